@@ -10,7 +10,7 @@ ANSWERS := timeout 20 nvidia-smi --list-gpus
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all cluster-test trainer-tests node-tests lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all cluster-test fuzz trainer-tests node-tests lab lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -32,32 +32,38 @@ FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
 SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# Tests marked `complete`: none, those whose turn it is on this commit, or all.
+COMPLETE ?= none
+
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
-test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (20 minutes on 2 cores).
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (14 minutes on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \
-	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests LEFT_OUT=complete || failed=1; \
-	$(PYTEST) -m timed || failed=1; \
-	exit $$failed
-
-test-all: $(READY)  ## Every test and the whole matrix, from an empty cache.
-	@failed=0; \
-	$(FAST_TESTS) --cache-clear || failed=1; \
 	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests || failed=1; \
 	$(PYTEST) -m timed || failed=1; \
 	exit $$failed
+
+test-all:  ## Every test and the whole matrix, from an empty cache.
+	rm -rf .pytest_cache
+	@$(MAKE) --no-print-directory test COMPLETE=all
+
+fuzz: $(READY)  ## 500 random models, each in one process and in two members; FIRST=1 is the first seed.
+	TANDEM_FUZZ_MODELS=500 TANDEM_FUZZ_FIRST=$(or $(FIRST),1) $(PYTEST) tests/exactness/test_random_models.py
 
 cluster-test: $(READY)  ## Real Slurm and real Ray on this machine train the digits script; names what is missing.
 	$(PYTEST) -m launchers
 
 trainer-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed" --complete=$(COMPLETE)
 
 node-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "real and not lab and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "real and not lab and not timed" --complete=$(COMPLETE)
+
+lab:  ## The complete lab: laptops as network namespaces, with every fault (Linux).
+	@$(MAKE) --no-print-directory lab-tests COMPLETE=all
 
 lab-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "lab and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "lab and not timed" --complete=$(COMPLETE)
 
 check: lint  ## Format, lint, strict types, fast tests.
 	$(FAST_TESTS) -q

@@ -1,4 +1,4 @@
-"""Where Tandem begins: no subcommand opens the window, a subcommand runs without one (and without Qt)."""
+"""Tandem's entry point. A subcommand runs without a window and without Qt; otherwise the window opens."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from importlib import import_module
 
 WINDOW = "app.desktop"
 SCRIPTS = (".py", ".pyw", ".ipynb")
-"""What a desktop gives the window to open; the core's own list is loaded after the first paint."""
+"""File types a desktop may pass to the window; the core's own list loads after the first paint."""
 
 
 def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
-    """The process's exit code."""
+    """Returns the process's exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
 
     if "_ARGCOMPLETE" in os.environ:
-        # A shell completes a line, which stands in the environment: this must not open a window.
+        # During shell completion the line is in the environment: no window must open.
         from app.cli import command_line, completion
 
         completion.answer(command_line.build())
         return 0
 
     if wants_window(given):
-        # First, and without anything of the core: the window paints before it loads what it needs.
+        # Runs first and imports nothing of the core: the window paints before it loads what it needs.
         return _open_window(given, window)
 
     from core.supervisor import spawn
 
-    # Tandem starts itself anew, as one of these.
+    # Tandem restarts itself as one of these.
     match given:
         case [spawn.HIDDEN_ARGUMENT, *rest]:
             code: int = import_module("core.trainer.__main__").run(rest)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
 
 
 def wants_window(argv: Sequence[str]) -> bool:
-    """Nothing but ``--home DIR`` and a script is given: what else is there would be a subcommand."""
+    """True if only ``--home DIR`` and a script are given: any other argument would be a subcommand."""
     match list(argv):
         case ["--home", _, *rest]:
             pass
@@ -67,7 +67,11 @@ def _open_window(argv: Sequence[str], name: str) -> int:
         window = import_module(name)
     except ImportError as error:
         from app.cli.exit_codes import ExitCode
+        from app.system import qt_libraries
 
+        if libraries := qt_libraries.missing(os.environ, sys.platform):
+            sys.stderr.write(qt_libraries.words(libraries))
+            return ExitCode.CANNOT_START
         why = "is not part of this installation" if error.name == name else f"can't be loaded ({error})"
         sys.stderr.write(
             f"Tandem's window {why}.\nEverything it does works from here, too: see tandem --help, "

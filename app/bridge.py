@@ -1,9 +1,8 @@
-"""The only meeting point of Qt and core: events come in as one signal, commands go out with a callback.
+"""The only boundary between Qt and core: events arrive as one signal, commands leave with a callback.
 
 ``Bridge`` lives on the GUI thread. The core thread only calls ``deliver`` and ``answer``, which take a lock
-for a moment and wake the GUI thread once, however many events pile up meanwhile. A run's numbers and lines
-come so often that nobody could read each: they alone wake it twice a second, which leaves the time to the
-training.
+briefly and wake the GUI thread once, however many events pile up meanwhile. A run's numbers and log lines
+come faster than anybody reads: alone, they wake it twice a second, which leaves the time to the training.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from core.vocabulary.events import Event, MemberEndedEpoch, MemberLogged, Member
 from core.vocabulary.state import State
 
 OFTEN = (MemberProgressed, MemberEndedEpoch, MemberLogged, TelemetryReported)
-"""Events that come in streams: up to ten a second of each member."""
+"""Events that come in streams: up to ten a second from each member."""
 BETWEEN_S = 0.5
-"""Seconds from one batch of these to the next."""
+"""Seconds between two batches of these."""
 OnAnswer = Callable[[Answer], None]
 
 
 class Core(Protocol):
-    """What carries commands to a node: the core thread, or a fake in tests."""
+    """Carries commands to a node: the core thread, or a fake in tests."""
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
         """Returns at once; ``on_answer`` is called from any thread."""
@@ -39,8 +38,8 @@ class Core(Protocol):
 class Bridge(QObject):
     """``changed(events, state)``: a batch of events in order, and the state after the last one.
 
-    ``opened(own)``: a node is there; ``own``: it ends with this process. ``failed(problem)``: there is none
-    any more. ``ended``: the core thread is about to be gone.
+    ``opened(own)``: a node is available; ``own``: it ends with this process. ``failed(problem)``: there is no
+    node any more. ``ended``: the core thread is about to finish.
     """
 
     changed = Signal(tuple, object)
@@ -55,17 +54,16 @@ class Bridge(QObject):
         self.between_s = BETWEEN_S
         self.state = State()
         self.own = True
-        """As ``opened`` said last."""
+        """The last value from ``opened``."""
         self._core: Core | None = None
         self._lock = threading.Lock()
         self._events: list[Event] = []
         self._newest = State()
-        self._answers: list[tuple[OnAnswer, Answer]] = []
+        self._later: list[Callable[[], object]] = []
+        """Deferred calls, run in order after the events that came before them."""
         self._waiting: list[tuple[Command, OnAnswer]] = []
-        self._begun = False
         self._own: bool | None = None
-        self._over = False
-        self._problem: Problem | None = None
+        """Set for a node that has just begun."""
         self._asleep = True
         self._soon_asked = False
         self._last_s = 0.0
@@ -77,7 +75,7 @@ class Bridge(QObject):
     # --- GUI thread ----------------------------------------------------------------------------------------
 
     def attach(self, core: Core) -> None:
-        """From now on commands go to ``core``; those that came earlier go first."""
+        """Send commands to ``core`` from now on; those submitted earlier go first."""
         self._core = core
         waiting, self._waiting = self._waiting, []
         for command, on_answer in waiting:
@@ -92,7 +90,7 @@ class Bridge(QObject):
             self._core.submit(command, lambda answer: self.answer(callback, answer))
 
     def _flush_soon(self) -> None:
-        """At once after a pause, else when ``between_s`` have passed since the last time."""
+        """Flush immediately after a pause, else ``between_s`` after the last flush."""
         wait_s = self._last_s + self.between_s - time.monotonic()
         self._soon.start(max(0, round(1000 * wait_s)))
 
@@ -101,47 +99,34 @@ class Bridge(QObject):
         self._last_s = time.monotonic()
         with self._lock:
             events, self._events = tuple(self._events), []
-            answers, self._answers = self._answers, []
+            later, self._later = self._later, []
             self.state = self._newest
-            begun, self._begun = self._begun, False
             own, self._own = self._own, None
-            problem, self._problem = self._problem, None
-            over, self._over = self._over, False
             self._asleep, self._soon_asked = True, False
         if own is not None:
             self.own = own
             self.opened.emit(own)
-        if events or begun:
+        if events or own is not None:
             self.changed.emit(events, self.state)
-        for callback, answer in answers:
-            if _asker_lives(callback):
-                callback(answer)
-        if problem is not None:
-            self.failed.emit(problem)
-        if over:
-            self.ended.emit()
+        for do in later:
+            do()
 
     # --- core thread ---------------------------------------------------------------------------------------
 
     def begin(self, state: State, own: bool = True) -> None:
-        """The node is there; ``changed`` comes with no events and this state."""
+        """The node is ready; ``changed`` comes with no events and this state."""
         with self._lock:
             self._newest = state
-            self._begun = True
             self._own = own
             self._wake()
 
     def fail(self, problem: Problem) -> None:
-        """The node could not start, or ended by a failure: ``failed`` follows on the GUI thread."""
-        with self._lock:
-            self._problem = problem
-            self._wake()
+        """The node could not start, or failed: ``failed`` follows on the GUI thread."""
+        self._do(lambda: self.failed.emit(problem))
 
     def end(self) -> None:
         """The core thread ends: ``ended`` follows on the GUI thread."""
-        with self._lock:
-            self._over = True
-            self._wake()
+        self._do(self.ended.emit)
 
     def deliver(self, event: Event, state: State) -> None:
         with self._lock:
@@ -153,8 +138,11 @@ class Bridge(QObject):
                 self._wake()
 
     def answer(self, callback: OnAnswer, answer: Answer) -> None:
+        self._do(lambda: callback(answer) if _asker_lives(callback) else None)
+
+    def _do(self, what: Callable[[], object]) -> None:
         with self._lock:
-            self._answers.append((callback, answer))
+            self._later.append(what)
             self._wake()
 
     def _wake(self) -> None:
@@ -169,10 +157,11 @@ class Bridge(QObject):
 
 
 def _asker_lives(callback: OnAnswer) -> bool:
-    """A screen may be gone before its answer comes: the first steps skipped while the doctor looks, say."""
+    """A screen may be gone before its answer comes, for example if the first steps are skipped while the
+    doctor runs."""
     asker = getattr(callback, "__self__", None)
     return not isinstance(asker, QObject) or shiboken6.isValid(asker)
 
 
 def _ignore(answer: Answer) -> None:
-    """Whoever does not ask for an answer follows the events instead."""
+    """Callers that want no answer follow the events instead."""

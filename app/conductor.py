@@ -1,38 +1,44 @@
-"""Brings together the core thread, the screens, the sheets, the tray and the ways to close. GUI thread."""
+"""Connects the core thread, the screens, the sheets, the tray and the ways to close. GUI thread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import theme
 from app.bridge import Bridge
-from app.changeover import missing, window_of
-from app.connection import Connection
+from app.connection import NodeConnection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.long_work import Turns
-from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, Screen
-from app.spoken import News, announce
-from app.tray import Tray
+from app.run_notices import RunNotices
+from app.system.changeover import missing, window_of
+from app.system.tray import Tray
 from app.views.consent import ConsentSheet
 from app.views.lifecycle import ShutdownSheet, StartProblemPage
 from app.views.pairing import PairingSheet
 from app.views.view import View
 from app.views.welcome import WelcomeView
+from app.widgets.navigation import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, ScreenEntry
+from app.widgets.notice_bar import Offer
 from app.window import Window
+from app.words.spoken import News, announce
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import StopRun
-from core.vocabulary.errors import Problem
-from core.vocabulary.events import Event, PairingEnded, RunPhaseChanged, RunPlanned
-from core.vocabulary.phases import Failed
+from core.vocabulary.errors import CUT_OFF, Problem
+from core.vocabulary.events import Event, PairingEnded, RunPlanned
+from core.vocabulary.ids import RunId
 from core.vocabulary.state import State
-from core.vocabulary.text import plain
 
-Opens = Callable[[], AbstractAsyncContextManager[Connection]]
+if TYPE_CHECKING:
+    from app.views.train import TrainView
+
+Opens = Callable[[], AbstractAsyncContextManager[NodeConnection]]
 _ENDED = Problem(
     code="node-ended",
     what="Tandem was ended from outside this window.",
@@ -43,7 +49,7 @@ _ENDED = Problem(
 class Conductor(QObject):
     """Lives as long as the window. ``begin`` starts the core thread and fills in the screens."""
 
-    def __init__(self, window: Window, opens: Opens, screens: Sequence[Screen] = SCREENS) -> None:
+    def __init__(self, window: Window, opens: Opens, screens: Sequence[ScreenEntry] = SCREENS) -> None:
         super().__init__(window)
         self.setObjectName("conductor")
         self.window = window
@@ -56,8 +62,8 @@ class Conductor(QObject):
         self._news = News()
         self._turns = Turns(self)
         self._filling = False
-        self._example = ""
-        self._script = ""
+        self._for_train: list[Callable[[TrainView], object]] = []
+        """Calls that wait for the Train screen."""
         self._welcome: WelcomeView | None = None
         self._welcomed = False
         over = window.sheet_parent()
@@ -65,6 +71,8 @@ class Conductor(QObject):
         self.consent = ConsentSheet(self.bridge, over)
         self.pairing = PairingSheet(self.bridge, over)
         self.tray = Tray(self)
+        self._notices = RunNotices(window, self.tray, lambda: self.bridge.submit(StopRun()))
+        window.offer(CUT_OFF, lambda told: Offer("Resume", partial(self._resume, RunId(told.detail))))
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)
@@ -84,7 +92,7 @@ class Conductor(QObject):
         self._fill(DEVICES)
 
     def close(self) -> None:
-        """The window is to be closed: at once, or after a question."""
+        """Closes the window, after a question if needed."""
         if self.bridge.state.busy and self.own and self._alive():
             self.window.come_forward()
             self.shutdown.ask(self.tray.there)
@@ -92,7 +100,7 @@ class Conductor(QObject):
             self.quit()
 
     def quit(self) -> None:
-        """Ends the node (if it is ours) and then the program. The window goes at once."""
+        """Ends the node (if it is ours) and then the program. The window disappears immediately."""
         if self._ending:
             return
         self._ending = True
@@ -104,7 +112,7 @@ class Conductor(QObject):
         if self.own and self.bridge.state.busy:
             self.bridge.submit(StopRun())
         self.core.ask_to_end()
-        # The thread tells when it is gone; this is for one that never is.
+        # The thread reports its end; this is for a thread that never ends.
         QTimer.singleShot(int(STOP_LIMIT_S * 1000), self, self._leave)
 
     # --- the core ------------------------------------------------------------------------------------------
@@ -121,7 +129,7 @@ class Conductor(QObject):
     def _on_opened(self, own: bool) -> None:
         self.own = own
         if not self._filling:
-            # Not before: two threads that import at once hold each other up, and the window with them.
+            # Not earlier: two threads that import at once block each other, and the window with them.
             self._filling = True
             for index in range(DEVICES + 1, len(self._screens)):
                 self._fill(index)
@@ -132,14 +140,14 @@ class Conductor(QObject):
         if self._ending:
             return
         for sheet in (self.shutdown, self.consent, self.pairing):
-            sheet.shut()  # nobody is there to take its answer, and it would lie over the page
+            sheet.shut()  # nobody can take its answer, and it would cover the page
         page = StartProblemPage(problem)
         page.again_asked.connect(self._start_again)
         self._welcome = None
         theme.wear(page)
         self.window.show_page(page)
         if not self.window.isVisible():
-            self.window.come_forward()  # it was in the background: nobody would learn of this
+            self.window.come_forward()  # it was in the background: nobody would notice
 
     def _start_again(self) -> None:
         if not self._alive():
@@ -161,8 +169,8 @@ class Conductor(QObject):
             return
         if state.me is not None:
             theme.follow(state.me.settings.theme)
-        self._tell_failure(state, events)
         self.window.show_state(state, events)
+        self._notices.hear(events, state)
         for words, urgent in self._news.of(events, state):
             announce(self.window, words, urgent=urgent)
         if self._welcome is not None:
@@ -173,11 +181,11 @@ class Conductor(QObject):
         elif state.me is not None and not self._welcomed and not state.me.settings.first_run_done:
             self._show_welcome()
         elif state.me is not None and not self._welcomed and not self.window.shows_screens:
-            self.window.show_screens()  # by its settings file it was the first run, and is not
+            self.window.show_screens()  # the settings file called it the first run, but it is not
         self._welcomed = self._welcomed or state.me is not None
         self.pairing.show_state(state, events)
         if self._welcome is not None and self.pairing.is_open and _paired(events):
-            self.pairing.dismiss()  # the first steps say it, and go on
+            self.pairing.dismiss()  # the first steps report it and continue
         self.consent.show_state(state)
         if state.consents and not self.pairing.under_way:
             self.pairing.dismiss()  # a question is worth more than the news that a pairing is over
@@ -187,29 +195,17 @@ class Conductor(QObject):
         if not state.busy:
             self.shutdown.shut()
             if not self.window.isVisible() and not self.tray.there:
-                # The run that went on in the background is over, and no icon leads to the window.
+                # The run in the background is over, and no icon leads to the window.
                 self.window.come_forward()
         if state.stopped:
             self._on_stopped()
 
-    def _tell_failure(self, state: State, events: Sequence[Event]) -> None:
-        """Whoever looks at another screen than Train learns there why the run ended."""
-        for event in events:
-            if isinstance(event, RunPlanned):
-                self.window.tell(None)
-            if not isinstance(event, RunPhaseChanged) or not isinstance(event.phase, Failed):
-                continue
-            if self.window.current != TRAIN and state.run is not None:
-                why = event.phase.problem
-                what = f"The run of {plain(state.run.plan.script, 60)} failed: {why.what}"
-                self.window.tell(Problem(code="run-failed", what=what, fix=why.fix))
-
     def _on_screen(self, index: int) -> None:
         if index == TRAIN:
-            self.window.tell(None)  # it is all said there
+            self._notices.seen()
 
     def _on_stopped(self) -> None:
-        """Somebody else ended the node, over its socket."""
+        """Another process ended the node, over its socket."""
         if self.core is not None:
             self.core.ask_to_end()
         self._on_failed(_ENDED)
@@ -230,7 +226,7 @@ class Conductor(QObject):
     # --- screens -------------------------------------------------------------------------------------------
 
     def _fill(self, index: int) -> None:
-        """A turn of the event loop each for importing a screen, making it and putting it in its place."""
+        """One turn of the event loop each for importing, making and inserting a screen."""
         made: list[View] = []
         self._turns.then(
             self._screens[index].load,
@@ -243,8 +239,7 @@ class Conductor(QObject):
             return
         self.window.fill(index, view, self.bridge.state)
         if index == TRAIN:
-            self._choose_example()
-            self._choose_script()
+            self._do_on_train()
         if index == SETTINGS:
             self._connect_screens()
 
@@ -278,21 +273,29 @@ class Conductor(QObject):
             self.quit()
 
     def _show_run(self) -> None:
-        """One that was begun on another screen of this window."""
-        from app.views.train import TrainView
+        """Shows a run begun on another screen of this window."""
+        self._on_train(lambda train: train.show_live())
 
-        self.window.go_to(TRAIN)
-        train = self.window.view(TRAIN)
-        if isinstance(train, TrainView):
-            train.show_live()
+    def _resume(self, run: RunId) -> None:
+        from app.views.resume import resume_cut_off
+
+        resume_cut_off(self.bridge, run, self.window.tell)
 
     def _run_again(self, entry: RunEntry) -> None:
-        from app.views.train import TrainView
+        self._on_train(lambda train: train.run_again(entry))
 
+    def _on_train(self, do: Callable[[TrainView], object]) -> None:
+        """Calls ``do`` now, or when the Train screen is ready."""
         self.window.go_to(TRAIN)
-        train = self.window.view(TRAIN)
-        if isinstance(train, TrainView):
-            train.run_again(entry)
+        self._for_train.append(do)
+        self._do_on_train()
+
+    def _do_on_train(self) -> None:
+        train = cast("TrainView | None", self.window.view(TRAIN))
+        if train is not None:
+            waiting, self._for_train = self._for_train, []
+            for do in waiting:
+                do(train)
 
     def _look_for_cause(self, settings: object) -> None:
         from app.views.settings import SettingsView
@@ -308,7 +311,7 @@ class Conductor(QObject):
         if self._ending or not self._alive():
             return
         welcome = WelcomeView(self.bridge)
-        # In turns of their own: giving it the theme, and finding room for all its parts.
+        # In separate turns: applying the theme, and laying out all its parts.
         self._turns.first(lambda: self._go_through(welcome))
         self._turns.first(lambda: theme.wear(welcome))
 
@@ -325,30 +328,13 @@ class Conductor(QObject):
         self.window.show_screens()
         if not example:
             paired = any(device.paired for device in self.bridge.state.devices.values())
-            self.window.go_to(TRAIN if paired else DEVICES)  # where the next step is
+            self.window.go_to(TRAIN if paired else DEVICES)  # the screen with the next step
             return
-        self.window.go_to(TRAIN)
-        self._example = example
-        self._choose_example()
+        self._on_train(lambda train: train.train_example(example))
 
     def open_script(self, path: str) -> None:
-        """One that the desktop gave: for the next run, as if it had been dropped on the screen for it."""
-        self._script = path
-        self._choose_script()
-
-    def _choose_script(self) -> None:
-        choose = getattr(self.window.view(TRAIN), "choose", None)
-        if self._script and choose is not None:
-            self.window.go_to(TRAIN)
-            choose(self._script)
-            self._script = ""
-
-    def _choose_example(self) -> None:
-        """At once, or when the screen for it is there."""
-        train = getattr(self.window.view(TRAIN), "train_example", None)
-        if self._example and train is not None:
-            train(self._example)
-            self._example = ""
+        """Takes a script from the desktop for the next run, as if dropped on the Train screen."""
+        self._on_train(lambda train: train.choose(path))
 
 
 def _paired(events: Sequence[Event]) -> bool:

@@ -1,4 +1,4 @@
-"""The node of a home: the one that runs already, reached over its socket, or one started for the while."""
+"""A home's node: the one already running, reached over its socket, or one started for the duration."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _GONE = Problem(code="node-gone", what="The node of this home has ended.", fix="
 
 
 class CannotStart(TandemError):
-    """No node can be started or reached in this home; says why and how to mend it."""
+    """No node can be started or reached in this home; says why and how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """``own``: the node was started for this while, so it has just begun to look around."""
+class NodeConnection:
+    """``own``: the node was started for this connection, so its discovery has just begun."""
 
     node: NodeFace
     own: bool
     lost: asyncio.Future[Problem] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """Done when the node can't be reached any more, without a ``NodeStopped``."""
+    """Done when the node becomes unreachable without a ``NodeStopped``."""
 
 
 @asynccontextmanager
-async def connect(home: Home) -> AsyncIterator[Connection]:
-    """The node that has this home, whoever runs it. Raises ``CannotStart``."""
+async def connect(home: Home) -> AsyncIterator[NodeConnection]:
+    """The home's node, whichever process runs it. Raises ``CannotStart``."""
     try:
         started = await _start(home)
     except CannotStart as error:
@@ -45,23 +45,23 @@ async def connect(home: Home) -> AsyncIterator[Connection]:
             yield connection
         return
     try:
-        yield Connection(started, own=True)
+        yield NodeConnection(started, own=True)
     finally:
         await started.stop()
 
 
 @asynccontextmanager
-async def start(home: Home) -> AsyncIterator[Connection]:
-    """A node of our own, for a process that is the node. Raises ``CannotStart``, also where one runs."""
+async def start(home: Home) -> AsyncIterator[NodeConnection]:
+    """A node of our own, for a process that is the node. Raises ``CannotStart``, also if one already runs."""
     node = await _start(home)
     try:
-        yield Connection(node, own=True)
+        yield NodeConnection(node, own=True)
     finally:
         await node.stop()
 
 
 async def _start(home: Home) -> Node:
-    # Late: subcommands that only reach another process's node need none of what a node imports.
+    # Imported late: subcommands that only reach another process's node need none of a node's imports.
     from core.node.node import Node
 
     try:
@@ -71,12 +71,12 @@ async def _start(home: Home) -> Node:
 
 
 @asynccontextmanager
-async def _client(home: Home) -> AsyncIterator[Connection]:
+async def _client(home: Home) -> AsyncIterator[NodeConnection]:
     try:
         client = await Client.connect(home)
     except TandemError as error:
         raise CannotStart.of(error.problem) from error
-    connection = Connection(client, own=False)
+    connection = NodeConnection(client, own=False)
 
     async def watch() -> None:
         await client.wait_closed()

@@ -1,4 +1,4 @@
-"""The core thread: an asyncio loop with this home's node, or with a client of the node that runs already."""
+"""The core thread: an asyncio loop with this home's node, or with a client of the node already running."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from core.vocabulary.events import Event
 from core.vocabulary.state import State
 
 if TYPE_CHECKING:
-    from app.connection import Connection
+    from app.connection import NodeConnection
     from core.vocabulary.node import NodeFace
 
-Opens = Callable[[], AbstractAsyncContextManager["Connection"]]
+Opens = Callable[[], AbstractAsyncContextManager["NodeConnection"]]
 STOP_LIMIT_S = 40.0
-"""Longer than a node takes at most to end its run and its trainers."""
+"""Longer than a node ever takes to end its run and its trainers."""
 
 _log = logging.getLogger(__name__)
 _NOT_RUNNING = Problem(
@@ -32,8 +32,9 @@ _NOT_RUNNING = Problem(
 class CoreThread:
     """The callbacks come on the core thread; everything else is called from the GUI thread.
 
-    ``on_opened(state, own)`` once, before any event; ``own``: the node ends with this thread, it is no other
-    process's. ``on_ended`` is the last, however it ended; ``on_failed`` comes before it where it failed.
+    ``on_opened(state, own)`` once, before any event; ``own``: the node ends with this thread and belongs to
+    no other process. ``on_ended`` comes last, whatever the outcome; after a failure, ``on_failed`` comes
+    before it.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class CoreThread:
         self._thread.start()
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
-        """Commands given before the node is there wait for it; after its end they are refused."""
+        """Commands submitted before the node is ready wait for it; after its end they are refused."""
         with self._lock:
             if self._loop is None and not self._over:
                 self._early.append((command, on_answer))
@@ -74,7 +75,7 @@ class CoreThread:
             loop.call_soon_threadsafe(self._take, command, on_answer)
 
     def ask_to_end(self) -> None:
-        """Returns at once; the thread ends when the node has."""
+        """Returns immediately; the thread ends after the node."""
         with self._lock:
             self._end_asked = True
             loop, ending = self._loop, self._ending
@@ -82,7 +83,7 @@ class CoreThread:
             loop.call_soon_threadsafe(ending.set)
 
     def wait_ended(self, timeout_s: float = STOP_LIMIT_S) -> bool:
-        """True once the thread is gone; False if it still runs after ``timeout_s``."""
+        """True once the thread has ended; False if it still runs after ``timeout_s``."""
         if self._thread.ident is None:
             return True
         self._thread.join(timeout_s)

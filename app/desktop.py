@@ -5,30 +5,32 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QLibraryInfo, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from app import collector, theme
-from app.screens import SCREENS
-from app.single_instance import SingleInstance
+from app import theme
+from app.system import collector, qt_libraries
+from app.system.single_instance import SingleInstance
 from app.widgets.icons import application_icon
+from app.widgets.navigation import SCREENS
 from app.window import Window
 
 if TYPE_CHECKING:
-    from app.connection import Connection
+    from app.connection import NodeConnection
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """``argv``: ``--home DIR`` or ``--home=DIR`` or neither, then a script to open or none. The exit code."""
+    """``argv``: ``--home DIR`` or ``--home=DIR`` or neither, then optionally a script to open. Returns the
+    exit code."""
     if not has_screen(os.environ):
         return _say_no_screen()
-    if library := missing_library(os.environ):
-        return _say_missing(library)
+    if libraries := qt_libraries.missing(os.environ, sys.platform):
+        return _cannot_start(*qt_libraries.words(libraries).strip().split("\n"))
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
     collector.take_over()
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] = ()) -> int:
     app.styleHints().colorSchemeChanged.connect(lambda _: theme.paint())
     settings = folder / "settings.json"
     theme.use(theme.remembered(settings))
-    window = Window(tuple(screen.entry for screen in SCREENS), first_run=is_first_run(settings))
+    window = Window(SCREENS, first_run=is_first_run(settings))
     window.painted.connect(
         lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first, script))
     )
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] = ()) -> int:
 
 
 def is_first_run(settings: Path) -> bool:
-    """Whether the first steps are still to come, read without the core or a parser: for the first paint."""
+    """Whether the first steps are still ahead, read without the core or a parser: for the first paint."""
     try:
         return re.search(rb'"first_run_done"\s*:\s*true', settings.read_bytes()[:262_144]) is None
     except OSError:
@@ -64,49 +66,16 @@ def is_first_run(settings: Path) -> bool:
 
 
 def has_screen(environment: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Qt ends the whole process, by a crash, where it finds none."""
+    """Without a screen Qt crashes the whole process."""
     if platform in ("win32", "darwin"):
         return True
     return any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
-
-
-def missing_library(
-    environment: Mapping[str, str], platform: str = sys.platform, load: Callable[[str], object] | None = None
-) -> str:
-    """The library without which Qt would end the whole process where X11 is the way to a screen; else ``""``.
-
-    Debian and Ubuntu do not install libxcb-cursor by themselves. ``load`` raises ``OSError`` as dlopen fails.
-    """
-    chosen = environment.get("QT_QPA_PLATFORM", "")
-    by_x11 = chosen.startswith("xcb") if chosen else not environment.get("WAYLAND_DISPLAY")
-    if platform != "linux" or not by_x11:
-        return ""
-    from ctypes import CDLL
-
-    plugins = QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath)
-    try:
-        (load or CDLL)(f"{plugins}/platforms/libqxcb.so")  # Qt loads it next, from the same place
-    except OSError as error:
-        found = re.match(r"(lib[\w.+-]+): cannot open", str(error))
-        return found[1] if found else ""
-    return ""
 
 
 def _say_no_screen() -> int:
     return _cannot_start(
         "Tandem's window needs a desktop; here neither DISPLAY nor WAYLAND_DISPLAY names one.",
         "Start it on the laptop's own desktop, or train without a window: see tandem --help.",
-    )
-
-
-def _say_missing(library: str) -> int:
-    # As Debian names its packages of libraries: by name and version, with a dash after a digit.
-    name, _, version = library.partition(".so.")
-    package = f"{name}{'-' if name[-1].isdigit() else ''}{version}"
-    return _cannot_start(
-        f"Tandem's window needs the library {library}, which this system lacks.",
-        f"Install it (Debian, Ubuntu: sudo apt install {package}), or train without a window: see "
-        "tandem --help.",
     )
 
 
@@ -127,7 +96,7 @@ def _begin(window: Window, folder: Path, first: SingleInstance, script: str) -> 
 
 def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
     from app.conductor import Conductor
-    from app.signals import EndingSignals
+    from app.system.signals import EndingSignals
 
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
@@ -143,7 +112,7 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
 
 
 def _go_over(command: Sequence[str]) -> int:
-    from app.changeover import go_over
+    from app.system.changeover import go_over
 
     try:
         go_over(command)
@@ -156,7 +125,7 @@ def _go_over(command: Sequence[str]) -> int:
 
 
 @asynccontextmanager
-async def _opens(folder: Path) -> AsyncIterator[Connection]:
+async def _opens(folder: Path) -> AsyncIterator[NodeConnection]:
     from app.connection import connect
     from core.home import home as homes
 
@@ -165,7 +134,7 @@ async def _opens(folder: Path) -> AsyncIterator[Connection]:
 
 
 def _script(argv: Sequence[str]) -> str:
-    """Its whole path: the first window may have been started elsewhere. ``""``: none is given."""
+    """The script's absolute path: the first window may run in another folder. ``""``: none is given."""
     given = [one for one in list(argv)[-1:] if not one.startswith("--home=") and "--home" not in argv[-2:-1]]
     return str(Path(given[0]).absolute()) if given else ""
 
@@ -186,4 +155,4 @@ def _folder(argv: Sequence[str]) -> Path:
     try:
         return Path(folder).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
-        return Path(folder)  # the core says what is wrong with it
+        return Path(folder)  # the core reports what is wrong with it

@@ -1,4 +1,4 @@
-"""A node's events in order, and waits with a limit. Nothing is missed between two waits."""
+"""A node's events in order, with waits that have a limit. Nothing is missed between two waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, TypeVar
 
-from app.connection import Connection
+from app.connection import NodeConnection
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem, TandemError
@@ -23,9 +23,9 @@ _STOPPED = Problem(
 
 
 class Follower:
-    """Collects events from ``with`` on. Its waits raise ``TandemError`` when the node is gone."""
+    """Collects events from ``with`` on. Its waits raise ``TandemError`` if the node is gone."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NodeConnection) -> None:
         self._connection = connection
         self._events: asyncio.Queue[tuple[Event, State] | Problem] = asyncio.Queue()
         self._leave: Callable[[], None] | None = None
@@ -61,7 +61,8 @@ class Follower:
         self._events.put_nowait(lost.result())
 
     async def submit(self, command: Command, kind: type[A]) -> A:
-        """The answer. Raises ``TandemError`` where the node refuses, or answers as no node of ours does."""
+        """Returns the answer. Raises ``TandemError`` if refused, ``TypeError`` for an answer of another
+        kind."""
         answer = await self.node.submit(command)
         if isinstance(answer, Refused):
             raise TandemError.of(answer.problem)
@@ -70,14 +71,14 @@ class Follower:
         return answer
 
     async def next(self) -> tuple[Event, State]:
-        """The next event, however long it takes: for waits that a person ends, or another limit."""
+        """The next event, with no time limit: for waits that a person ends, or another limit."""
         found = await self._events.get()
         if isinstance(found, Problem):
             raise TandemError.of(found)
         return found
 
     def skip(self) -> None:
-        """Leave aside what has happened so far."""
+        """Skips all events so far."""
         kept = [found for found in self._taken() if isinstance(found, Problem)]
         for found in kept:
             self._events.put_nowait(found)
@@ -87,7 +88,7 @@ class Follower:
             yield self._events.get_nowait()
 
     async def until(self, condition: Callable[[State], T | None], limit_s: float) -> T | None:
-        """What ``condition`` finds in the state, now or after an event; None when ``limit_s`` ran out."""
+        """The first non-None value of ``condition``, now or after an event; None when ``limit_s`` ran out."""
         if (found := condition(self.state)) is not None:
             return found
         try:

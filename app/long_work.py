@@ -1,4 +1,4 @@
-"""Long work, so that the window lives meanwhile: in turns of the event loop, or in a thread beside it."""
+"""Long work that keeps the window responsive: in turns of the event loop, or in a thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 
 class Turns(QObject):
-    """Does what it was given in order, one piece a turn of the event loop, on the GUI thread.
+    """Runs the given pieces in order, one per turn of the event loop, on the GUI thread.
 
     Each piece must end within some milliseconds.
     """
@@ -24,12 +24,12 @@ class Turns(QObject):
         self._under_way = False
 
     def then(self, *pieces: Callable[[], object]) -> None:
-        """After what is there already."""
+        """Append after the queued pieces."""
         self._pieces.extend(pieces)
         self._wake()
 
     def first(self, piece: Callable[[], object]) -> None:
-        """Before what is there already."""
+        """Insert before the queued pieces."""
         self._pieces.appendleft(piece)
         self._wake()
 
@@ -71,8 +71,8 @@ class _Job(QObject):
 
 
 def in_thread(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> threading.Thread:
-    """``work`` in a thread of its own, which must touch nothing of Qt; then ``then`` with what it returned,
-    on the GUI thread, if ``owner`` still lives. The thread ends with the program, wherever it is."""
+    """Runs ``work``, which must not touch Qt, in its own thread; then calls ``then`` with its result on
+    the GUI thread, if ``owner`` still lives. The thread ends with the program, wherever it is."""
     job = _Job(owner, then)
     thread = threading.Thread(target=job.run, args=(work,), name="job", daemon=True)
     thread.start()

@@ -1,7 +1,7 @@
-"""Loads what the window's screens are made of, after the first paint and without holding it up.
+"""Loads the modules of the window's screens, after the first paint and without delaying it.
 
-What knows nothing of Qt is imported in a thread; Qt's classes are made on the GUI thread, so the modules that
-need them are imported there, one a turn of the event loop.
+Modules without Qt are imported in a thread; Qt's classes are made on the GUI thread, so the modules that need
+them are imported there, one per turn of the event loop.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from app.long_work import Turns, in_thread
 _WITHOUT_QT = (
     "app.connection",
     "app.core_thread",
-    "app.device_words",
-    "app.run_words",
-    "app.device_names",
+    "app.words.device_words",
+    "app.words.advice_words",
+    "app.words.run_words",
+    "app.words.device_names",
     "app.models.draft",
     "app.models.preflight",
     "app.models.readings",
     "app.models.role_changes",
     "app.models.stragglers",
-    "app.charts.points",
+    "app.charts.sources",
 )
-_FIRST = ("app.bridge", "app.tray", "app.signals")
+_FIRST = ("app.bridge", "app.system.tray", "app.system.signals")
 _PACKAGE = "app.widgets"
 _LAST = (
     *("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.views.lifecycle"),

@@ -1,4 +1,4 @@
-"""Colours and spacing, light and dark. Sizes follow the system's font; nothing is given in pixels of text."""
+"""Colours and spacing, light and dark. Sizes follow the system's font; no text size is in pixels."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GAP = 12
 
 
 LAPTOPS_FROM = 2
-"""The first of the curves' colours that stands for a laptop; those before are training and validation."""
+"""The first curve colour that stands for a laptop; earlier ones are training and validation."""
 
 
 class Colours(NamedTuple):
-    """``line`` parts what belongs together; ``edge`` is where something to type or click into begins
-    (WCAG 2.2, 1.4.11). ``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
+    """``line`` separates parts of a group; ``edge`` outlines fields and buttons (WCAG 2.2, 1.4.11).
+    ``curves``: distinguishable with colour vision deficiencies (Okabe and Ito's set)."""
 
     name: str
     window: str
@@ -48,7 +48,7 @@ _ICONS = Path(__file__).parents[1] / "resources" / "icons"
 _used: Theme | None = None
 _wearers: WeakSet[QWidget] = WeakSet()
 _changing: list[ref[QWidget]] = []
-"""Those that still wear the theme before."""
+"""Widgets that still wear the previous theme."""
 
 LIGHT = Colours(
     name="light",
@@ -85,7 +85,7 @@ DARK = Colours(
 
 
 def is_dark() -> bool:
-    """What the application shows at present. Not every platform lets a program choose: then we remember."""
+    """The application's current scheme. Not every platform lets a program choose: then we remember."""
     if _used in ("light", "dark"):
         return _used == "dark"
     return QApplication.style().standardPalette().window().color().lightness() < 128
@@ -96,13 +96,14 @@ def colours() -> Colours:
 
 
 def laptop_colour(place: int) -> str:
-    """Of a run's laptop, by its place among them: none that a metric's lines have."""
+    """The colour of a run's laptop, by its place: none that a metric's lines have."""
     palette = colours().curves
     return palette[(LAPTOPS_FROM + place) % len(palette)]
 
 
 def run_colour(place: int) -> str:
-    """Of one of several runs over each other. Twelve can be told apart: the palette, and the same darker."""
+    """The colour of one of several overlaid runs. Twelve are distinguishable: the palette, and the same
+    darker."""
     palette = colours().curves
     colour, again = QColor(palette[place % len(palette)]), place // len(palette) % 2
     return colour.darker(145).name() if again else colour.name()
@@ -123,7 +124,7 @@ def faded(colour: str, part: float = 0.3) -> str:
 
 
 def use(theme: Theme) -> None:
-    """Follows the system, or holds one theme; widgets repaint by the palette's change."""
+    """Follows the system, or applies a fixed theme; widgets repaint by the palette's change."""
     global _used
     before, _used = _used, theme
     if theme != (before or "system"):
@@ -132,7 +133,7 @@ def use(theme: Theme) -> None:
 
 
 def _tell_platform(theme: Theme) -> None:
-    """For what the system draws: title bars, its own dialogs."""
+    """For parts drawn by the system: title bars, its own dialogs."""
     from PySide6.QtCore import Qt  # its hundred enums take 20 ms, too long before the first paint
 
     schemes = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
@@ -140,7 +141,7 @@ def _tell_platform(theme: Theme) -> None:
 
 
 def follow(theme: Theme) -> None:
-    """``use``, where it is not in use already."""
+    """Calls ``use`` unless the theme is already in use."""
     if theme != _used:
         use(theme)
 
@@ -155,8 +156,8 @@ def remembered(settings: Path) -> Theme:
 
 
 def paint() -> None:
-    """Gives the application the palette of the present scheme at once, and all that wear it their style
-    sheets: one a turn of the event loop, those that are seen first."""
+    """Applies the current scheme's palette immediately, and the style sheets of all themed widgets one per
+    turn of the event loop, visible ones first."""
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         return
@@ -171,9 +172,9 @@ def paint() -> None:
 
 
 def wear(widget: QWidget) -> None:
-    """Styles it with all that lies and will lie in it, now and whenever the theme changes.
+    """Styles it and everything it will contain, now and whenever the theme changes.
 
-    A style sheet for the whole application would take 0.4 s to change: it asks every widget that there is.
+    A style sheet for the whole application would take 0.4 s to change: it asks every existing widget.
     """
     _wearers.add(widget)
     widget.setStyleSheet(_present_sheet())
@@ -217,7 +218,7 @@ def _palette(c: Colours) -> QPalette:
 
 @cache
 def _sheet(c: Colours, pt: float) -> str:
-    """Style by ``kind`` properties. ``pt``: the system's font size; Qt's style sheets know no ``em``."""
+    """Styles by ``kind`` property. ``pt``: the system's font size; Qt's style sheets have no ``em``."""
     icons = _ICONS.as_posix()
     return f"""
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
@@ -257,6 +258,7 @@ def _sheet(c: Colours, pt: float) -> str:
         padding: 6px; }}
     QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
+    QPushButton[kind="quiet"]:checked {{ background: {c.raised}; border-color: {c.accent}; }}
     QPushButton[kind="side"] {{ background: transparent; border: 1px solid {c.edge}; border-radius: 0;
         padding: 4px 12px; }}
     QPushButton[kind="side"]:checked {{ background: {c.accent}; color: {c.on_accent};
@@ -300,6 +302,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QScrollBar::handle:vertical {{ min-height: 32px; }}
     QScrollBar::handle:horizontal {{ min-width: 32px; }}
     QScrollBar::handle:hover {{ background: {c.faint}; }}
+    QScrollBar::handle:disabled {{ background: transparent; }}
     QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
     QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
     QToolTip {{ background: {c.raised}; color: {c.text}; border: 1px solid {c.line}; padding: 4px; }}

@@ -1,15 +1,15 @@
 """The one window: navigation on the left, one screen at a time on the right, notices above it.
 
-Imports nothing of the core, and not ``Qt`` with its hundred enums, so that the first paint comes at once; the
-screens are filled in afterwards.
+Imports nothing of the core, and not ``Qt`` with its hundred enums, so that the first paint comes immediately;
+the screens are filled in afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Signal
+from PySide6.QtCore import QEvent, QMargins, QSize, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
@@ -22,14 +22,20 @@ from PySide6.QtWidgets import (
 )
 
 from app import theme
-from app.widgets.navigation import Entry, Navigation
+from app.widgets.navigation import Navigation, ScreenEntry
 
 if TYPE_CHECKING:
     from app.views.view import View
-    from app.widgets.notice_bar import NoticeBar
+    from app.widgets.notice_bar import NoticeBar, Offer
     from core.vocabulary.errors import Problem
     from core.vocabulary.events import Event
     from core.vocabulary.state import State
+
+
+SIZE = (1120, 760)
+"""If it fits on the screen."""
+FRAME_LINES = 2
+"""Height of a title bar, which a window knows only once shown, in lines of text."""
 
 
 class Window(QMainWindow):
@@ -39,20 +45,23 @@ class Window(QMainWindow):
     painted = Signal()
     screen_changed = Signal(int)
 
-    def __init__(self, entries: tuple[Entry, ...], *, first_run: bool = False) -> None:
-        """``first_run``: the first steps come once they are loaded; screens would only flash by before."""
+    def __init__(self, entries: tuple[ScreenEntry, ...], *, first_run: bool = False) -> None:
+        """``first_run``: the first steps come once they are loaded; screens would only flash by before
+        them."""
         super().__init__()
         self.setWindowTitle("Tandem")
-        self.resize(QSize(1120, 760))
         self.setMinimumSize(QSize(720, 480))
+        self._fit_screen()
         self.may_close = False
         self.next_program: tuple[str, ...] = ()
-        """What is to be started when this program has ended."""
+        """The command to start when this program has ended."""
         self._painted = False
         self._views: dict[int, View] = {}
         self._notices: NoticeBar | None = None
         self._told: Problem | None = None
+        self._offer: Offer | None = None
         self._noticed: tuple[Problem, ...] = ()
+        self._offers: dict[str, Callable[[Problem], Offer]] = {}
         self.navigation = Navigation(entries)
         theme.wear(self.navigation)
         self._screens = QStackedWidget()
@@ -83,7 +92,7 @@ class Window(QMainWindow):
             self.show_page(welcome)
         self.navigation.chosen.connect(self.go_to)
         for index in range(len(entries)):
-            # A shortcut of the body: it sleeps while another page stands in the body's place.
+            # A shortcut of the body: inactive while another page replaces the body.
             shortcut = QShortcut(QKeySequence(f"Ctrl+{index + 1}"), body)
             shortcut.activated.connect(lambda index=index: self._by_key(index))
         self.navigation.show_current(0)
@@ -91,7 +100,7 @@ class Window(QMainWindow):
     # --- screens -------------------------------------------------------------------------------------------
 
     def fill(self, index: int, view: View, state: State) -> None:
-        """Puts a screen into its place, which was empty."""
+        """Puts a screen into its empty place."""
         from app.widgets.tab_order import tab_as_seen
 
         for piece in view.pieces:
@@ -108,7 +117,7 @@ class Window(QMainWindow):
         tab_as_seen(view)
 
     def view(self, index: int) -> View | None:
-        """None until it was filled in."""
+        """None until filled in."""
         return self._views.get(index)
 
     @property
@@ -116,7 +125,7 @@ class Window(QMainWindow):
         return self._screens.currentIndex()
 
     def go_to(self, index: int) -> None:
-        """Brings a screen to the front, and the keyboard to it."""
+        """Brings a screen to the front and focuses it."""
         changed = index != self.current
         self.navigation.show_current(index)
         self._screens.setCurrentIndex(index)
@@ -130,15 +139,22 @@ class Window(QMainWindow):
         self._noticed = state.notices
         self._show_notices()
 
-    def tell(self, problem: Problem | None) -> None:
-        """Above whatever screen is in front, beside the node's notices; None takes it away."""
-        self._told = problem
+    def tell(self, problem: Problem | None, offer: Offer | None = None) -> None:
+        """Shown above every screen, beside the node's notices; None removes it."""
+        self._told, self._offer = problem, offer
         self._show_notices()
+
+    def offer(self, code: str, offer: Callable[[Problem], Offer]) -> None:
+        """Sets the button and action of the node's notices with this code."""
+        self._offers[code] = offer
 
     def _show_notices(self) -> None:
         notices = (*self._noticed, *((self._told,) if self._told is not None else ()))
         if notices or self._notices is not None:
-            self._notice_bar().show_notices(notices)
+            offers = {each: self._offers[each.code](each) for each in notices if each.code in self._offers}
+            if self._told is not None and self._offer is not None:
+                offers[self._told] = self._offer
+            self._notice_bar().show_notices(notices, offers)
 
     def _notice_bar(self) -> NoticeBar:
         if self._notices is None:
@@ -151,13 +167,13 @@ class Window(QMainWindow):
 
     @property
     def shows_screens(self) -> bool:
-        """False while a page stands in their place."""
+        """False while a page replaces them."""
         return self._pages.currentWidget() is self._body
 
     # --- pages and sheets ----------------------------------------------------------------------------------
 
     def show_page(self, page: QWidget) -> None:
-        """In place of navigation and screens: the first steps, or why nothing works. It wears the theme."""
+        """Replaces navigation and screens: the first steps, or why nothing works. It wears the theme."""
         if page not in self._others:
             self._others.append(page)
             self._pages.addWidget(page)
@@ -165,7 +181,7 @@ class Window(QMainWindow):
         page.setFocus()
 
     def show_screens(self) -> None:
-        """Back to navigation and screens; other pages are gone."""
+        """Returns to navigation and screens; other pages are deleted."""
         self._pages.setCurrentWidget(self._body)
         while self._others:
             page = self._others.pop()
@@ -173,7 +189,7 @@ class Window(QMainWindow):
             page.deleteLater()
 
     def sheet_parent(self) -> QWidget:
-        """What sheets lie over: everything."""
+        """The parent of sheets: they cover everything."""
         return self._pages
 
     def _by_key(self, index: int) -> None:
@@ -184,8 +200,16 @@ class Window(QMainWindow):
 
     # --- the window itself ---------------------------------------------------------------------------------
 
+    def _fit_screen(self) -> None:
+        """``SIZE``, or as much as fits beside the desktop's panels and a title bar."""
+        screen = self.screen().availableGeometry()
+        room = screen.size().shrunkBy(QMargins(0, 0, 0, self.fontMetrics().height() * FRAME_LINES))
+        self.resize(QSize(*SIZE).boundedTo(room))
+        if room.height() < SIZE[1] or room.width() < SIZE[0]:
+            self.move(screen.topLeft())
+
     def come_forward(self) -> None:
-        """In front of others, also from the tray; asks for attention where the system bars that."""
+        """Raises the window, also from the tray; asks for attention if the system prevents that."""
         if self.isMinimized():
             self.showNormal()
         self.show()
@@ -194,8 +218,8 @@ class Window(QMainWindow):
         QApplication.alert(self)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Qt asks for it, too, where the widget with the focus was hidden or disabled. Then the focus goes to
-        the screen: the button that comes next may be one that ends a run."""
+        """Qt also calls this if the focused widget was hidden or disabled. Then the focus goes to the
+        screen: the next button may be one that ends a run."""
         left = self.focusWidget()
         if left is None or (left.isVisible() and left.isEnabled()):
             return super().focusNextPrevChild(forward)

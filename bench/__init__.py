@@ -1,1 +1,1 @@
-"""What Tandem promises about speed, memory and waiting, measured side by side: ``python -m bench``."""
+"""Measures, side by side, what Tandem promises about speed, memory and waiting: ``python -m bench``."""

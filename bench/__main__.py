@@ -1,6 +1,6 @@
 """``python -m bench``: measures what Tandem promises, prints a table, or JSON with ``--json``.
 
-Exit code 1: a promise is not kept, or something could not be measured.
+Exit code 1: a promise is broken, or something could not be measured.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from core.vocabulary.errors import TandemError
 
 MEASUREMENTS = {
     "idle-agent": ("An idle agent", "bench.idle_agent"),
+    "flood": ("A paired laptop that floods an agent", "bench.flood"),
+    "flood-whole": ("A whole flood, held back by nothing", "bench.flood_whole"),
     "first-step": ("From pressing Train to the first step", "bench.first_step"),
     "first-paint": ("The first paint of the window", "bench.first_paint"),
     "frame-time": ("Drawing very many points", "bench.frame_time"),
@@ -31,12 +33,15 @@ MEASUREMENTS = {
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
     "exchange": ("Sums between two members", "bench.exchange_speed"),
     "sealed": ("What the seal costs", "bench.sealed_speed"),
+    "walls": ("What walls cost", "bench.walls"),
+    "transfer": ("A project on its way", "bench.transfer_speed"),
+    "audits": ("What audits cost", "bench.audits"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }
-"""By name: what it is called, and the module whose ``measure`` gives its rows."""
+"""By name: its title, and the module whose ``measure`` returns its rows."""
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 README = Path(__file__).parent.parent / "README.md"
@@ -49,9 +54,9 @@ def main(
     readme: Path = README,
 ) -> int:
     options = parser(measurements).parse_args(argv)
-    # All members live on one machine: they cannot share its GPU in a collective.
+    # All members run on one machine: they cannot share its GPU in a collective.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    # As by Ctrl-C: whoever ends this ends the processes that it has started, too.
+    # Like Ctrl-C: terminating this process ends the processes that it has started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=options.json, width=options.width)
     results = []
@@ -69,7 +74,7 @@ def main(
 
 
 def write_docs(result: Result, document: Path, readme: Path) -> None:
-    """The whole result into the page, and what it and those before it compare into the README."""
+    """Writes the whole result into the page, and the comparisons, with earlier ones, into the README."""
     text = tables.rewritten(document.read_text(encoding="utf-8"), [result])
     document.write_text(text, encoding="utf-8")
     short = tables.placed(readme.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
@@ -94,7 +99,7 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
 
 
 def measured(name: str, title: str, module: str) -> Result:
-    """Does one measurement; what goes wrong is its result, too."""
+    """Runs one measurement; a failure is a result, too."""
     before, began_s = machine.load(), time.monotonic()
     rows, failure = [], ""
     try:

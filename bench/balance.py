@@ -1,7 +1,7 @@
 """Two members of unequal speed: an even split against shares by speed, and against what each reaches alone.
 
-Each has a core of its own; one gets a third of it (``bench.engine.slowed``). What both reach alone is
-measured side by side, as they share a machine when they train together, too.
+Each has its own core; one gets a third of it (``bench.engine.slowed``). Their speeds alone are measured side
+by side, as they also share a machine when they train together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDS = 5
 WORK = "pictures"
 PART = 1 / 3
 EPOCHS = {"even": 1, "balanced": 2, "fast": 3, "slow": 1}
-"""Of one round, 16 steps each: so many that each takes about as long."""
+"""Epochs of one round, 16 steps each: chosen so that each kind takes about as long."""
 WORDS = {
     "even": "even split",
     "balanced": "shares by speed",
@@ -34,7 +34,7 @@ OF_SUM = 0.9
 EXACT = 2e-6
 EXACT_EPOCHS = 1
 LEARN_EPOCHS = 2
-"""Enough steps to come for the members to be measured before the first of them."""
+"""Leaves enough steps for the members to be measured before the first of them."""
 
 
 def measure() -> list[Row]:
@@ -66,7 +66,7 @@ def measure() -> list[Row]:
 
 
 def _train(pairs: Sequence[Pair], epochs: Sequence[int]) -> list[Answer]:
-    """Members of a pair, or two that are alone: the second process of all is slowed."""
+    """Trains members of a pair, or two separate ones: the second process of all is slowed."""
     _, slow = [pid for pair in pairs for pid in pair.pids]
     with slowed([slow], PART):
         for pair, count in zip(pairs, epochs, strict=True):
@@ -75,7 +75,7 @@ def _train(pairs: Sequence[Pair], epochs: Sequence[int]) -> list[Answer]:
 
 
 def difference(members: Sequence[Sequence[Any]], one: Sequence[Any]) -> float:
-    """The largest of any weight of any member."""
+    """The largest difference of any weight of any member."""
     return max(
         float(np.max(np.abs(ours - theirs), initial=0.0))
         for weights in members
@@ -86,7 +86,7 @@ def difference(members: Sequence[Sequence[Any]], one: Sequence[Any]) -> float:
 def rows(
     speeds: dict[str, list[float]], apart: dict[str, float], shares: Sequence[Sequence[int]]
 ) -> list[Row]:
-    """``speeds``: by kind, in steps a second, round by round; ``apart``: from one process, by kind.
+    """``speeds``: by kind, steps per second, round by round; ``apart``: by kind, difference from one process.
 
     ``shares``: those that the engine found, round by round.
     """

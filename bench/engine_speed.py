@@ -1,7 +1,7 @@
 """Keras' fit through Tandem's engine against a hand-written MultiWorkerMirroredStrategy loop.
 
-Two processes each, pinned to a core each; the kinds take turns round by round, so that what else the machine
-does meets all of them.
+Each has two processes, pinned to a core each; the kinds take turns round by round, so that other load on the
+machine affects all of them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def _measure(work: str) -> list[Row]:
 
 
 def epochs_in_a_round(epoch_s: list[float]) -> int:
-    """So many that a round takes about ``ROUND_S``; on a busy machine some kinds are many times slower."""
+    """Epochs for a round of about ``ROUND_S``; on a busy machine some kinds are many times slower."""
     return max(1, min(MOST_EPOCHS, round(ROUND_S / median(epoch_s))))
 
 
 def rows(work: str, speeds: dict[str, list[float]]) -> list[Row]:
-    """``speeds``: by kind, in steps a second, round by round."""
+    """``speeds``: by kind, in steps per second, round by round."""
     tandem = speeds["tandem"]
     found = [Row(what=f"{work}: Tandem's fit", value=median(tandem), unit="steps/s", note=spread(tandem, 1))]
     for kind, words in HAND_WRITTEN.items():

@@ -1,7 +1,8 @@
-"""What a sum between two members takes: by the exchange, by plain sockets, by TensorFlow's collectives.
+"""The time of a sum between two members: by the exchange, by plain sockets, by TensorFlow's collectives.
 
-All of them in one run, in turns round by round, so that what else the machine does meets all of them. On busy
-machines seconds compare badly even so, since more threads get more of a core: a core's time is told, too.
+All are measured in one run, in turns round by round, so that other load on the machine affects all of them.
+Even so, seconds compare badly on busy machines, since more threads get more of a core: a core's time is
+reported, too.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ KINDS = {
 }
 COMPARED = (("ops", "ring"), ("ops", "mwms"), ("tls", "tcp"))
 WORKS = {"38000/1": "38,000 floats", "5000000/4": "5 million floats"}
-"""Floats and packs: what it is called."""
+"""Titles by floats and packs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``mbit``: of the cable between the two; None: this machine's loopback. ``limits``: of the exchange's
-    seconds, as a part of those of the other way."""
+    """``mbit``: rate of the cable between the two; None: this machine's loopback. ``limits``: of the
+    exchange's seconds, relative to those of the other way."""
 
     work: str
     steps: int
@@ -79,7 +80,7 @@ def _measure(case: Case) -> list[Row]:
                 before_s = sum(map(own_cpu_s, pair.pids))
                 count, seconds = pair.train(case.steps)
                 took_s[pair.kind].append(seconds / count)
-                # A step more than those timed, by which both began together.
+                # One step more than those timed, by which both began together.
                 used_s[pair.kind] += (
                     (sum(map(own_cpu_s, pair.pids)) - before_s) / (count + 1) / len(pair.pids)
                 )
@@ -89,9 +90,9 @@ def _measure(case: Case) -> list[Row]:
 def rows(
     words: str, took_s: dict[str, list[float]], used_s: dict[str, float], limits: Mapping[str, float]
 ) -> list[Row]:
-    """By kind: seconds of a step by round, and a core's seconds for a step and member, all rounds' sum.
+    """By kind: seconds of a step by round, and a core's seconds per step and member, summed over all rounds.
 
-    ``limits``: of the exchange's seconds, as a part of those of another kind.
+    ``limits``: of the exchange's seconds, relative to those of another kind.
     """
     found = [
         Row(

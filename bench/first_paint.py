@@ -1,4 +1,4 @@
-"""How soon the window is painted, against a bare QMainWindow. They take turns."""
+"""How soon the window is painted, compared with a bare QMainWindow. They take turns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def measure() -> list[Row]:
     heavy: set[str] = set()
     with screen.screen() as environment, tempfile.TemporaryDirectory(prefix="tandem-bench-") as home:
         where = screen.words(environment)
-        # The first of each also reads the files from the disk.
+        # The first run of each also reads the files from disk.
         for count in range(ROUNDS + 1):
             bare_s, bare_cpu_s, _ = painted("bench.window.paint_bare", [], environment)
             own_s, own_cpu_s, loaded = painted("bench.window.paint_tandem", [home], environment)
@@ -52,7 +52,7 @@ def measure() -> list[Row]:
 def painted(
     module: str, arguments: Sequence[str], environment: dict[str, str]
 ) -> tuple[float, float, list[str]]:
-    """Seconds on the clock and of CPU until ``module`` says that it is painted, and what else it says."""
+    """Wall-clock and CPU seconds until ``module`` reports its first paint, and what else it reports."""
     began_s = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-m", module, *arguments], env=environment, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""From pressing Train to the first training step: with a trainer kept warm against a cold start."""
+"""Time from pressing Train to the first training step: with a warm trainer and from a cold start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from app.demo import training
-from app.demo.nodes import Node
+from app.demo.agent import Agent
 from bench import processes
 from bench.laptops import two_paired
 from bench.result import Row, median, ratios, spread
@@ -59,8 +59,8 @@ async def _measure() -> list[Row]:
     return rows
 
 
-async def _make_ready(nodes: Sequence[Node], *, warm: bool) -> None:
-    """Every node keeps a trainer that has imported TensorFlow and waits, or has no child at all."""
+async def _make_ready(nodes: Sequence[Agent], *, warm: bool) -> None:
+    """Waits until every node keeps a trainer that has imported TensorFlow, or has no child at all."""
     for node in nodes:
         change = SettingsChange(warm_trainer=warm)
         await node.follower.submit(ChangeSettings(change=change), Done)
@@ -68,19 +68,19 @@ async def _make_ready(nodes: Sequence[Node], *, warm: bool) -> None:
         await node.until(_all_free, FREE_LIMIT_S, "see every other node free")
         if warm:
             trainer = await processes.wait_for_child(
-                node.agent.pid, lambda child: processes.has_loaded(child.pid, processes.TENSORFLOW)
+                node.pid, lambda child: processes.has_loaded(child.pid, processes.TENSORFLOW)
             )
             await processes.wait_at_rest(trainer)
         else:
-            await processes.wait_for_no_child(node.agent.pid)
+            await processes.wait_for_no_child(node.pid)
 
 
 def _all_free(state: State) -> bool | None:
     return None if any(device.busy for device in state.devices.values()) else True
 
 
-async def click_to_first_step(nodes: Sequence[Node], script: Path, *, alone: bool) -> float:
-    """Seconds, seen by the starter. Returns when the run has ended for every member."""
+async def click_to_first_step(nodes: Sequence[Agent], script: Path, *, alone: bool) -> float:
+    """Seconds as seen by the starter. Returns when the run has ended for every member."""
     starter, *others = nodes
     members = nodes[:1] if alone else nodes
     for node in nodes:
@@ -100,7 +100,7 @@ async def click_to_first_step(nodes: Sequence[Node], script: Path, *, alone: boo
     return first_s
 
 
-async def _follow(node: Node, run: str, began_s: float) -> float | None:
+async def _follow(node: Agent, run: str, began_s: float) -> float | None:
     first_s = None
     while True:
         event, _ = await node.follower.next()

@@ -1,4 +1,4 @@
-"""What drawing costs by the number of points: four curves of a million against four of a thousand."""
+"""The cost of drawing by number of points: four curves of a million against four of a thousand."""
 
 from __future__ import annotations
 

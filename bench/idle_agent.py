@@ -1,4 +1,4 @@
-"""An idle agent: how soon it is ready, what it costs beside a linked peer."""
+"""An idle agent: how soon it is ready, and its cost beside a linked peer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _ready() -> list[Row]:
 
 
 def time_to_ready(folder: Path) -> tuple[float, float]:
-    """Seconds on the clock and of CPU until an agent in an empty home says that it listens."""
+    """Wall-clock and CPU seconds until an agent in an empty home reports that it listens."""
     home = Home(folder / "home")
     prepare(home)
     settings_file.write(home.settings, Settings(name="bench", port=0))
@@ -71,8 +71,8 @@ def time_to_ready(folder: Path) -> tuple[float, float]:
 async def _idle() -> list[Row]:
     async with two_paired() as nodes:
         for node in nodes:
-            await processes.wait_at_rest(node.agent.pid)
-        pids = [node.agent.pid for node in nodes]
+            await processes.wait_at_rest(node.pid)
+        pids = [node.pid for node in nodes]
         before = [processes.cpu_s(pid) for pid in pids]
         began_s = time.monotonic()
         await asyncio.sleep(IDLE_S)

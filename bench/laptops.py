@@ -1,4 +1,4 @@
-"""Two nodes on this machine, as the demo has them: own homes, paired over real links."""
+"""Two nodes on this machine, like the demo's: separate homes, paired over real links."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.demo import pairing
-from app.demo.nodes import Node, running
+from app.demo.agent import Agent, running
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import SetCodePolicy
 
 
 @asynccontextmanager
-async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]]:
-    """Both may run each other's code without asking. All is gone afterwards."""
+async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Agent]]:
+    """Each may run the other's code without asking. Everything is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="tandem-bench-", dir=folder) as base:
         async with running(2, Path(base).resolve()) as nodes:
             first, second = nodes
@@ -25,11 +25,11 @@ async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]
             yield nodes
 
 
-async def trust_each_other(first: Node, second: Node) -> None:
+async def trust_each_other(first: Agent, second: Agent) -> None:
     """Each may run the other's code without asking."""
     for node, other in ((first, second), (second, first)):
         await node.follower.submit(SetCodePolicy(device=other.device, policy="always"), Done)
 
 
 def silent(line: str) -> None:
-    """The demo's own words are of no interest here."""
+    """Discards the demo's own messages."""

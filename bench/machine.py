@@ -1,4 +1,4 @@
-"""On what, and beside what, a measurement was made."""
+"""The machine of a measurement, and its load."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 
 import psutil
 
+from core.vocabulary import units
+
 
 def words() -> str:
-    """For the table's head: cores, memory, GPU."""
-    memory_gib = psutil.virtual_memory().total / 2**30
-    return f"{os.cpu_count()} cores, {memory_gib:.0f} GiB, {_gpu()}"
+    """Cores, memory and GPU, for the table's head."""
+    return f"{os.cpu_count()} cores, {units.size(psutil.virtual_memory().total)}, {_gpu()}"
 
 
 def load() -> float:
@@ -20,7 +21,7 @@ def load() -> float:
 
 def taken_s() -> float:
     """Seconds so far in which something here wanted a core and the host of this virtual machine gave it to
-    others; 0 where the system does not tell."""
+    others; 0 if the system does not report it."""
     return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 

@@ -1,4 +1,4 @@
-"""What the members expect before the first step, against what comes out: on links of three rates."""
+"""The members' expectation before the first step, compared with the result: on links of three rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.wire.link import FREE_MBIT, Link
 ROUNDS = 3
 LINKS = {FREE_MBIT: "free", 936: "936 Mbit", 240: "240 Mbit"}
 WORKS = {"digits": ("digits CNN", 20), "5m": ("5 million parameters", 6)}
-"""What each is called, and its epochs: some seconds, and enough steps to be measured before."""
+"""Title of each, and its epochs: some seconds, and enough steps to be measured before."""
 WITHIN = 0.2
 
 
@@ -26,7 +26,7 @@ def measure() -> list[Row]:
 
 
 def _once(link: Link, work: str, epochs: int) -> tuple[float, float]:
-    """Seconds of a step: expected, come out. Each time with a new pair, as a model is measured once."""
+    """Seconds of a step: expected, measured. Uses a new pair each time, as a model is calibrated once."""
     with Pair("tandem", work, link=link, balance=True) as pair:
         pair.order(f"train {epochs}")
         told = pair.answered()
@@ -36,7 +36,7 @@ def _once(link: Link, work: str, epochs: int) -> tuple[float, float]:
 
 
 def rows(what: str, told: Sequence[tuple[float, float]]) -> list[Row]:
-    """``told``: seconds of a step, expected and come out, round by round."""
+    """``told``: seconds of a step, expected and measured, round by round."""
     after = [1000 * came_out for _, came_out in told]
     off = [abs(expected / came_out - 1) for expected, came_out in told]
     return [

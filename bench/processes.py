@@ -1,4 +1,4 @@
-"""What a process costs, seen from outside. Linux only."""
+"""The cost of a process, seen from outside. Linux only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TENSORFLOW = "tensorflow"
 
 
 def cpu_s(pid: int) -> float:
-    """User and system seconds of the process and its children so far, those that ended included."""
+    """User and system seconds of the process and its children so far, including those that ended."""
     process = psutil.Process(pid)
     own = process.cpu_times()
     spent = own.user + own.system + own.children_user + own.children_system
@@ -34,18 +34,18 @@ def own_cpu_s(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident, and proportional: what is shared with others counted in parts."""
+    """Resident and proportional memory: in the latter, shared memory counts in parts."""
     info = psutil.Process(pid).memory_full_info()
     return info.rss / MB, info.pss / MB
 
 
 def has_loaded(pid: int, library: str) -> bool:
-    """Whether a file whose path has ``library`` in it is mapped in the process: its compiled parts are."""
+    """Whether a file whose path contains ``library`` is mapped in the process: its compiled parts are."""
     return library in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
 
 
 async def wait_at_rest(pid: int, limit_s: float = 120.0, quiet_s: float = 1.5) -> None:
-    """Until the process has used no CPU to speak of for ``quiet_s``. Raises TimeoutError."""
+    """Waits until the process has used hardly any CPU for ``quiet_s``. Raises TimeoutError."""
     spent, since = cpu_s(pid), time.monotonic()
     async with asyncio.timeout(limit_s):
         while time.monotonic() - since < quiet_s:
@@ -56,7 +56,7 @@ async def wait_at_rest(pid: int, limit_s: float = 120.0, quiet_s: float = 1.5) -
 
 
 async def wait_for_child(pid: int, fits: Callable[[psutil.Process], bool], limit_s: float = 120.0) -> int:
-    """The first child that ``fits``. Raises TimeoutError."""
+    """Waits for the first child that ``fits``. Raises TimeoutError."""
     async with asyncio.timeout(limit_s):
         while True:
             for child in psutil.Process(pid).children():
@@ -69,7 +69,7 @@ async def wait_for_child(pid: int, fits: Callable[[psutil.Process], bool], limit
 
 
 async def wait_for_no_child(pid: int, limit_s: float = 60.0) -> None:
-    """Raises TimeoutError."""
+    """Waits until the process has no child. Raises TimeoutError."""
     async with asyncio.timeout(limit_s):
         while psutil.Process(pid).children():  # noqa: ASYNC110 (another process: nobody tells)
             await asyncio.sleep(0.05)

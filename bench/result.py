@@ -1,4 +1,4 @@
-"""What a measurement gives: numbers with their limits. Pure."""
+"""The result of a measurement: numbers with their limits. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One number. ``limit`` None: it has no promise of its own, it explains another."""
+    """One number. ``limit`` None: it has no promise of its own, but explains another."""
 
     what: str
     value: float
@@ -22,7 +22,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> bool | None:
-        """Whether the promise holds; None where there is none. NaN keeps nothing."""
+        """Whether the promise holds; None if there is none. NaN keeps no promise."""
         if self.limit is None:
             return None
         return self.value <= self.limit if self.at == "most" else self.value >= self.limit
@@ -51,10 +51,22 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """The words for a note: how many, from where to where."""
+    """A note's text: how many values, and their range."""
     return f"{len(values)} rounds, {min(values):.{digits}f} to {max(values):.{digits}f}" if values else "none"
 
 
+def interval(values: Sequence[float], digits: int = 3) -> str:
+    """A note's text: the 95 % confidence interval of the median, whatever the distribution.
+
+    By order statistics, with the binomial as normal: Conover, Practical Nonparametric Statistics, 3.2.
+    """
+    found, count = sorted(values), len(values)
+    lowest = math.floor((count - 1.96 * math.sqrt(count)) / 2)
+    if lowest < 1:
+        return "too few rounds for an interval"
+    return f"{count} rounds, median with 95 %: {found[lowest - 1]:.{digits}f} to {found[-lowest]:.{digits}f}"
+
+
 def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
-    """Round by round, so that what slows a whole round down slows both sides of its ratio."""
+    """Ratios round by round, so that what slows down a whole round slows both sides of its ratio."""
     return [a / b for a, b in zip(over, under, strict=True)]

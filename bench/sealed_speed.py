@@ -1,6 +1,6 @@
-"""What the seal costs a loop by hand in MultiWorkerMirroredStrategy: the same loop sealed, and open.
+"""The cost of the seal for a hand-written MultiWorkerMirroredStrategy loop: the same loop sealed, and open.
 
-Two processes, each pinned to a core with its relay, so that what the relay takes is taken from the training;
+Each has two processes, each pinned to a core with its relay, so that the relay's time is taken from training;
 behind a cable, and behind one that is faster than they are. The two kinds take turns round by round.
 """
 
@@ -17,7 +17,7 @@ EPOCHS = 1
 WORK = "5m"
 KINDS = {"sealed": "sealed", "tuned": "with an open port"}
 LIMITS = {FREE_MBIT: 1.15, 936: 1.05}
-"""By the cable's Mbit/s: of the seconds of a sealed step, as a part of those of an open one."""
+"""By the cable's Mbit/s: limits of a sealed step's seconds, relative to an open one's."""
 
 
 def measure() -> list[Row]:

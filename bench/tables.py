@@ -22,7 +22,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def number(value: float) -> str:
-    """Three digits that count; whole numbers as they are."""
+    """Three significant digits; whole numbers unchanged."""
     return f"{value:g}" if value == int(value) else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
@@ -54,7 +54,7 @@ def markdown(result: Result) -> str:
 
 
 def ratios(document: str) -> str:
-    """The rows of a document that compare and have a limit, as a short table with the headings above them."""
+    """A document's comparisons that have a limit, as a short table under their headings."""
     lines: list[tuple[str, ...]] = [("about", *HEAD[:4]), ("---",) * 5]
     heading = ""
     for line in document.splitlines():
@@ -68,7 +68,7 @@ def ratios(document: str) -> str:
 
 
 def placed(document: str, name: str, words: str) -> str:
-    """``document`` with ``words`` between the marks of that name. Raises ValueError where there are none."""
+    """``document`` with ``words`` between the marks of that name. Raises ValueError if there are none."""
     begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
     places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", document, re.DOTALL)
     if len(places) != 1:
@@ -77,7 +77,7 @@ def placed(document: str, name: str, words: str) -> str:
 
 
 def rewritten(document: str, results: Iterable[Result]) -> str:
-    """``document`` with each result between its two marks. Raises ValueError where marks are missing."""
+    """``document`` with each result between its two marks. Raises ValueError if marks are missing."""
     for result in results:
         document = placed(document, result.name, markdown(result))
     return document

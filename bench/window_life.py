@@ -1,4 +1,4 @@
-"""The open window: idle, during a whole run, and what it takes from the training."""
+"""The open window: idle, during a whole run, and what it costs the training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.demo import training
-from app.demo.nodes import Node
+from app.demo.agent import Agent
 from bench import machine, processes
 from bench.result import Row, median, ratios, spread
 from bench.window.opened import Opened, window_and_agents
@@ -27,7 +27,7 @@ from core.vocabulary.plan import RunSpec
 ROUNDS = 6
 MOST_ROUNDS = 12
 CALM = 0.005
-"""Of its cores, that the machine may lose to others in a round that counts: which side it hits is chance."""
+"""Fraction of its cores that the machine may lose to others in a round that counts: chance picks the side."""
 EPOCHS = 90
 IDLE_S = 30.0
 RUN_LIMIT_S = 400.0
@@ -52,7 +52,7 @@ async def _measure() -> list[Row]:
             rounds: list[_Round] = []
             while len(rounds) < MOST_ROUNDS and len(_calm(rounds)) < ROUNDS:
                 taken_s, began_s = machine.taken_s(), time.monotonic()
-                # Each goes first as often as the other.
+                # Each goes first equally often.
                 for is_open in (True, False) if len(_calm(rounds)) % 2 else (False, True):
                     if is_open:
                         shown = await _trained(window, "train", scripts[0], first, second)
@@ -99,7 +99,7 @@ async def _measure() -> list[Row]:
 
 
 class _Round(NamedTuple):
-    """A run with the window open and one without. ``taken``: the part of the cores that the host took."""
+    """A run with the window open and one without. ``taken``: the fraction of the cores that the host took."""
 
     shown: dict[str, Any]
     headless_steps_s: float
@@ -113,7 +113,7 @@ def _calm(rounds: Sequence[_Round]) -> list[_Round]:
 
 @asynccontextmanager
 async def _ticking() -> AsyncIterator[list[float]]:
-    """A bare program beside; its longest gap in seconds is in the list afterwards."""
+    """A bare program beside the window; the list then holds its longest gap in seconds."""
     longest: list[float] = []
     pipe = asyncio.subprocess.PIPE
     beside = await asyncio.create_subprocess_exec(
@@ -122,7 +122,7 @@ async def _ticking() -> AsyncIterator[list[float]]:
     try:
         yield longest
     finally:
-        said, _ = await beside.communicate(b"")  # without words its stdin would stay open
+        said, _ = await beside.communicate(b"")  # without this its stdin would stay open
         longest.append(float(said))
 
 
@@ -141,7 +141,7 @@ async def _idle(window: Opened) -> list[Row]:
     ]
 
 
-async def _trained(window: Opened, how: str, script: Path, *others: Node) -> dict[str, Any]:
+async def _trained(window: Opened, how: str, script: Path, *others: Agent) -> dict[str, Any]:
     await free(*others)
     said = await window.tell(how, str(script), "--epochs", str(EPOCHS))
     if not said["finished"]:
@@ -171,15 +171,15 @@ def _gaps(when: str, said: dict[str, Any]) -> list[Row]:
 
 
 def _doing(gap: dict[str, Any]) -> str:
-    """The middle of what was seen of it."""
+    """The middle one of the stacks sampled during the gap."""
     looks = gap["looks"]
     return " < ".join(looks[len(looks) // 2][:2]) if looks else ""
 
 
-async def free(*nodes: Node) -> None:
-    """Until none of them has a run under way, in any of their eyes."""
+async def free(*nodes: Agent) -> None:
+    """Waits until none of them has a run under way, as any of them sees it."""
 
-    def all_free(node: Node) -> bool | None:
+    def all_free(node: Agent) -> bool | None:
         busy = node.state.busy or any(device.busy for device in node.state.devices.values())
         return None if busy else True
 
@@ -187,10 +187,10 @@ async def free(*nodes: Node) -> None:
         await node.until(lambda _, node=node: all_free(node), 60.0, "be free")  # type: ignore[misc]
 
 
-async def _headless(first: Node, second: Node, script: Path) -> tuple[float, float]:
-    """Steps a second of a run that no window shows, and the % of a core that the starter's agent took."""
+async def _headless(first: Agent, second: Agent, script: Path) -> tuple[float, float]:
+    """Steps per second of a run that no window shows, and the % of a core that the starter's agent took."""
     await free(first, second)
-    before_s, began_s = processes.own_cpu_s(first.agent.pid), time.monotonic()
+    before_s, began_s = processes.own_cpu_s(first.pid), time.monotonic()
     first.follower.skip()
     spec = RunSpec(script=str(script), arguments=("--epochs", str(EPOCHS)), devices=(second.device,))
     run = (await first.follower.submit(StartRun(spec=spec), RunAccepted)).run
@@ -199,7 +199,7 @@ async def _headless(first: Node, second: Node, script: Path) -> tuple[float, flo
             event, _ = await first.follower.next()
             if isinstance(event, ev.RunPhaseChanged) and event.run == run and ended(event.phase):
                 break
-    part = 100 * (processes.own_cpu_s(first.agent.pid) - before_s) / (time.monotonic() - began_s)
+    part = 100 * (processes.own_cpu_s(first.pid) - before_s) / (time.monotonic() - began_s)
     if isinstance(event.phase, Failed):
         raise TandemError.of(event.phase.problem)
     details = await first.follower.submit(GetRun(run=run), RunDetails)

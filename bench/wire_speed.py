@@ -1,11 +1,11 @@
-"""What fewer bits on the wire bring: two members behind a slow cable, float32 and bfloat16 in turns."""
+"""The gain from fewer bits on the wire: two members behind a slow cable, float32 and bfloat16 in turns."""
 
 from __future__ import annotations
 
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
 from bench.wire.link import Link
-from core.vocabulary.plan import Wire
+from core.vocabulary.options import Wire
 
 ROUNDS = 7
 MBIT = 240

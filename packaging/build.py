@@ -40,11 +40,11 @@ def main() -> int:
 
 
 def freeze() -> int:
-    """PyInstaller's exit status. A process of its own: it changes much of the one it runs in."""
+    """PyInstaller's exit status. Runs it in a separate process: it changes much of the one it runs in."""
     command = [sys.executable, "-m", "PyInstaller", str(ROOT / "packaging" / "tandem.spec")]
     command += ["--noconfirm", "--log-level", "WARN"]
     command += ["--distpath", str(ROOT / "dist"), "--workpath", str(ROOT / "build" / "pyinstaller")]
-    # It imports packages to see what they load: neither a GPU nor a screen is needed for that.
+    # It imports packages to see what they load, which needs neither a GPU nor a screen.
     quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "QT_QPA_PLATFORM": "offscreen"}
     try:
         return subprocess.run(
@@ -56,9 +56,9 @@ def freeze() -> int:
 
 
 def strip(folder: Path) -> int:
-    """Takes the symbol tables from TensorFlow's libraries, which nothing reads while it trains. Bytes saved.
+    """Strips symbol tables from TensorFlow's libraries: training never reads them. Returns the bytes saved.
 
-    Not from others: some were changed by tools after which `strip` makes them unusable.
+    Other libraries are left alone: some were changed by tools after which `strip` makes them unusable.
     """
     program = shutil.which("strip") if sys.platform == "linux" else None
     saved = 0

@@ -1,7 +1,7 @@
-"""Tries Tandem's Debian package as somebody new: ``python packaging/clean_root.py ROOT [PACKAGE]``. As root.
+"""Tries Tandem's Debian package as a new user: ``python packaging/clean_root.py ROOT [PACKAGE]``. As root.
 
-ROOT: a Debian without Python that nothing was done with: `debootstrap --variant=minbase bookworm ROOT` makes
-one; Xvfb is added. What is tried runs in namespaces of its own, as an ordinary user with a new home.
+ROOT: a fresh Debian without Python: `debootstrap --variant=minbase bookworm ROOT` makes one; Xvfb is added.
+The trial runs in its own namespaces, as an ordinary user with a new home.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ STEPS: tuple[tuple[str, str, str], ...] = (
 
 
 def step(root: Path, user: str, words: str) -> subprocess.CompletedProcess[str]:
-    """In namespaces of its own, so that nothing outlives it and no mount stays."""
+    """Runs in separate namespaces, so that nothing outlives it and no mount stays."""
     inside = [
         "mount --rbind /dev {root}/dev",
         "mount -t proc proc {root}/proc",
@@ -82,7 +82,7 @@ def step(root: Path, user: str, words: str) -> subprocess.CompletedProcess[str]:
         'exec chroot {root} su - {user} -c "$WORDS"',
     ]
     script = "; ".join(inside).format(root=root, user=user)
-    # The network stays for apt, and is left out for whom it is not needed: the user's steps need none.
+    # Only apt keeps the network: the user's steps need none.
     network = ["--net"] if user != "root" else []
     return subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "--kill-child", *network, "sh", "-ec", script],
@@ -95,7 +95,7 @@ def step(root: Path, user: str, words: str) -> subprocess.CompletedProcess[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """0 where every step held."""
+    """Returns 0 if every step passed."""
     if not arguments or os.geteuid() != 0:
         print(f"{__doc__}")
         return 2

@@ -1,4 +1,4 @@
-"""What goes into the frozen program besides what its imports show, and what stays out."""
+"""What goes into the frozen program in addition to its imports, and what stays out."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NOT_FOR_SCRIPTS |= {"_tkinter", "turtledemo", "venv", "test", "tests", "__main_
 EXCLUDED = (
     # For building and testing only.
     *("PyInstaller", "_pytest", "hypothesis", "mypy", "pip", "pytest", "pytestqt", "ruff", "setuptools"),
-    # Nothing reads C headers while it trains.
+    # Training reads no C headers.
     "clang",
-    # Other windows' and other frameworks', which libraries ask for where they are installed.
+    # Other GUI and machine learning frameworks, which libraries import if they are installed.
     *("IPython", "PyQt5", "PyQt6", "PySide2", "jax", "matplotlib", "_tkinter", "tkinter", "torch"),
     *("PySide6.QtDesigner", "PySide6.QtPrintSupport", "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtSql"),
     *("PySide6.QtQuickWidgets", "PySide6.QtTest", "pyqtgraph.examples", "pyqtgraph.opengl"),
@@ -44,7 +44,7 @@ QT_PLUGINS = {
     "wayland-shell-integration": ("*xdg-shell*",),
     "xcbglintegrations": ("*",),
 }
-"""Kept plugins of Qt by kind; another kind goes as a whole. Our window draws pixels, pictures and SVG."""
+"""Kept Qt plugins by kind; kinds not listed are kept whole. Our window draws pixels, pictures and SVG."""
 
 _QT_LIBRARIES_LEFT_OUT = ("*Qt6Pdf*", "*Qt6Qml*", "*Qt6Quick*", "*Qt6VirtualKeyboard*", "*Qt6EglFS*")
 _LEFT_BEHIND = (
@@ -57,13 +57,13 @@ _LEFT_BEHIND = (
     "libpango*",
     "libthai*",
 )
-"""What only GTK's theme plugin needed. It would load the desktop's own GTK upon our libraries, and crash."""
+"""Needed only by GTK's theme plugin, which would load the desktop's own GTK with our libraries, and crash."""
 
 _WRITTEN_BY_RUNS = ("*.keras", "*.pyc", "*/__pycache__/*")
 
 
 def stdlib_modules(folder: Path = STDLIB) -> list[str]:
-    """All of Python's library: which of it scripts will import, nobody knows yet."""
+    """The whole standard library: which parts scripts will import is unknown."""
     found = {*_modules(folder, ""), *_modules(folder / "lib-dynload", "")}
     return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names)
 
@@ -81,7 +81,7 @@ def _modules(folder: Path, prefix: str) -> Iterator[str]:
 
 
 def trainer_modules(root: Path) -> list[str]:
-    """By the files' names: PyInstaller's own way would import TensorFlow once more."""
+    """Found by file name: PyInstaller's own way would import TensorFlow once more."""
     return sorted({*_modules(root / "core" / "trainer", "core.trainer."), "core.trainer.__main__"})
 
 
@@ -108,5 +108,5 @@ def is_wanted(destination: str) -> bool:
 
 
 def wanted(collected: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Of PyInstaller's (destination, source, kind)."""
+    """Filters PyInstaller's (destination, source, kind)."""
     return [entry for entry in collected if is_wanted(entry[0])]

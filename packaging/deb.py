@@ -1,7 +1,9 @@
 """Makes a Debian package of a frozen Tandem: ``python packaging/deb.py [dist/tandem]``. Linux.
 
-The program goes whole into one folder; the desktop finds it by menu entry, icons, metainfo and the types of
-files that it opens. It runs nothing when it is installed or removed, and never touches anybody's home.
+The whole program goes into one folder; the desktop finds it by menu entry, icons, metainfo and the file types
+that it opens. If AppArmor restricts user namespaces, the package installs the profile that allows them to the
+program (``core.supervisor.seals``). It runs nothing else during installation or removal, and never touches
+anybody's home.
 """
 
 from __future__ import annotations
@@ -21,8 +23,26 @@ sys.path.insert(0, str(ROOT))
 NAME = "tandem-laptops"
 PLACE = Path("usr/lib") / NAME
 LIMIT_S = 3600.0
+PROFILE = Path("usr/share") / NAME / "apparmor"
+AFTER = f"""\
+#!/bin/sh
+set -e
+# An AppArmor without this ABI does not restrict user namespaces, and could not read the profile.
+if [ "$1" = configure ] && [ -e "$DPKG_ROOT/etc/apparmor.d/abi/4.0" ]; then
+    install -m 644 "$DPKG_ROOT/{PROFILE}" "$DPKG_ROOT/etc/apparmor.d/{NAME}"
+    if aa-enabled --quiet; then apparmor_parser -r "$DPKG_ROOT/etc/apparmor.d/{NAME}" || true; fi
+fi
+"""
+BEFORE_REMOVAL = f"""\
+#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -e "$DPKG_ROOT/etc/apparmor.d/{NAME}" ]; then
+    if aa-enabled --quiet; then apparmor_parser -R "$DPKG_ROOT/etc/apparmor.d/{NAME}" || true; fi
+    rm "$DPKG_ROOT/etc/apparmor.d/{NAME}"
+fi
+"""
 READ = {"fontconfig-config", "xkb-data"}
-"""Packages with files that the libraries in the program read: where fonts are, how keyboards are laid out."""
+"""Packages whose files the bundled libraries read: font locations, keyboard layouts."""
 CONTROL = """\
 Package: {name}
 Version: {version}
@@ -43,7 +63,7 @@ Description: train a Keras script on two laptops at once
 
 
 def needed(folder: Path) -> set[str]:
-    """Names of the libraries that its programs want and that it does not bring."""
+    """Names of the libraries that its programs need and that it does not contain."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     own = {path.name for path in folder.rglob("*.so*")}
     wanted: set[str] = set()
@@ -57,7 +77,7 @@ def needed(folder: Path) -> set[str]:
 
 
 def packages(libraries: Iterable[str]) -> dict[str, str]:
-    """Which of this system's packages bring them; what none brings (a card's driver) is left out."""
+    """This system's packages that contain them; libraries in none (such as a card's driver) are left out."""
     found: dict[str, str] = {}
     for library in sorted(libraries):
         told = subprocess.run(
@@ -70,22 +90,25 @@ def packages(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def depends(libraries: Iterable[str]) -> str:
-    """With the C library at least as new as this one, against which everything was built."""
+    """Includes a C library at least as new as this one, against which everything was built."""
     others = READ | {*packages(libraries).values()} - {"libc6", "libc6-dev"}
     return ", ".join([f"libc6 (>= {platform.libc_ver()[1]})", *sorted(others)])
 
 
 def lay_out(folder: Path, stage: Path) -> None:
-    """All files of the package but Debian's own."""
-    from app.desktop_files import write
+    """Writes all files of the package except Debian's own."""
+    from app.system.desktop_files import write
+    from core.supervisor.seals import profile
 
     (stage / PLACE).parent.mkdir(parents=True)
-    # Links to the same bytes: a copy would be another gigabyte and a half.
+    # Hard links: a copy would take another gigabyte and a half.
     shutil.copytree(folder, stage / PLACE, copy_function=os.link, symlinks=True)
     (stage / "usr/bin").mkdir()
     for name in ("tandem", "tandem-gui"):
         (stage / "usr/bin" / name).symlink_to(f"../lib/{NAME}/tandem")
     write(stage / "usr/share", ["/usr/bin/tandem-gui"])
+    (stage / PROFILE).parent.mkdir()
+    (stage / PROFILE).write_text(profile(f"/{PLACE}/tandem"))
     about = stage / "usr/share/doc" / NAME
     about.mkdir(parents=True)
     shutil.copyfile(ROOT / "LICENSE", about / "copyright")
@@ -106,18 +129,21 @@ def control(folder: Path, version: str) -> str:
 
 
 def build(folder: Path, into: Path) -> Path:
-    """The package's file."""
+    """Builds the package and returns its file."""
     from core.vocabulary.versions import TANDEM
 
     text = control(folder, TANDEM)
     architecture = next(line.split()[1] for line in text.splitlines() if line.startswith("Architecture:"))
     file = into / f"{NAME}_{TANDEM}_{architecture}.deb"
-    with tempfile.TemporaryDirectory(prefix=".deb-", dir=folder.parent) as place:  # for links, the same disk
+    with tempfile.TemporaryDirectory(prefix=".deb-", dir=folder.parent) as place:  # for hard links
         stage = Path(place) / "root"
         stage.mkdir(mode=0o755)
         lay_out(folder, stage)
         (stage / "DEBIAN").mkdir()
         (stage / "DEBIAN" / "control").write_text(text)
+        for script, content in (("postinst", AFTER), ("prerm", BEFORE_REMOVAL)):
+            (stage / "DEBIAN" / script).write_text(content)
+            (stage / "DEBIAN" / script).chmod(0o755)
         command = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", str(stage), str(file)]
         quiet = subprocess.DEVNULL
         subprocess.run(command, stdin=quiet, stdout=quiet, timeout=LIMIT_S, check=True)

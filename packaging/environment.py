@@ -1,9 +1,9 @@
-"""Runs in the frozen program before everything: what it starts finds the system's libraries, not ours.
+"""Runs first in the frozen program: makes what it starts find the system's libraries, not ours.
 
-PyInstaller's starter points LD_LIBRARY_PATH to our folder and keeps what it was. The loader has read it by
-now; a file manager or `nvidia-smi` started with it would load our libraries instead of its own. This program
-started once more (a trainer, a node of the demo) needs it as well: it has to be told that it begins anew, or
-it takes the path for set already, and finds only libraries that the system happens to have.
+PyInstaller's bootloader points LD_LIBRARY_PATH to our folder and keeps the former value. The loader has
+already read it; a file manager or `nvidia-smi` started with it would load our libraries instead of its own.
+Another process of this program (a trainer, a node of the demo) needs it as well: it must be told to begin
+anew, or it assumes the path is already set, and finds only libraries that the system happens to have.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Whether Tandem's packages can be had for other systems: ``python packaging/resolve.py [WHEEL]``.
+"""Checks that Tandem's packages exist for other systems: ``python packaging/resolve.py [WHEEL]``.
 
 Asks the package index through pip, for each system and Python of docs/windows-and-macos.md, and installs
-nothing. pip reads conditions (``sys_platform == ...``) as they are on the system that it runs on.
+nothing. pip evaluates conditions (``sys_platform == ...``) for the system that it runs on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SYSTEMS = {
     "macOS on Apple silicon": ("macosx_15_0_arm64", "macosx_15_0_universal2"),
     "Linux aarch64": (
         *(f"manylinux_2_{minor}_aarch64" for minor in range(39, 16, -1)),
-        "manylinux2014_aarch64",  # to pip, with a named platform, not the same as manylinux_2_17
+        "manylinux2014_aarch64",  # for pip with a named platform, this differs from manylinux_2_17
     ),
     "macOS on Intel": ("macosx_15_0_x86_64", "macosx_15_0_universal2"),
     "Windows on ARM": ("win_arm64",),
@@ -36,7 +36,7 @@ def build(folder: Path) -> Path:
 
 
 def resolve(wheel: Path, platforms: tuple[str, ...], python: str, folder: Path) -> tuple[bool, str]:
-    """Whether everything is there, and what was found, or pip's last words."""
+    """Whether everything exists, and what was found, or pip's last lines."""
     report = folder / "report.json"
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
     command += ["--disable-pip-version-check", "--only-binary", ":all:", "--python-version", python]

@@ -1,6 +1,6 @@
 """Tries a frozen Tandem in a temporary home: ``python packaging/smoke.py [dist/tandem]``. Linux.
 
-The programs are given nothing of this Python: no PATH to it, no PYTHONPATH, no home of the user.
+The programs get nothing of this Python: no PATH to it, no PYTHONPATH, no user's home.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import psutil
 
 LIMIT_S = 300.0
 INTERRUPTED = 130
-"""Exit code of a run that Ctrl-C stopped."""
+"""Exit code of a run stopped by Ctrl-C."""
 MARK = "TANDEM_SMOKE"
-"""In the environment of all that is started, to find what outlives it."""
+"""Set in the environment of every started process, to find those that outlive it."""
 
 HARD_SCRIPT = """\
 import multiprocessing, sqlite3, wave, xml.dom.minidom
@@ -45,7 +45,7 @@ RAISING_LINE = 11
 
 
 class Failed(Exception):
-    """A check did not hold; the message says what was seen."""
+    """A check failed; the message says what was seen."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Trial:
         }
 
     def tandem(self, *arguments: str, status: int = 0) -> str:
-        """What it printed on stdout."""
+        """Its stdout."""
         try:
             done = subprocess.run(
                 [self.program, *arguments],
@@ -112,7 +112,7 @@ def check_version(trial: Trial) -> str:
 
 
 def check_doctor(trial: Trial) -> str:
-    # Its status is about this machine (a firewall, say), and nothing to do with the program.
+    # Its status is about this machine (a firewall, for example), not about the program.
     try:
         told = trial.objects("doctor", "--json", "--deep")
     except Failed:
@@ -139,7 +139,7 @@ def check_run(trial: Trial) -> str:
 
 
 def check_resume(trial: Trial) -> str:
-    """Stopped by Ctrl-C after an epoch; goes on from its checkpoint to the end."""
+    """Stopped by Ctrl-C after an epoch; continues from its checkpoint to the end."""
     script = str(trial.place / "digits" / "digits.py")
     process = subprocess.Popen(
         [trial.program, "run", script, "--solo", "--", "--epochs", "30"],
@@ -183,7 +183,7 @@ def check_tensorboard(trial: Trial) -> str:
 
 
 def check_hard_script(trial: Trial) -> str:
-    """Python's library, worker processes, and a failure told by its line without our own frames."""
+    """Python's library, worker processes, and a failure reported by its line without our own frames."""
     script = trial.place / "hard" / "hard.py"
     script.parent.mkdir()
     script.write_text(HARD_SCRIPT)
@@ -220,7 +220,7 @@ def check_window(trial: Trial, **screen: str) -> str:
         took_s = time.monotonic() - began_s
         if not trial.objects("devices", "--json", "--wait", "0"):
             raise Failed("the window's node did not answer")
-        trial.tandem()  # a second start brings the first to the front, and ends
+        trial.tandem()  # a second start brings the first one to the front, and ends
         if window.poll() is not None:
             raise Failed("the window ended too early")
         window.send_signal(signal.SIGTERM)
@@ -253,7 +253,7 @@ def check_window_on_x(trial: Trial) -> str:
     os.close(writing)
     try:
         with os.fdopen(reading) as told:
-            display = told.readline().strip()  # ends with the server, should it not come up
+            display = told.readline().strip()  # ends with the server, even if that fails to start
         return check_window(trial, QT_QPA_PLATFORM="xcb", DISPLAY=f":{display}")
     finally:
         process.terminate()
@@ -292,7 +292,7 @@ def sizes(folder: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """0 where every check held."""
+    """Returns 0 if every check passed."""
     folder = Path(arguments[0] if arguments else "dist/tandem").resolve()
     if not (folder / "tandem").is_file():
         print(f"There is no frozen program in {folder}. Make one: make dist")

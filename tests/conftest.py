@@ -1,16 +1,21 @@
-"""What holds for every test."""
+"""Setup for every test."""
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QThread
 
+from tests.turns import turn_of, turn_of_commit
+
 # Windows are tested without a screen.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-# The same examples each time, and none that fails because the machine is slow. For a longer search:
-# pytest --hypothesis-profile=search
+# The same examples each time, and no failure because the machine is slow. For a longer search: pytest
+# --hypothesis-profile=search
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -20,12 +25,34 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 # Qt takes the thread that makes its first object for the main one. Without this it may be a worker: `tandem
-# install-desktop` draws its icons in one, and the QApplication of a later test would complain.
+# install-desktop` draws its icons in one, and a later test's QApplication would complain.
 QThread.currentThread()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pumps", action="store_true", help="wait for trainers' pipes as Windows has to")
+    parser.addoption(
+        "--complete",
+        choices=("all", "turn", "none"),
+        default="all",
+        help="of the tests marked complete: all, the quarter due on this commit, or none",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    which = config.getoption("--complete")
+    turn = turn_of_commit(config.rootpath) if which == "turn" else None
+
+    def due(item: pytest.Item) -> bool:
+        mark = item.get_closest_marker("complete")
+        if mark is None or turn is None:
+            return mark is None
+        return mark.kwargs.get("each_turn", False) or turn_of(item.location[0], *mark.args) == turn
+
+    if which != "all":
+        left = [item for item in items if not due(item)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if due(item)]
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +63,17 @@ def pumps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture(scope="session")
 def namespaces() -> None:
-    """Network namespaces, which only Linux has and some systems forbid: elsewhere these tests cannot run, and
-    say which of the two it is."""
+    """Network namespaces exist only on Linux, and some systems forbid them: elsewhere these tests are
+    skipped, with the reason."""
     from tests.lab.network import why_none
 
     if why := why_none():
         pytest.skip(why)
+
+
+@pytest.fixture
+def within_walls() -> Iterator[Path]:
+    """A folder that another laptop's script can also reach: a test talks to it there during training."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="tandem-", dir=shared if shared.is_dir() else None) as folder:
+        yield Path(folder)

@@ -1,6 +1,6 @@
-"""Starts a program that may have no namespaces of its own: ``python -m tests.forbidden PROGRAM …``.
+"""Starts a program without permission for its own namespaces: ``python -m tests.forbidden PROGRAM …``.
 
-By a filter of system calls (seccomp(2)), as containers have it; whatever the program starts has it, too.
+Uses a system call filter (seccomp(2)), like containers; it also applies to all child processes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 
 
 def forbid() -> None:
-    """For this process and all that it starts."""
+    """Applies to this process and all its children."""
     rules = (
-        (_LOAD, 0, 0, 0),  # the number of the call
+        (_LOAD, 0, 0, 0),  # the call's number
         (_EQUAL, 0, 1, _UNSHARE),
         (_RETURN, 0, 0, _FAIL | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),

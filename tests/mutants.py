@@ -59,10 +59,10 @@ FAST = (
     "-o",
     "timeout=20",
 )
-NO_REWRITE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is imported already
+NO_REWRITE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # modules already imported
 BASELINE_LIMIT_S, LIMIT_S, LIMIT_FACTOR = 120.0, 10.0, 4.0
-"""How long a room's tests may take without a fault; and with one: so long, and so many times what they took
-without. A fault that makes them hang is found."""
+"""The time limits of a room's tests: without a fault; with one, a minimum, and a factor of the time
+without. A fault that makes them hang counts as found."""
 MEMORY_BYTES = 8 << 30
 NOT_IMPORTABLE = 99  # no exit status of pytest
 
@@ -77,7 +77,7 @@ def returns_nothing(node: cst.Return) -> Iterator[cst.CSTNode]:
 
 
 def leaves_call_out(node: cst.Expr) -> Iterator[cst.CSTNode]:
-    """But for one that only logs: nobody relies on it."""
+    """Except one that only logs: nobody relies on it."""
     call = node.value.expression if isinstance(node.value, cst.Await) else node.value
     if isinstance(call, cst.Call) and not code(call).lstrip("_").startswith("log."):
         yield cst.Pass()
@@ -117,7 +117,7 @@ class Fault:
 
 
 class _Places(cst.CSTVisitor):
-    """Collects what can be planted: (a node, what is to stand in its place)."""
+    """Collects possible faults: (a node, its replacement)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ def planted(path: Path, number: int) -> Fault:
 
 
 def drawn(rooms: Sequence[str], seed: int) -> list[tuple[Path, int]]:
-    """Every fault of ``rooms`` as a module and a number, in an order that sources and seed alone decide."""
+    """Every fault of ``rooms`` as a module and a number, in an order determined by sources and seed alone."""
     wanted = [path for path in SOURCES if not rooms or f"{dotted(path)}.".startswith(tuple(rooms))]
     faults = [(path, number) for path in wanted for number in range(len(places(path)[1]))]
     random.Random(seed).shuffle(faults)
@@ -187,7 +187,7 @@ class _WithFault(SourceFileLoader):
 
 
 def run(tests: Sequence[str], fault: Fault | None, limit_s: float) -> int | None:
-    """pytest's exit status, from a process of its own; NOT_IMPORTABLE; or None for one that was killed."""
+    """pytest's exit status, from a separate process; NOT_IMPORTABLE; or None for one that was killed."""
     if not (pid := os.fork()):
         _run_here(tests, fault)
     until_s = time.monotonic() + limit_s
@@ -202,7 +202,7 @@ def run(tests: Sequence[str], fault: Fault | None, limit_s: float) -> int | None
 
 
 def _said() -> Path:
-    """What the last run of tests printed."""
+    """Output of the last test run."""
     return Path(tempfile.gettempdir(), "said.txt")
 
 
@@ -226,7 +226,7 @@ def _run_here(tests: Sequence[str], fault: Fault | None) -> None:
 
 
 def limits(rooms: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
-    """How long each room's tests may take with a fault. Exits where they fail without one."""
+    """How long each room's tests may take with a fault. Exits if they fail without one."""
     limit_s = {}
     for tests in rooms:
         began_s = time.monotonic()
@@ -237,7 +237,7 @@ def limits(rooms: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
 
 
 def found_by(fault: Fault, limit_s: float) -> str | None:
-    """*mirror* or *room*, or nothing. None for what is no fault, since nothing can import its module."""
+    """*mirror* or *room*, or nothing. None for a non-fault, whose module nothing can import."""
     for name, tests in (("mirror", mirror(fault.path)), ("room", of_room(fault.path))):
         if tests and (status := run(tests, fault, limit_s)) != pytest.ExitCode.OK:
             return None if status == NOT_IMPORTABLE else name

@@ -1,4 +1,4 @@
-"""docs/security.md names the test of each promise: they have to be there."""
+"""docs/security.md names the test of each promise: they must exist."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""The extent of very many points, filled. Imports pyqtgraph, so it is imported when first shown."""
+"""The filled extent of very many points. Imports pyqtgraph, so it is imported when first shown."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtGui import QColor, QPainter, QPolygonF
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.charts.series import Floats
 
 
 class Band(pg.GraphicsObject):  # type: ignore[misc]
-    """One filled outline: hundreds of upright lines side by side take three times as long to draw."""
+    """One filled outline: hundreds of vertical lines side by side take three times as long to draw."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Band(pg.GraphicsObject):  # type: ignore[misc]
         self.update()
 
     def show_extent(self, x: Floats, low: Floats, high: Floats) -> None:
-        """Shapes (n,) each; nothing for n = 0. Where a number is missing the outline leaps over it."""
+        """Arrays of shape (n,) each; nothing for n = 0. The outline skips missing numbers."""
         if np.isnan(low.sum()):
             there = ~np.isnan(low)
             x, low, high = x[there], low[there], high[there]
@@ -33,7 +33,8 @@ class Band(pg.GraphicsObject):  # type: ignore[misc]
             return
         self.prepareGeometryChange()
         around, back = np.concatenate((x, x[::-1])), np.concatenate((high, low[::-1]))
-        self._polygon = pg.functions.arrayToQPolygonF(around, back)
+        # pyqtgraph cannot write into an empty polygon.
+        self._polygon = pg.functions.arrayToQPolygonF(around, back) if len(x) else QPolygonF()
         self._bounds = self._polygon.boundingRect() if len(x) else QRectF()
         self.update()
 
@@ -45,7 +46,7 @@ class Band(pg.GraphicsObject):  # type: ignore[misc]
     ) -> None:
         if self._bounds.isNull():
             return
-        # With its outline: a peak narrower than a pixel, or a flat stretch, has no area to fill.
+        # Draw the outline too: a peak narrower than a pixel, or a flat stretch, has no area to fill.
         painter.setPen(pg.mkPen(self._colour, width=1))
         painter.setBrush(self._colour)
         painter.drawPolygon(self._polygon)

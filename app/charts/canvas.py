@@ -1,12 +1,13 @@
-"""What curves are drawn on: pyqtgraph's own widget, its painting timed, moved by keys and pointed at."""
+"""The canvas for curves: pyqtgraph's widget with timed painting, keyboard panning and a pointer signal."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QWheelEvent
 
 from app.charts.axes import RunAxis, ValueAxis
 
@@ -17,23 +18,67 @@ _KEYS = {
     Qt.Key.Key_Equal: (0.0, 0.7),
     Qt.Key.Key_Minus: (0.0, 1 / 0.7),
 }
-"""What a key does to the x axis: shift by parts of its length, factor of its length."""
+"""Each key's effect on the x axis: shift as a fraction of its length, and factor of its length."""
+
+
+LEAST_DRAG = 4
+"""Pixels; a shorter drag is a shaky click."""
+
+
+class RunViewBox(pg.ViewBox):  # type: ignore[misc]
+    """A drag selects a part of the run; with Shift or the middle button it pans; the wheel zooms about the
+    pointer. The value axis cannot be moved: it fits the visible part."""
+
+    all_asked = Signal()
+    """Emitted on a double click."""
+
+    def __init__(self) -> None:
+        # pyqtgraph's menu alone would take a third of the time.
+        super().__init__(enableMenu=False)
+        self.setMouseEnabled(x=True, y=False)
+
+    def mouseDragEvent(self, ev: Any, axis: int | None = None) -> None:
+        if ev.button() == Qt.MouseButton.RightButton:
+            ev.ignore()
+            return
+        moves = (
+            ev.button() == Qt.MouseButton.MiddleButton or ev.modifiers() & Qt.KeyboardModifier.ShiftModifier
+        )
+        self.state["mouseMode"] = self.PanMode if moves else self.RectMode
+        super().mouseDragEvent(ev, axis)
+
+    def mouseClickEvent(self, ev: Any) -> None:
+        if ev.button() == Qt.MouseButton.LeftButton and ev.double():
+            ev.accept()
+            self.all_asked.emit()
+
+    def updateScaleBox(self, p1: Any, p2: Any) -> None:
+        top, bottom = self.rect().top(), self.rect().bottom()
+        super().updateScaleBox(pg.Point(p1.x(), top), pg.Point(p2.x(), bottom))
+
+    def showAxRect(self, ax: QRectF, **_: Any) -> None:
+        (left, right), seen = self.viewRange()[0], ax.normalized()
+        if seen.width() * self.width() > LEAST_DRAG * (right - left):
+            self.setXRange(seen.left(), seen.right(), padding=0)
+            self.sigRangeChangedManually.emit(self.state["mouseEnabled"])
 
 
 class Canvas(pg.PlotWidget):  # type: ignore[misc]
-    """``moved``: somebody panned or zoomed. ``pointed``: at this place of the x axis, or None: nowhere."""
+    """``moved``: the user panned or zoomed. ``pointed``: the pointer's place on the x axis, or None.
+    ``seen``: painted while ``behind``, so a redraw is due."""
 
     moved = Signal()
     pointed = Signal(object)
+    seen = Signal()
 
     def __init__(self) -> None:
-        # Its menu alone would take a third of the time.
         super().__init__(
             background=None,
             axisItems={"left": ValueAxis("left"), "bottom": RunAxis()},
-            enableMenu=False,
+            viewBox=RunViewBox(),
         )
         self.paint_s = 0.0
+        self.behind = True
         self._resized = QTimer(self, singleShot=True)
         self._resized.timeout.connect(lambda: super(Canvas, self).resizeEvent(None))
         self.hideButtons()
@@ -42,11 +87,11 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
 
     @property
     def area(self) -> QRectF:
-        """Where the curves are, in pixels of this widget."""
+        """The curves' area, in pixels of this widget."""
         return QRectF(self.getPlotItem().vb.sceneBoundingRect())
 
     def pixel(self, x: float, y: float) -> QPointF:
-        """Where a point is drawn; ``y`` as drawn, a power of ten on a logarithmic scale."""
+        """A point's pixel; ``y`` as drawn, a power of ten on a logarithmic scale."""
         area, ((left, right), (low, high)) = self.area, self.viewRange()
         return QPointF(
             area.left() + (x - left) / ((right - left) or 1.0) * area.width(),
@@ -57,14 +102,29 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
         began_s = time.thread_time()
         super().paintEvent(event)
         self.paint_s += time.thread_time() - began_s
+        if self.behind:
+            self.seen.emit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Without Ctrl the wheel scrolls the page."""
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
-        """Once for all the sizes that a turn brings: a card that fills line by line has many, and with each
-        pyqtgraph makes its axes anew."""
-        if event is None:  # pyqtgraph's own call, while it is made
+        """Applied once for all sizes of one turn: a card that fills line by line has many, and pyqtgraph
+        rebuilds its axes with each."""
+        if event is None:  # pyqtgraph calls this while it is constructed
             super().resizeEvent(None)
         else:
             self._resized.start(0)
+
+    def settle(self) -> None:
+        """Apply the pending size immediately instead of in the next turn."""
+        if self._resized.isActive():
+            self._resized.stop()
+            super().resizeEvent(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() not in _KEYS:

@@ -1,39 +1,36 @@
-"""Runs side by side in words: which was better first, then in what they differ."""
+"""Runs compared in words: best first, then the differences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QWidget
 
 from app import theme
 from app.charts.legend import Stroke
 from app.models.run_comparison import Line, compared, labels_of
 from app.theme import GAP
-from app.widgets.card import take_out
+from app.widgets.card import column, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.vocabulary.answers import RunEntry
 
 LEAST_CHARACTERS = 24
-"""Of a run's column; where there is no room for all, they scroll sideways, and the lines' names stay."""
+"""Minimum width of a run's column; if not all fit, they scroll sideways and the line names stay."""
 
 
 class Comparison(QWidget):
-    """One column a run, in the colour of its line in the plot."""
+    """One column per run, in the colour of its line in the plot."""
 
     def __init__(self) -> None:
         super().__init__()
         self.verdict = Label("", "heading", wraps=True)
         self.same = Label("", "faint", wraps=True)
         self.cells: list[list[ElidedLabel]] = []
-        """By line, the runs' values."""
+        """The runs' values, by line."""
         self._table: QWidget | None = None
-        self._body = QVBoxLayout(self)
-        self._body.setContentsMargins(0, 0, 0, 0)
-        self._body.setSpacing(GAP // 2)
-        self._body.addWidget(self.verdict)
-        self._body.addWidget(self.same)
+        self._body = column(self.verdict, self.same)
+        self.setLayout(self._body)
 
     def show_runs(self, entries: Sequence[RunEntry]) -> None:
         if self._table is not None:
@@ -44,8 +41,7 @@ class Comparison(QWidget):
         found = compared(entries)
         self.verdict.say(found.verdict)
         self.verdict.make("heading" if found.better is None else "good-heading")
-        self.same.say(found.same)
-        self.same.setVisible(bool(found.same))
+        self.same.say_or_hide(found.same)
         self._table = self._made(labels_of(entries), found.lines)
         self._body.insertWidget(1, self._table)
 
@@ -60,10 +56,9 @@ class Comparison(QWidget):
                 grid.setRowMinimumHeight(number, high)
         names.addWidget(Label(""), 0, 0)
         for place, label in enumerate(labels):
-            head = QHBoxLayout()
-            head.setSpacing(GAP // 2)
-            head.addWidget(Stroke(theme.run_colour(place), False))
-            head.addWidget(ElidedLabel(label, "heading"), 1)
+            named = ElidedLabel(label, "heading")
+            head = row(Stroke(theme.run_colour(place), False), named, spacing=GAP // 2)
+            head.setStretchFactor(named, 1)
             values.addLayout(head, 0, place)
             values.setColumnMinimumWidth(place, self.fontMetrics().averageCharWidth() * LEAST_CHARACTERS)
             values.setColumnStretch(place, 1)
@@ -87,7 +82,7 @@ def _cell(line: Line, place: int, value: str, label: str) -> ElidedLabel:
 
 
 def _beside(names: QGridLayout, values: QGridLayout) -> QWidget:
-    """The names stay where they are while the values scroll."""
+    """The names stay in place while the values scroll."""
     inner = QWidget()
     inner.setObjectName("page")
     inner.setLayout(values)
@@ -98,14 +93,8 @@ def _beside(names: QGridLayout, values: QGridLayout) -> QWidget:
     scroll.setWidget(inner)
     scroll.setFixedHeight(values.minimumSize().height() + scroll.horizontalScrollBar().sizeHint().height())
     name_for_readers(scroll, "Arguments and results of the runs")
-    left = QVBoxLayout()
-    left.setContentsMargins(0, 0, 0, 0)
-    left.addLayout(names)
-    left.addStretch(1)
+    both = row(column(names, 1), scroll, spacing=GAP * 2)
+    both.setStretchFactor(scroll, 1)
     table = QWidget()
-    both = QHBoxLayout(table)
-    both.setContentsMargins(0, 0, 0, 0)
-    both.setSpacing(GAP * 2)
-    both.addLayout(left)
-    both.addWidget(scroll, 1)
+    table.setLayout(both)
     return table

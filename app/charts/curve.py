@@ -1,19 +1,17 @@
-"""One curve on a plot: its points as they came and smoothed, each with its pyramid."""
+"""One curve on a plot: its raw and smoothed points, each with its pyramid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
-from app.charts.points import Points
 from app.charts.series import Floats, Series
 from app.charts.smoothing import Smoother
+from core.report.points import Axis, Points
 
-Axis = Literal["step", "time"]
 BITE = 200_000
-"""Points made ready in one go: some milliseconds, so that a long history never holds up the window."""
+"""Points prepared at a time: some milliseconds, so that a long history never blocks the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,50 +24,69 @@ class Look:
 
 
 @dataclass(slots=True)
-class Curve:
-    """``points`` may go on growing; ``catch_up`` takes in what is new. Validation is never smoothed: it has
-    one point an epoch."""
+class PlotCurve:
+    """``points`` may keep growing; ``catch_up`` takes in what is new. Curves with one point per epoch,
+    such as validation, are never smoothed. ``base``: points to subtract; points beyond its end are
+    omitted."""
 
     points: Points
     name: str
     colour: str
     dashed: bool = False
+    base: Points | None = None
+    hidden: bool = False
     raw: Series = field(default_factory=Series)
     smooth: Series | None = None
     _weight: float = 0.0
     _smoother: Smoother | None = None
     _unit: float = 0.0
     _measured: int = 0
-    """Points there were when the unit was measured."""
+    """Number of points when the unit was measured."""
 
     def begin(self, look: Look) -> None:
-        """Forget what was made ready: the look has changed."""
+        """Discard the prepared points: the look has changed."""
         self.raw = Series()
-        self._weight = 0.0 if self.dashed else look.smoothing
+        self._weight = 0.0 if self.dashed or self.by_epoch else look.smoothing
         self.smooth = Series() if self._weight > 0 else None
         self._unit, self._measured = 0.0, 0
 
     def catch_up(self, axis: Axis) -> bool:
-        """True once every point is taken in; call again otherwise."""
-        all_x = self.points.steps if axis == "step" else self.points.seconds
+        """True once every point is taken in; otherwise call again."""
         first, last = len(self.raw), min(len(self.points), len(self.raw) + BITE)
         if last > first:
-            self.raw.extend(_copied(all_x, first, last), _copied(self.points.values, first, last))
+            x = _copied(self.points.along(axis), first, last)
+            self.raw.extend(x, self._own(axis, x, _copied(self.points.values, first, last)))
         smoothed = self.smooth is None or self._smooth_on()
         return smoothed and last == len(self.points)
+
+    def _own(self, axis: Axis, x: Floats, values: Floats) -> Floats:
+        """The values minus those of ``base``."""
+        if self.base is None:
+            return values
+        there, off = np.array(self.base.along(axis)), np.array(self.base.values)
+        finite = np.isfinite(off)
+        if not finite.any():
+            return np.full_like(values, np.nan)
+        difference: Floats = values - np.interp(x, there[finite], off[finite], left=np.nan, right=np.nan)
+        return difference
+
+    @property
+    def by_epoch(self) -> bool:
+        """Whether it has one point per epoch."""
+        return 0 < len(self.points) == len(self.points.epochs)
 
     def _smooth_on(self) -> bool:
         self._measure()
         assert self.smooth is not None and self._smoother is not None
         first, last = len(self.smooth), min(len(self.raw), len(self.smooth) + BITE)
         if last > first:
-            x, values = self.raw.x[first:last], _copied(self.points.values, first, last)
-            self.smooth.extend(x, self._smoother.next(x, values))
+            x = self.raw.x[first:last]
+            self.smooth.extend(x, self._smoother.next(x, self.raw.y[first:last]))
         return last == len(self.raw)
 
     def _measure(self) -> None:
-        """The distance that one step of smoothing counts as: the mean one. Looked at whenever the points have
-        doubled, and all is smoothed anew where it has become another."""
+        """Sets the distance that counts as one smoothing step: the mean one. Measured again whenever the
+        points have doubled; if it changed, everything is smoothed again."""
         if self._smoother is not None and self._measured and len(self.raw) < 2 * self._measured:
             return
         self._measured = max(1, len(self.raw))
@@ -85,17 +102,17 @@ class Curve:
         x = self.raw.x
         return (float(x[0]), float(x[-1])) if len(x) else None
 
-    def at(self, x: float) -> int | None:
-        """Index of the point nearest to ``x``; None where there is none."""
+    def at(self, x: float, near: float = np.inf) -> int | None:
+        """Index of the point nearest to ``x``; None if the curve does not reach there, within ``near``."""
         there = self.raw.x
-        if not len(there):
+        if not len(there) or not there[0] - near <= x <= there[-1] + near:
             return None
         after = min(int(np.searchsorted(there, x)), len(there) - 1)
         return after - 1 if after and x - there[after - 1] <= there[after] - x else after
 
     @property
     def last(self) -> tuple[float, float] | None:
-        """Where its line ends: the newest point that is a number, smoothed where the line is."""
+        """The line's end: its newest finite point, smoothed if the line is."""
         series = self.smooth if self.smooth is not None else self.raw
         for index in range(len(series) - 1, max(-1, len(series) - 100), -1):
             if np.isfinite(series.y[index]):
@@ -104,11 +121,11 @@ class Curve:
 
 
 def _copied(values: object, first: int, last: int) -> Floats:
-    # Copied: an array that lends its memory could not grow any more.
+    # Copied: an array that lends its memory could not grow.
     return np.array(memoryview(values)[first:last], np.float64)  # type: ignore[arg-type]
 
 
 def logarithms(y: Floats) -> Floats:
-    """Powers of ten; what has none leaves a gap, as a number that is none does."""
+    """Base-10 logarithms; a value without one leaves a gap, as NaN does."""
     positive = y > 0
     return np.where(positive, np.log10(np.where(positive, y, 1.0)), np.nan)

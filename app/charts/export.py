@@ -1,4 +1,4 @@
-"""Plots as files: a picture as PNG or SVG, the points as CSV. Imports numpy: for when it is asked for."""
+"""Saves plots: the visible part as PNG or SVG, its points as CSV."""
 
 from __future__ import annotations
 
@@ -6,61 +6,67 @@ import csv
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
-from app.charts.picture import Scene, paint
-from app.charts.points import RunPoints
+from app.charts.picture import Picture
+from core.report.points import CurveKey, Points
 from core.vocabulary.errors import Problem
 
-HEADER = ("run", "member", "metric", "set", "step", "seconds", "value")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet runs a name that begins so."""
-
-
-def save_png(what: Scene, path: Path) -> Problem | None:
-    """In twice the size: it is for a report, not for this screen. May run beside the GUI thread."""
-    image = QImage(what.size * 2, QImage.Format.Format_RGB32)
-    image.setDevicePixelRatio(2)
-    painter = QPainter(image)
-    paint(what, painter)
-    painter.end()
-    return None if image.save(str(path), "PNG") else _not_saved(path, "")  # type: ignore[call-overload]
-
-
-def save_svg(what: Scene, path: Path) -> Problem | None:
-    """By Qt's own generator; pyqtgraph's fails with these versions of Qt."""
+if TYPE_CHECKING:
     from PySide6.QtSvg import QSvgGenerator
 
-    generator = QSvgGenerator()
-    generator.setFileName(str(path))
-    generator.setSize(what.size)
-    generator.setViewBox(QRectF(0, 0, what.size.width(), what.size.height()))
-    generator.setTitle(what.title)
-    painter = QPainter()
-    if not painter.begin(generator):
-        return _not_saved(path, "")
-    paint(what, painter)
-    painter.end()
-    return None
+HEADER = ("run", "member", "metric", "set", "step", "epoch", "seconds", "value")
+SCALE = 2
+"""Scale of a PNG: it is for a report, not for this screen."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets execute a name that begins with one of these."""
+
+
+class PictureFile:
+    """``painter`` paints into it; after it ends, ``save`` returns any problem. ``scale``: its pixels per
+    screen pixel."""
+
+    def __init__(self, what: Picture, path: Path) -> None:
+        self._path = path
+        self._image: QImage | None = None
+        self._drawing: QSvgGenerator | None = None
+        self.painter = QPainter()
+        if path.suffix.lower() == ".svg":
+            from PySide6.QtSvg import QSvgGenerator  # pyqtgraph's exporter fails with these versions of Qt
+
+            self.scale, self._drawing = 1, QSvgGenerator()
+            self._drawing.setFileName(str(path))
+            self._drawing.setSize(what.size)
+            self._drawing.setViewBox(QRectF(0, 0, what.size.width(), what.size.height()))
+            self._drawing.setTitle(what.title)
+            self.begun = self.painter.begin(self._drawing)
+        else:
+            self.scale, self._image = SCALE, QImage(what.size * SCALE, QImage.Format.Format_RGB32)
+            self._image.setDevicePixelRatio(SCALE)
+            self.begun = self.painter.begin(self._image)
+
+    def save(self) -> Problem | None:
+        """May run off the GUI thread."""
+        saved = self.begun and (self._image is None or self._image.save(str(self._path), "PNG"))  # type: ignore[call-overload]
+        return None if saved else _not_saved(self._path, "")
 
 
 def save_csv(
-    sources: Sequence[tuple[str, RunPoints]], path: Path, done: Callable[[Problem | None], None]
+    curves: Sequence[tuple[str, CurveKey, Points]], path: Path, done: Callable[[Problem | None], None]
 ) -> threading.Thread:
-    """In a thread of its own. ``done`` is called there, once, with what went wrong."""
+    """Runs in its own thread. ``curves``: each with the name of its run. ``done`` is called there, once,
+    with the problem if any."""
     rows = [
         (
-            run,
-            str(key.member),
-            key.metric,
+            *(_inert(run), _inert(str(key.member)), _inert(key.metric)),
             "validation" if key.validation else "training",
             points,
             len(points),
         )
-        for run, curves in sources
-        for key, points in curves.curves.items()
+        for run, key, points in curves
     ]
 
     def write() -> None:
@@ -68,12 +74,11 @@ def save_csv(
             with path.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(HEADER)
-                for run, member, metric, kind, points, count in rows:
-                    names = (_inert(run), _inert(member), _inert(metric), kind)
-                    for index in range(count):
-                        writer.writerow(
-                            (*names, int(points.steps[index]), points.seconds[index], points.values[index])
-                        )
+                for *names, points, count in rows:
+                    for at in range(count):
+                        place = round(points.places[at], 4)
+                        numbers = int(points.steps[at]), place, points.seconds[at], points.values[at]
+                        writer.writerow((*names, *numbers))
         except OSError as error:
             done(_not_saved(path, error.strerror or type(error).__name__))
         else:

@@ -1,80 +1,104 @@
-"""Asks where to save plots, saves them, and says how it went."""
+"""Asks where to save plots, saves them and reports the outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.long_work import in_thread
+from app.long_work import Turns, in_thread
 from app.widgets.buttons import button
 from app.widgets.inputs import FileDialog
 from app.widgets.labels import BriefLabel
 from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
-    from app.charts.plot import Plot
-    from app.charts.points import Source
+    from app.charts.grid_of_plots import Slot
+    from app.charts.picture import Picture
+    from core.report.points import CurveKey, Points
 
 _KINDS = {".png": "Picture (PNG)…", ".svg": "Drawing (SVG)…", ".csv": "Numbers (CSV)…"}
 
 
 class ExportMenu(QObject):
-    """``button`` and ``said`` go into whatever shows the plots, the children of ``picture``."""
+    """``button`` and ``said`` go into the widget that shows the plots."""
 
     saved = Signal(str, object)
     """Path, and the problem or None."""
 
     def __init__(
         self,
-        picture: QWidget,
-        sources: Callable[[], Sequence[Source]],
-        plots: Callable[[], Sequence[Plot]],
+        around: QWidget,
+        picture: Callable[[], Picture],
+        ready: Callable[[Slot], bool],
+        curves: Callable[[], Sequence[tuple[str, CurveKey, Points]]],
     ) -> None:
-        super().__init__(picture)
-        self._picture = picture
-        self._sources = sources
-        self._plots = plots
-        menu = QMenu(picture)
+        """``ready``: prepares a plot for export; True once it is prepared. ``curves``: the visible ones."""
+        super().__init__(around)
+        self._around = around
+        self._picture, self._ready, self._curves = picture, ready, curves
+        self._turns = Turns(self)
+        menu = QMenu(around)
         for suffix, words in _KINDS.items():
             menu.addAction(words).triggered.connect(lambda _=False, suffix=suffix: self._ask(suffix))
         self.button = button("Export", lambda: None, name="export")
         self.button.setMenu(menu)
         self.said = BriefLabel()
-        # Queued: a table is written by a thread of its own.
+        # Queued: the CSV is written by its own thread.
         self.saved.connect(self._say, Qt.ConnectionType.QueuedConnection)
 
     def save(self, path: Path) -> None:
-        """By the name's end, as PNG, SVG or CSV."""
+        """Saves as PNG, SVG or CSV, by the file's suffix."""
         from app.charts import export
-        from app.charts.picture import scene
 
-        title = ", ".join(source.label for source in self._sources())
-        match path.suffix.lower():
-            case ".csv":
-                named = [(source.label, source.points) for source in self._sources()]
-                export.save_csv(named, path, lambda problem: self._tell(str(path), problem))
-            case ".svg":
-                self.saved.emit(str(path), export.save_svg(scene(title, self._plots()), path))
-            case _:
-                # Thousands of smooth lines at twice the size take longer than a frame.
-                seen = scene(title, self._plots())
-                in_thread(
-                    self,
-                    lambda: export.save_png(seen, path),
-                    lambda problem: self.saved.emit(str(path), problem),
-                )
+        if path.suffix.lower() == ".csv":
+            export.save_csv(self._curves(), path, lambda problem: self._tell(str(path), problem))
+            return
+        # One plot per turn: each takes some milliseconds, and those out of sight are made for the picture.
+        what = self._picture()
+        for slot in what.slots:
+            self._turns.then(partial(self._make, slot))
+        self._turns.then(lambda: self._paint(path))
+
+    def _make(self, slot: Slot) -> None:
+        if shiboken6.isValid(slot) and not self._ready(slot):
+            self._turns.first(partial(self._make, slot))
+
+    def _paint(self, path: Path) -> None:
+        from app.charts import export
+
+        what = self._picture()  # a plot added meanwhile may have moved the others
+        file = export.PictureFile(what, path)
+        if file.begun:
+            what.paint_head(file.painter)
+
+        def paint(slot: Slot) -> None:
+            if shiboken6.isValid(slot):
+                what.paint(file.painter, slot, file.scale)
+
+        def save() -> None:
+            file.painter.end()
+            if path.suffix.lower() == ".svg":
+                self.saved.emit(str(path), file.save())
+            else:  # compressing it takes longer than a frame
+                in_thread(self, file.save, lambda problem: self.saved.emit(str(path), problem))
+
+        for slot in what.slots if file.begun else ():
+            self._turns.then(partial(paint, slot))
+        self._turns.then(save)
 
     def _tell(self, path: str, problem: Problem | None) -> None:
         with suppress(RuntimeError):  # the window may be gone before a long table is written
             self.saved.emit(path, problem)
 
     def _ask(self, suffix: str) -> None:
-        dialog = FileDialog(self._picture.window(), "Export", f"plots{suffix}", saves=suffix[1:])
+        dialog = FileDialog(self._around.window(), "Export", f"plots{suffix}", saves=suffix[1:])
         dialog.fileSelected.connect(lambda name: self.save(Path(name)))
         dialog.open()
 

@@ -1,4 +1,4 @@
-"""The grid behind the curves. pyqtgraph's own takes three times as long to paint as the curves do."""
+"""The grid behind the curves. pyqtgraph's own takes three times as long to paint as the curves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 MOST_LINES = 12
-"""Across the value axis: more would be a hatching."""
+"""Maximum lines across the value axis: more would look like hatching."""
 
 
 class Grid(pg.GraphicsObject):  # type: ignore[misc]
-    """Lines where the axes of ``plot`` have their numbers."""
+    """Lines at the numbers of ``plot``'s axes."""
 
     def __init__(self, plot: pg.PlotItem) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Grid(pg.GraphicsObject):  # type: ignore[misc]
 
 
 def _places(axis: pg.AxisItem, low: float, high: float, pixels: float) -> list[float]:
-    """Of the levels of numbers, as many as do not crowd."""
+    """As many tick levels as fit without crowding."""
     places: list[float] = []
     for _, values in axis.tickValues(low, high, pixels):
         if places and len(places) + len(values) > MOST_LINES:

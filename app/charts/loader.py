@@ -1,7 +1,7 @@
-"""Loads numpy and pyqtgraph without freezing the window: numpy beside it, pyqtgraph in small bites.
+"""Loads numpy and pyqtgraph without freezing the window: numpy in a thread, pyqtgraph in small pieces.
 
-pyqtgraph takes about a second and must be imported on the GUI thread (elsewhere it crashed), so while its
-modules are imported the waiting events are handled in between. GUI thread, never before the first paint.
+pyqtgraph takes about a second and must be imported on the GUI thread (elsewhere it crashed), so pending
+events are handled between its modules' imports. GUI thread, never before the first paint.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WITHOUT_QT = (
     *("numpy", "numpy.typing", "xml.etree.ElementTree", "inspect", "subprocess", "ctypes", "json", "mmap"),
     *("cProfile", "pydoc", "sysconfig", "multiprocessing.connection", "multiprocessing.util"),
 )
-"""What pyqtgraph takes from elsewhere."""
+"""pyqtgraph's imports from other packages."""
 _WRAPPED = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
-"""pyqtgraph takes every class of these at once, and each is only made when first asked for."""
+"""pyqtgraph takes every class of these at once, and each is only created on first use."""
 
 
 class Loader(QObject):
-    """``load`` may be called by everybody who needs charts; all are told when they are there."""
+    """Anybody who needs charts may call ``load``; all callers are notified once they are loaded."""
 
     _beside_done = Signal()
 
@@ -44,7 +44,8 @@ class Loader(QObject):
         self._beside_done.connect(self._warm)
 
     def load(self, owner: QObject, then: Callable[[], None]) -> None:
-        """``then`` is called on the GUI thread if ``owner`` lives: at once where everything is loaded."""
+        """``then`` is called on the GUI thread if ``owner`` still lives; immediately if everything is
+        loaded."""
         if _TOPIC in sys.modules and not self._loading:
             then()
             return
@@ -87,7 +88,8 @@ class Loader(QObject):
 
 
 class _Pause:
-    """Finds nothing. Asked for each of pyqtgraph's modules, it first lets the window handle its events."""
+    """An import finder that finds nothing. For each pyqtgraph module it first lets the window handle its
+    events."""
 
     def __init__(self) -> None:
         self._last_s = time.perf_counter()
@@ -101,7 +103,7 @@ class _Pause:
 
 
 def _load_picture_readers() -> None:
-    """Qt loads those of all formats for the first picture of a file, which takes longer than a frame."""
+    """For the first image file Qt loads the readers of all formats, which takes longer than a frame."""
     found = importlib.util.find_spec(_TOPIC)
     for folder in found.submodule_search_locations or () if found is not None else ():
         QImage(str(Path(folder) / "icons" / "auto.png"))

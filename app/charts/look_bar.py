@@ -1,97 +1,118 @@
-"""The row above the plots: which metrics, smoothing, logarithmic scale, axis, follow."""
+"""The row above the plots: metrics, smoothing, axis, difference to a run, follow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QMenu, QSlider, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtWidgets import QComboBox, QLineEdit, QSlider, QWidget
 
 from app.theme import GAP
-from app.widgets.buttons import button, escape_mnemonic
+from app.widgets.buttons import button
 from app.widgets.card import column, row
 from app.widgets.flow import Flow
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
+from core.report.points import Axis
+from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
     from app.charts.curve import Look
 
 OFF = "off"
 FINEST = 99
-"""Steps of the slider: a weight of 0 to 0.99."""
+"""Slider steps: a weight of 0 to 0.99."""
+AXES = {"step": "Steps", "epoch": "Epochs", "time": "Time"}
+KEPT_AFTER_MS = 600
+"""A slider's value is saved this long after its last move."""
+_NAME = 40
 
 
 class LookBar(QWidget):
-    metrics_chosen = Signal(list)
+    """``smoothing_kept``: the user chose this weight for the future."""
+
+    filter_changed = Signal()
     look_changed = Signal()
+    base_changed = Signal()
     follow_asked = Signal()
+    smoothing_kept = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
-        self._metrics: list[str] = []
-        self._chosen: list[str] = []
-        self.menu = QMenu(self)
-        self.metrics = button("Metrics", lambda: None, name="metrics")
-        self.metrics.setMenu(self.menu)
+        character = self.fontMetrics().averageCharWidth()
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter metrics")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setFixedWidth(character * 22)
+        self.filter.setObjectName("filter-metrics")
+        name_for_readers(self.filter, "Filter metrics", "Shows metrics whose names contain this text.")
         self.smoothing = unscrolled(QSlider(Qt.Orientation.Horizontal))
         self.smoothing.setRange(0, FINEST)
-        self.smoothing.setFixedWidth(self.fontMetrics().averageCharWidth() * 16)
+        self.smoothing.setFixedWidth(character * 16)
         name_for_readers(self.smoothing, "Smoothing", "0 is off. The raw line stays faintly visible.")
         self._weight = Label(OFF, "faint")
         self._weight.setFixedWidth(self.fontMetrics().horizontalAdvance("0.00") + 2)
-        self.log = QCheckBox("Log scale")
+        self._kept = QTimer(self, singleShot=True, interval=KEPT_AFTER_MS)
+        self._kept.timeout.connect(lambda: self.smoothing_kept.emit(self.smoothing.value() / 100))
         self.axis = unscrolled(QComboBox())
-        self.axis.addItems(["Steps", "Time"])
+        self.axis.addItems(list(AXES.values()))
         name_for_readers(self.axis, "Horizontal axis")
+        self.base = unscrolled(QComboBox())
+        self.base.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.base.setMinimumContentsLength(24)
+        self.base.hide()
+        name_for_readers(self.base, "Difference to a run")
         self.follow = button("Follow", self.follow_asked.emit, "primary", name="follow")
-        set_tooltip(self.follow, "Show everything again, and each new step.")
+        set_tooltip(self.follow, "Show the whole run and follow new steps. Or double-click a plot.")
         self.follow.hide()
         smoothing = QWidget()
         smoothing.setLayout(row(Label("Smoothing", "faint"), self.smoothing, self._weight, spacing=GAP // 2))
-        self.pieces = Flow(self.metrics, smoothing, self.log, self.axis, self.follow)
+        self.pieces = Flow(self.filter, smoothing, self.axis, self.base, self.follow)
         self.pieces.spacing = GAP * 2 // 3
         self.setLayout(column(self.pieces))
-        self.smoothing.valueChanged.connect(self._on_changed)
-        self.log.toggled.connect(self._on_changed)
-        self.axis.currentIndexChanged.connect(self._on_changed)
+        self.filter.textChanged.connect(lambda _: self.filter_changed.emit())
+        self.smoothing.valueChanged.connect(self._on_smoothed)
+        self.axis.currentIndexChanged.connect(lambda _: self.look_changed.emit())
+        self.base.currentIndexChanged.connect(lambda _: self.base_changed.emit())
 
     def end_with(self, piece: QWidget) -> None:
-        """At the right end."""
+        """Adds ``piece`` at the right end."""
         self.pieces.add(piece)
         self.pieces.right = piece
 
     @property
     def look(self) -> Look:
+        """The common look; each plot has its own logarithmic scale."""
         from app.charts.curve import Look
 
-        return Look(
-            axis="time" if self.axis.currentIndex() else "step",
-            smoothing=self.smoothing.value() / 100,
-            log=self.log.isChecked(),
-        )
+        return Look(axis=get_args(Axis)[self.axis.currentIndex()], smoothing=self.smoothing.value() / 100)
 
-    def show_metrics(self, names: Sequence[str], chosen: Sequence[str]) -> None:
-        self._metrics, self._chosen = list(names), list(chosen)
-        self.menu.clear()
-        for name in names:
-            action = self.menu.addAction(escape_mnemonic(name))
-            action.setCheckable(True)
-            action.setChecked(name in chosen)
-            action.triggered.connect(lambda on, name=name: self._toggle(name, on))
-        self.metrics.setEnabled(len(names) > 1)
+    def lets_through(self, metric: str) -> bool:
+        return self.filter.text().strip().casefold() in metric.casefold()
+
+    def show_smoothing(self, weight: float) -> None:
+        """Restores the user's last choice."""
+        if not self._kept.isActive() and round(weight * 100) != self.smoothing.value():
+            self.smoothing.setValue(round(weight * 100))
+            self._kept.stop()
+
+    def show_runs(self, labels: Sequence[str]) -> None:
+        """Offers these runs as the base for comparison."""
+        with QSignalBlocker(self.base):
+            self.base.clear()
+            self.base.addItems(["Values", *(f"Difference to {plain(label, _NAME)}" for label in labels)])
+        self.base.setVisible(len(labels) > 1)
+
+    @property
+    def base_place(self) -> int | None:
+        """Place of the run that the others are compared with."""
+        return self.base.currentIndex() - 1 if self.base.currentIndex() > 0 else None
 
     def show_following(self, following: bool) -> None:
         self.follow.setVisible(not following)
 
-    def _toggle(self, name: str, on: bool) -> None:
-        chosen = [each for each in self._metrics if (on if each == name else each in self._chosen)]
-        # The last one stays: a panel without a plot would look broken.
-        self._chosen = chosen[-3:] if chosen else [name]
-        self.metrics_chosen.emit(self._chosen)
-
-    def _on_changed(self) -> None:
-        value = self.smoothing.value()
+    def _on_smoothed(self, value: int) -> None:
         self._weight.say(f"{value / 100:.2f}" if value else OFF)
+        self._kept.start()
         self.look_changed.emit()

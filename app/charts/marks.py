@@ -1,8 +1,9 @@
-"""What lies over the curves: each line's last value, the best epoch, and a crosshair with values."""
+"""Overlay on the curves: each line's last value, the best epoch, and a crosshair with values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
     from app.charts.canvas import Canvas
 
 END_CHARACTERS = 9
-"""Room at the right for the last values."""
+"""Room at the right for the last values, in characters."""
 _PAD = 6
 _RING = 4.5
+_BAD = 3.0
+"""Half the size of a mark for a non-finite value, in pixels."""
 
 
 class Mark(NamedTuple):
-    """A point as drawn (``y`` a power of ten on a logarithmic scale) and what is said of it."""
+    """A point as drawn (``y`` a power of ten on a logarithmic scale) and its label."""
 
     x: float
     y: float
@@ -37,8 +40,16 @@ class TurnMark(NamedTuple):
     colour: str
 
 
+class BadMark(NamedTuple):
+    """A non-finite value and its place."""
+
+    x: float
+    value: float
+    colour: str
+
+
 class Cursor(NamedTuple):
-    """Values at one place: ``head`` says which, and each mark is a curve's point near it."""
+    """Values at one place: ``head`` names the place, and each mark is a curve's point near it."""
 
     x: float
     head: str
@@ -46,7 +57,7 @@ class Cursor(NamedTuple):
 
 
 class Marks(QWidget):
-    """Lies over ``canvas`` and lets the mouse through."""
+    """Covers ``canvas`` and lets the mouse through."""
 
     def __init__(self, canvas: Canvas) -> None:
         super().__init__(canvas)
@@ -54,12 +65,13 @@ class Marks(QWidget):
         self.ends: tuple[Mark, ...] = ()
         self.best: Mark | None = None
         self.turns: tuple[TurnMark, ...] = ()
+        self.bad: tuple[BadMark, ...] = ()
         self.says_turns = True
-        """In words; else lines alone, under a plot that says them."""
+        """True draws words; False draws lines only, under a plot that has the words."""
         self.covers: Callable[[QRectF], bool] = lambda area: False
-        """Whether a curve runs through a part of the plot, in pixels: words keep out of its way."""
+        """Whether a curve runs through an area of the plot, in pixels: words avoid it."""
         self._said: list[QRectF] = []
-        """Where words stand in the plot at present."""
+        """Areas in the plot that now hold words."""
         self.cursor_at: Cursor | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         canvas.installEventFilter(self)
@@ -69,9 +81,9 @@ class Marks(QWidget):
             self.setGeometry(self._canvas.rect())
         return False
 
-    def show_marks(self, ends: Sequence[Mark], best: Mark | None) -> None:
-        if (tuple(ends), best) != (self.ends, self.best):
-            self.ends, self.best = tuple(ends), best
+    def show_marks(self, ends: Sequence[Mark], best: Mark | None, bad: Sequence[BadMark] = ()) -> None:
+        if (tuple(ends), best, tuple(bad)) != (self.ends, self.best, self.bad):
+            self.ends, self.best, self.bad = tuple(ends), best, tuple(bad)
             self.update()
 
     def show_turns(self, turns: Sequence[TurnMark]) -> None:
@@ -80,7 +92,7 @@ class Marks(QWidget):
             self.update()
 
     def show_cursor(self, cursor: Cursor | None) -> None:
-        """Paints again only what it covers: the curves under it are painted with it."""
+        """Repaints only what it covers: the curves underneath are repainted with it."""
         if cursor == self.cursor_at:
             return
         dirty = self._covered()
@@ -88,10 +100,15 @@ class Marks(QWidget):
         self.update(dirty.united(self._covered()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        self.paint(QPainter(self))
+
+    def paint(self, painter: QPainter) -> None:
+        """Paints onto the screen or into a picture, at (0, 0)."""
+        painter.setFont(self.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = self._canvas.area
         self._said = []
+        self._paint_bad(painter, area)
         self._paint_turns(painter, area)
         self._paint_ends(painter, area)
         if self.best is not None:
@@ -103,6 +120,7 @@ class Marks(QWidget):
         height = float(painter.fontMetrics().height())
         seen = [mark for mark in self.ends if area.contains(self._place(mark))]
         seen.sort(key=lambda mark: self._place(mark).y())
+        del seen[int(area.height() / height) :]  # more would overlap
         wanted = [self._place(mark).y() - height / 2 for mark in seen]
         for mark, top in zip(seen, apart(wanted, height, area.bottom() + height / 2), strict=True):
             painter.setPen(Qt.PenStyle.NoPen)
@@ -126,11 +144,33 @@ class Marks(QWidget):
         tops.sort(key=lambda top: abs(top + high / 2 - place.y()))
         places = [QRectF(left, top, width, high) for top in tops]
         inside = [each for each in places if area.top() <= each.top() and each.bottom() <= area.bottom()]
-        where = self._free(inside) or (inside or places)[0]
-        self._say(painter, best.words, where, theme.colours().text)
+        if (where := self._free(inside)) is not None:
+            self._say(painter, best.words, where, theme.colours().text)
+
+    def _paint_bad(self, painter: QPainter, area: QRectF) -> None:
+        """A cross at the lower edge marks a NaN, an arrow at the edge an infinity."""
+        pixels: set[tuple[int, str]] = set()
+        for mark in self.bad:
+            x = self._canvas.pixel(mark.x, 0.0).x()
+            kind = "nan" if mark.value != mark.value else "up" if mark.value > 0 else "down"
+            if not area.left() - 1 <= x <= area.right() + 1 or (round(x / _BAD), kind) in pixels:
+                continue
+            pixels.add((round(x / _BAD), kind))
+            painter.setPen(QPen(QColor(mark.colour), 2))
+            y = area.top() + _BAD + 1 if kind == "up" else area.bottom() - _BAD - 1
+            out = -_BAD if kind == "up" else _BAD
+            self._said.append(QRectF(x - 2 * _BAD, y - 2 * _BAD, 4 * _BAD, 4 * _BAD))
+            if kind == "nan":
+                painter.drawLine(QPointF(x - _BAD, y - _BAD), QPointF(x + _BAD, y + _BAD))
+                painter.drawLine(QPointF(x - _BAD, y + _BAD), QPointF(x + _BAD, y - _BAD))
+            else:
+                painter.setBrush(QColor(mark.colour))
+                painter.drawPolygon(
+                    [QPointF(x, y + out), QPointF(x - _BAD, y - out / 2), QPointF(x + _BAD, y - out / 2)]
+                )
 
     def _free(self, places: Sequence[QRectF]) -> QRectF | None:
-        """The first one where words hide neither a curve nor other words."""
+        """The first place where words hide neither a curve nor other words."""
         for place in places:
             if not any(place.intersects(other) for other in self._said) and not self.covers(place):
                 return place
@@ -143,7 +183,7 @@ class Marks(QWidget):
         painter.drawText(QPointF(where.left(), where.top() + painter.fontMetrics().ascent()), words)
 
     def _paint_turns(self, painter: QPainter, area: QRectF) -> None:
-        """Lines from top to bottom, with words beside each where they have room."""
+        """Vertical lines from top to bottom, with words beside each if they fit."""
         metrics = painter.fontMetrics()
         high, rows = metrics.height(), int(area.height()) // max(1, metrics.height())
         for turn in sorted(self.turns):
@@ -164,7 +204,7 @@ class Marks(QWidget):
         painter.setPen(QPen(QColor(shades.faint), 1, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
         for mark in cursor.marks:
-            if area.contains(place := self._place(mark)):
+            if isfinite(mark.y) and area.contains(place := self._place(mark)):
                 painter.setPen(QPen(QColor(shades.panel), 1))
                 painter.setBrush(QColor(mark.colour))
                 painter.drawEllipse(place, 4, 4)
@@ -175,7 +215,7 @@ class Marks(QWidget):
         y = box.top() + _PAD / 2 + metrics.ascent()
         painter.setPen(QColor(shades.faint))
         painter.drawText(QPointF(box.left() + _PAD, y), cursor.head)
-        for mark in cursor.marks:
+        for mark in self._listed(cursor):
             y += metrics.height()
             swatch = QRectF(box.left() + _PAD, y - metrics.ascent() / 2 - 1, 8, 3)
             painter.fillRect(swatch, QColor(mark.colour))
@@ -187,11 +227,20 @@ class Marks(QWidget):
         metrics, area = self.fontMetrics(), self._canvas.area
         words = (metrics.horizontalAdvance(mark.words) + 8 + _PAD for mark in cursor.marks)
         width = max((metrics.horizontalAdvance(cursor.head), *words)) + 2 * _PAD
-        height = metrics.height() * (1 + len(cursor.marks)) + _PAD
+        height = metrics.height() * (1 + len(self._listed(cursor))) + _PAD
         x = self._canvas.pixel(cursor.x, 0.0).x()
         left = x + 10 if x < area.center().x() else x - 10 - width
         left = max(0.0, min(left, self.width() - width))
         return QRectF(left, area.top() + 4, width, height)
+
+    def _listed(self, cursor: Cursor) -> Sequence[Mark]:
+        """As many as fit beside the line."""
+        room = int((self.height() - self._canvas.area.top()) / self.fontMetrics().height()) - 2
+        if len(cursor.marks) <= room:
+            return cursor.marks
+        left = len(cursor.marks) - max(0, room - 1)
+        more = Mark(cursor.x, float("nan"), f"and {left} more", theme.colours().faint)
+        return (*cursor.marks[: max(0, room - 1)], more)
 
     def _covered(self) -> QRegion:
         if self.cursor_at is None:
@@ -200,7 +249,7 @@ class Marks(QWidget):
         covered = QRegion(QRectF(x - 6, area.top() - 6, 12, area.height() + 12).toAlignedRect())
         covered += self._box(self.cursor_at).adjusted(-2, -2, 2, 2).toAlignedRect()
         for mark in self.cursor_at.marks:
-            if area.contains(place := self._place(mark)):
+            if isfinite(mark.y) and area.contains(place := self._place(mark)):
                 covered += QRectF(place.x() - 6, place.y() - 6, 12, 12).toAlignedRect()
         return covered
 
@@ -209,8 +258,8 @@ class Marks(QWidget):
 
 
 def apart(tops: Sequence[float], height: float, bottom: float) -> list[float]:
-    """Where lines of text go that should stand at ``tops``, in order, so that none lies over another and the
-    last ends at ``bottom`` at the latest."""
+    """Positions for lines of text wanted at ``tops``, in order, so that none overlap and the last ends at
+    ``bottom`` at the latest."""
     placed: list[float] = []
     for top in tops:
         placed.append(max(top, placed[-1] + height) if placed else top)

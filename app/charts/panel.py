@@ -1,39 +1,37 @@
-"""Plots of one run or of several over each other, with their look, a legend and export. GUI thread."""
+"""Plots of one or several overlaid runs, with their look, a legend and export. GUI thread."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, QTimer
-from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app import theme
 from app.charts import loader
 from app.charts.export_menu import ExportMenu
+from app.charts.grid_of_plots import GridOfPlots, Slot
 from app.charts.legend import Legend
+from app.charts.lines import VALIDATION, PlotLines
 from app.charts.look_bar import LookBar
-from app.charts.points import USES, CurveKey, Source
-from app.widgets.card import take_out
+from app.charts.picture import Picture
+from app.charts.sources import Source, strided
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
-from core.vocabulary.ids import DeviceId, short
+from core.report.points import USES, CurveKey, Points, by_use
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
-    from app.charts.curve import Curve, Look
+    from app.charts.curve import Look
     from app.charts.plot import Plot
 
 LEAST_BETWEEN_S = 0.2
-MOST_BETWEEN_S = 2.0
+MOST_BETWEEN_S = 3.0
 COST_PART = 0.005
-"""Of the time, that drawing may take: on two cores it takes from the training what it takes. But no pause is
+"""Maximum share of time spent drawing: on two cores, drawing takes time from the training. No pause is
 longer than ``MOST_BETWEEN_S``."""
-MOST_PLOTS = 3
-METRICS_PARTS, USES_PARTS = 5, 3
-"""Of the height."""
 PERCENT = (0.0, 100.0)
 _OVER = object()
 _COMING = "Drawing…"
@@ -41,71 +39,73 @@ _NOTHING_YET = "The first numbers show up here with the first step."
 
 
 class ChartPanel(QWidget):
-    """Shows ``sources``; whoever adds points calls ``take_in``. Draws nothing while it is hidden."""
+    """Shows ``sources``; call ``take_in`` after adding points. Draws nothing that is out of sight."""
 
     def __init__(self, empty: str = _NOTHING_YET) -> None:
         super().__init__()
         self.setAccessibleName("Plots")
         self.sources: list[Source] = []
-        self.plots: list[Plot] = []
-        self.uses: list[Plot] = []
-        """Under the plots, over the same axis: what the laptops were busy with."""
         self.redraws = 0
         self.cost_s = 0.0
-        """Seconds of this thread that one redraw takes, smoothed."""
-        self._keys: list[tuple[int, CurveKey]] = []
-        self._chosen: list[str] | None = None
+        """Smoothed cost of one redraw, in seconds of this thread."""
+        self._keys: list[tuple[int, CurveKey]] | None = None
+        self._lines = PlotLines([])
+        self._hidden: set[str] = set()
+        """Hidden legend names."""
+        self._logs: set[str] = set()
+        """Metrics on a logarithmic scale."""
         self._pieces: Iterator[None] | None = None
-        """What is left of the arranging or drawing under way."""
+        """The rest of the arranging or drawing under way."""
         self._drawn = self._late = self._again = False
         self._ready = False
         self._last_s = 0.0
+        self._range: tuple[float, float] | None = None
+        """The range of the run's axis that all plots show; None: as tight as possible."""
+        self._zoomed: tuple[float, float] | None = None
+        """The range shown instead after a user moved a plot."""
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._redraw)
         self.bar = LookBar()
-        self.bar.metrics_chosen.connect(self._choose)
+        self.bar.filter_changed.connect(self._rearrange)
         self.bar.look_changed.connect(self._wear)
+        self.bar.base_changed.connect(self._rearrange)
         self.bar.follow_asked.connect(self.follow)
-        self._canvas = QWidget()
-        # As high as there is room: a plot's own wish would make its page scroll.
-        self._canvas.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        self._grid = QGridLayout(self._canvas)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.GAP)
-        self._grid.setVerticalSpacing(theme.GAP // 3)
-        self._grid.setRowStretch(0, METRICS_PARTS)
+        self.grid = GridOfPlots()
+        self.grid.wanted.connect(self._redraw_soon)
         self.legend = Legend()
+        self.legend.toggled.connect(self._toggle)
+        self.legend.alone_asked.connect(self._show_alone)
         self._words = empty
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.export = ExportMenu(self._canvas, lambda: self.sources, lambda: self.all_plots)
+        self.export = ExportMenu(self, self._picture, self._make_ready, self._shown_points)
         self.bar.end_with(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for piece in (self.bar, self.empty, self._canvas, self.legend, self.export.said):
-            layout.addWidget(piece, 1 if piece is self._canvas else 0)
+        for piece in (self.bar, self.legend, self.empty, self.grid, self.export.said):
+            layout.addWidget(piece, 1 if piece is self.grid else 0)
         self.show_sources([])
 
     def show_sources(self, sources: Sequence[Source]) -> None:
-        """From now on these runs, from their first point."""
+        """Show these runs, from their first point."""
         self.sources = list(sources)
-        self._keys = []
-        self._pieces = None
-        self._chosen = None
-        for plot in self.all_plots:
-            take_out(self._grid, plot)
-        self.plots, self.uses = [], []
+        self._keys = self._pieces = self._range = self._zoomed = None
+        self._hidden.clear()
+        self._lines = PlotLines(self.sources)
+        self.grid.clear()
+        self.bar.show_runs([source.label for source in self.sources])
+        self.bar.show_following(True)
         self._last_s = 0.0
         self._show_whether_empty()
         self.take_in()
 
     def show_coming(self) -> None:
-        """Nothing yet; what there is to show is being read."""
+        """Empty for now; the content is being read."""
         self.show_sources([])
         self.empty.say(_COMING)
 
     def take_in(self) -> None:
-        """There are new points: they are drawn soon, if anybody can see them."""
+        """There are new points: they are drawn soon, if visible."""
         self._again = self._pieces is not None
         if self._seen() and not self._timer.isActive():
             between_s = min(MOST_BETWEEN_S, max(LEAST_BETWEEN_S, self.cost_s / COST_PART))
@@ -113,10 +113,21 @@ class ChartPanel(QWidget):
             self._timer.start(max(0, int(wait_s * 1000)))
 
     def follow(self) -> None:
-        """Show everything again, and what comes."""
+        """Show everything again, including new points."""
+        self._range = self._zoomed = None
         for plot in self.all_plots:
             plot.follow()
         self.bar.show_following(True)
+
+    @property
+    def plots(self) -> list[Plot]:
+        """Metric plots created so far."""
+        return [slot.plot for slot in self.grid.slots if slot.plot is not None and slot.name not in USES]
+
+    @property
+    def uses(self) -> list[Plot]:
+        """Plots of laptop use."""
+        return [slot.plot for slot in self.grid.slots if slot.plot is not None and slot.name in USES]
 
     @property
     def all_plots(self) -> list[Plot]:
@@ -124,7 +135,7 @@ class ChartPanel(QWidget):
 
     @property
     def following(self) -> bool:
-        return all(plot.following for plot in self.all_plots)
+        return self._zoomed is None
 
     # --- drawing -------------------------------------------------------------------------------------------
 
@@ -138,9 +149,14 @@ class ChartPanel(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self.plots:
-            self._keys = []
-            self.take_in()
+        if event.type() == QEvent.Type.PaletteChange and self.all_plots:
+            self._rearrange()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.grid.alone:
+            self._enlarge("")
+        else:
+            super().keyPressEvent(event)
 
     def _seen(self) -> bool:
         return self.isVisible() and not self.window().isMinimized()
@@ -160,7 +176,7 @@ class ChartPanel(QWidget):
             self._pieces = self._arrange(keys)
         elif self._pieces is None:
             self._pieces = self._draw()
-        # Some milliseconds of each plot at a time, so that the window lives in between.
+        # Some milliseconds per plot at a time, so that the window handles events in between.
         if next(self._pieces, _OVER) is _OVER:
             self._pieces = None
             if not self._drawn:
@@ -171,38 +187,65 @@ class ChartPanel(QWidget):
             self._timer.start(0)
 
     def _draw(self) -> Iterator[None]:
-        """One plot a turn: it is painted in that turn, too."""
-        spent_s, self._late = 0.0, False
-        self._show_turns()
-        for plot in self.all_plots:
-            began_s = time.thread_time()
-            self._late = not plot.catch_up() or self._late
-            plot.redraw(self._span())
-            # What the last redraw cost in painting is known only now.
-            spent_s += time.thread_time() - began_s + plot.take_paint_s()
-            yield
-        # The first one makes fonts and pictures ready and says nothing of those to come.
+        """One plot per turn, painted in that turn too. Plots out of sight wait until they are visible."""
+        spent_s, self._late, before = 0.0, False, len(self.all_plots)
+        self._stride()
+        for slot in list(self.grid.slots):
+            if slot.plot is None:
+                if slot.in_view:
+                    self._fill(slot)
+                    yield
+                else:
+                    continue
+            plot = slot.plot
+            assert plot is not None
+            if slot.in_view:
+                began_s = time.thread_time()
+                self._late = not self._bring_up(plot) or self._late
+                # The last redraw's painting cost is known only now.
+                spent_s += time.thread_time() - began_s + plot.take_paint_s()
+                yield
+            else:
+                plot.canvas.behind = True
+        if len(self.all_plots) > before:
+            tab_as_seen(self)
+        # The first redraw loads fonts and pictures and says nothing about later ones.
         self.cost_s = 0.8 * self.cost_s + 0.2 * spent_s if self.redraws else 0.0
         self.redraws += 1
         self._drawn = True
         self._last_s = time.monotonic()
 
-    def _show_turns(self) -> None:
-        """Of one run; over several one could not tell whose they are."""
+    def _bring_up(self, plot: Plot) -> bool:
+        """True once every available point is drawn."""
         from app.charts.readout import turn_marks
 
+        caught_up = plot.catch_up()
+        # With several runs one could not tell whose they are.
         one = self.sources[0] if len(self.sources) == 1 else None
-        turns = turn_marks(one.points, one.names, self.bar.look) if one is not None else []
-        for plot in self.all_plots:
-            plot.show_turns(turns, in_words=plot in self.plots)
+        turns = turn_marks(one.points, one.names, plot.look) if one is not None else []
+        plot.show_turns(turns, in_words=plot.shown not in USES)
+        if self._range is not None:
+            plot.show_limits(*self._range)
+        plot.redraw(self._range)
+        return caught_up
 
-    def _span(self) -> tuple[float, float] | None:
-        """Of the run's axis, over all plots: they share it."""
-        spans = [span for plot in self.all_plots if (span := plot.span) is not None]
-        return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
+    def _stride(self) -> None:
+        """The common range follows the points in strides: each new range makes every axis redraw its
+        numbers, which takes longer than the curves."""
+        axis = self.bar.look.axis
+        lines = [
+            points.along(axis)
+            for source in self.sources
+            for points in source.points.curves.values()
+            if len(points)
+        ]
+        if lines:
+            left, right = min(line[0] for line in lines), max(line[-1] for line in lines)
+            self._range = strided(self._range, left, right)
 
     def _redraw_soon(self) -> None:
-        """Somebody moves a plot and watches it: sooner than for new points."""
+        """The user is moving a plot and watching: redraw sooner than for new points."""
+        self._again = self._again or self._pieces is not None
         if self._seen() and not (self._timer.isActive() and self._timer.remainingTime() < 15):
             self._timer.start(15)
 
@@ -212,99 +255,92 @@ class ChartPanel(QWidget):
 
     # --- what is shown -------------------------------------------------------------------------------------
 
+    def _rearrange(self) -> None:
+        self._keys = None
+        self._redraw_soon()
+
     def _arrange(self, keys: list[tuple[int, CurveKey]]) -> Iterator[None]:
-        """A curve has come, or others were chosen."""
+        """A curve was added, or others were chosen."""
         self._drawn = False
-        metrics = list(dict.fromkeys(name for source in self.sources for name in source.points.metrics))
-        chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
-        self.bar.show_metrics(metrics, chosen)
-        self.plots = yield from self._kept(self.plots, chosen)
-        # Of several runs' laptops there would be more lines than anybody can tell apart.
+        self._lines = PlotLines(self.sources, self._hidden, self.bar.base_place)
+        metrics = [name for name in by_use(key.metric for _, key in keys) if self.bar.lets_through(name)]
+        # Several runs' laptops would give more lines than anybody can tell apart.
         one = len(self.sources) == 1
-        there = [name for name in USES if one and any(key.metric == name for _, key in keys)]
-        self.uses = yield from self._kept(self.uses, there[: len(chosen)])
-        for plot in self.all_plots:
-            plot.show_curves(self._curves_of(plot.shown, keys), self._look_of(plot))
-            yield
-        self._place()
-        self._show_legend()
-        yield
+        there = {key.metric for _, key in keys}
+        uses = [name for name in USES if one and name in there and self.bar.lets_through(name)]
+        self.grid.show_slots(metrics, uses)
+        self.legend.show_lines(self._lines.legend(), self._hidden)
         self._show_whether_empty()
+        yield
         for plot in self.all_plots:
-            plot.show()
+            self._show_curves(plot)
             yield
         tab_as_seen(self)
 
-    def _kept(self, plots: list[Plot], wanted: list[str]) -> Generator[None, None, list[Plot]]:
-        """Those that are wanted, in that order, new ones made; the others go."""
-        known = {plot.shown: plot for plot in plots}
-        for name in known.keys() - set(wanted):
-            take_out(self._grid, known[name])
-        kept = []
-        for name in wanted:
-            if name not in known:
-                known[name] = self._new_plot(name)
-                yield
-            kept.append(known[name])
-        return kept
-
-    def _place(self) -> None:
-        """Metrics side by side, and what the laptops did below them, over the same axis."""
-        for column, plot in enumerate(self.plots):
-            under = column < len(self.uses)
-            self._grid.addWidget(plot, 0, column, 1 if under or not self.uses else 2, 1)
-            self._grid.setColumnStretch(column, 1)
-            plot.show_run_axis(not under)
-        for column in range(len(self.plots), self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 0)
-        for column, plot in enumerate(self.uses):
-            self._grid.addWidget(plot, 1, column)
-        self._grid.setRowStretch(1, USES_PARTS if self.uses else 0)
-
-    def _show_legend(self) -> None:
-        """Raw and smoothed have a line each, and of several runs each run; laptops are named at their own
-        plot."""
-        lines: dict[str, tuple[str, bool]] = {}
-        if len(self.sources) > 1:
-            self._show_runs()
-            return
-        for plot in self.plots:
-            for curve in plot.curves:
-                if curve.smooth is not None:
-                    lines[f"{curve.name} (smoothed)"] = curve.colour, False
-                    lines[curve.name] = theme.faded(curve.colour), False
-                else:
-                    lines[curve.name] = curve.colour, curve.dashed
-        self.legend.show_lines([(name, *how) for name, how in lines.items()])
-        for plot in self.uses:
-            plot.legend.show_lines([(curve.name, curve.colour, False) for curve in plot.curves])
-            plot.legend.show()
-
-    def _show_runs(self) -> None:
-        """A colour a run; what is dashed is said once."""
-        lines = [
-            (plain(source.label, 24), theme.run_colour(place), False)
-            for place, source in enumerate(self.sources)
-        ]
-        if any(curve.dashed for plot in self.plots for curve in plot.curves):
-            lines.append(("validation", theme.colours().faint, True))
-        self.legend.show_lines(lines)
-
-    def _new_plot(self, metric: str) -> Plot:
+    def _fill(self, slot: Slot) -> None:
+        """Adds a plot, made when it is first visible: a first paint takes as long as ten later ones."""
         from app.charts.plot import Plot
 
-        plot = Plot(metric, PERCENT if metric in USES else None)
-        # Its place is kept until its own turn: painted for the first time, each takes as long as ten later.
-        policy = plot.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        plot.setSizePolicy(policy)
-        plot.hide()
+        plot = Plot(slot.name, PERCENT if slot.name in USES else None)
+        plot.log.setChecked(slot.name in self._logs)
         plot.moved.connect(lambda: self._on_moved(plot))
+        plot.all_asked.connect(self.follow)
         plot.stale.connect(self._redraw_soon)
         plot.canvas.pointed.connect(self._point_at)
-        return plot
+        plot.log_asked.connect(lambda on: self._show_log(plot, on))
+        plot.enlarge_asked.connect(lambda: self._enlarge("" if self.grid.alone else plot.shown))
+        self._show_curves(plot)
+        if self._zoomed is not None:
+            plot.show_range(*self._zoomed)
+        slot.fill(plot)
+
+    def _show_curves(self, plot: Plot) -> None:
+        plot.show_curves(self._lines.curves(plot.shown), self._look_of(plot))
+        if plot.shown in USES:
+            laptops = [(curve.name, curve.colour, False) for curve in plot.curves]
+            plot.legend.show_lines(laptops)
+            plot.legend.setEnabled(False)
+            plot.legend.show()
+
+    def _look_of(self, plot: Plot) -> Look:
+        """Laptop use is neither smoothed nor logarithmic; a difference may be below zero."""
+        from app.charts.curve import Look
+
+        look = self.bar.look
+        if plot.shown in USES:
+            return Look(axis=look.axis)
+        log = plot.shown in self._logs and self.bar.base_place is None
+        return Look(axis=look.axis, smoothing=look.smoothing, log=log)
+
+    def _wear(self) -> None:
+        self._range = self._zoomed = None
+        for plot in self.all_plots:
+            plot.wear(self._look_of(plot))
+        self.bar.show_following(True)
+        self._redraw_soon()
+
+    def _show_log(self, plot: Plot, on: bool) -> None:
+        (self._logs.add if on else self._logs.discard)(plot.shown)
+        plot.dress(self._look_of(plot))
+        self._redraw_soon()
+
+    def _enlarge(self, name: str) -> None:
+        self.grid.enlarge(name)
+        self._redraw_soon()
+
+    def _toggle(self, name: str, shown: bool) -> None:
+        (self._hidden.discard if shown else self._hidden.add)(name)
+        self._rearrange()
+
+    def _show_alone(self, name: str) -> None:
+        """Shows that line only, or all lines if it is already the only one. Dashed entries belong to no
+        run and stay."""
+        others = {each for each in self.legend.names if each not in (name, VALIDATION)}
+        self._hidden = set() if others <= self._hidden else others
+        self._rearrange()
 
     def _on_moved(self, moved: Plot) -> None:
+        self._zoomed = moved.range
         for plot in self.all_plots:
             if plot is not moved:
                 plot.show_range(*moved.range)
@@ -315,69 +351,37 @@ class ChartPanel(QWidget):
         for plot in self.all_plots:
             plot.point_at(place if isinstance(place, float) else None)
 
-    def _curves_of(self, metric: str, keys: list[tuple[int, CurveKey]]) -> list[Curve]:
-        from app.charts.curve import Curve
-
-        palette = theme.colours().curves
-        made = []
-        keys = [(index, key) for index, key in keys if (key.metric in USES) == (metric in USES)]
-        owners = list(dict.fromkeys((index, key.member) for index, key in keys))
-        several = len(owners) > 1
-        for index, key in keys:
-            if key.metric != metric:
-                continue
-            source = self.sources[index]
-            # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
-            shade = owners.index((index, key.member)) if several else int(key.validation)
-            colour = palette[shade % len(palette)]
-            if metric in USES:
-                colour = theme.laptop_colour(_place_of(source, key.member))
-            elif len(self.sources) > 1:
-                colour = theme.run_colour(index)
-            made.append(
-                Curve(
-                    points=source.points.curves[key],
-                    name=_name(source, key, len(self.sources) > 1),
-                    colour=colour,
-                    dashed=key.validation,
-                )
-            )
-        return made
-
-    def _choose(self, names: list[str]) -> None:
-        self._chosen = names
-        self._keys = []
-        self._redraw_soon()
-
-    def _look_of(self, plot: Plot) -> Look:
-        """How busy a laptop was is neither smoothed nor logarithmic."""
-        from app.charts.curve import Look
-
-        look = self.bar.look
-        return look if plot in self.plots else Look(axis=look.axis)
-
-    def _wear(self) -> None:
-        for plot in self.all_plots:
-            plot.wear(self._look_of(plot))
-        self._show_legend()
-        self.bar.show_following(True)
-        self._redraw_soon()
-
     def _show_whether_empty(self) -> None:
         coming = any(source.points.curves for source in self.sources)
-        self.empty.say(_COMING if coming else self._words)
-        self.empty.setVisible(not self.plots)
-        for piece in (self.bar, self._canvas, self.legend):
-            piece.setVisible(bool(self.plots))
+        arranged = bool(self.grid.slots)
+        filtered = self._keys is not None and not arranged
+        words = "No metric matches the filter." if filtered else _COMING if coming else self._words
+        self.empty.say(words)
+        self.empty.setVisible(not arranged)
+        self.bar.setVisible(arranged or filtered)
+        for piece in (self.grid, self.legend):
+            piece.setVisible(arranged)
 
+    # --- export --------------------------------------------------------------------------------------------
 
-def _name(source: Source, key: CurveKey, several_runs: bool) -> str:
-    member = source.names.get(key.member, short(key.member)) if key.member else ""
-    if key.metric in USES:
-        return member
-    words = [source.label if several_runs else "", member, "validation" if key.validation else "training"]
-    return ", ".join(word for word in words if word)
+    def _picture(self) -> Picture:
+        runs = [plain(source.label, 60) for source in self.sources]
+        return Picture(", ".join(runs) if len(runs) < 3 else f"{len(runs)} runs", self.legend, self.grid)
 
+    def _make_ready(self, slot: Slot) -> bool:
+        """Prepares a plot for a picture, visible or not; True once it is fully drawn."""
+        if slot.plot is None:
+            self._fill(slot)
+        layout = slot.layout()
+        assert slot.plot is not None and layout is not None
+        layout.activate()
+        return self._bring_up(slot.plot)
 
-def _place_of(source: Source, member: DeviceId) -> int:
-    return list(source.names).index(member) if member in source.names else 0
+    def _shown_points(self) -> list[tuple[str, CurveKey, Points]]:
+        names = {slot.name for slot in self.grid.slots if not slot.isHidden()} or None
+        return [
+            (source.label, key, points)
+            for index, source in enumerate(self.sources)
+            for key, points in source.points.curves.items()
+            if (names is None or key.metric in names) and not self._lines.hides(index, key)
+        ]

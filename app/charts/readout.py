@@ -1,4 +1,4 @@
-"""What a plot says in numbers: where its lines end, which epoch was best, what stands at one place. Pure."""
+"""A plot's numbers: line ends, the best epoch, the values at one place. Pure."""
 
 from __future__ import annotations
 
@@ -8,36 +8,43 @@ from math import isfinite, log10
 import numpy as np
 
 from app import theme
-from app.charts.curve import Curve, Look
-from app.charts.marks import Cursor, Mark, TurnMark
-from app.charts.points import RunPoints
-from app.run_words import duration
+from app.charts.curve import Look, PlotCurve
+from app.charts.marks import BadMark, Cursor, Mark, TurnMark
 from core.history.best import better
+from core.report.points import Axis, RunPoints
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 
 MOST_ENDS = 6
-"""More numbers at the lines' ends would lie over each other."""
+"""With more lines, only validation's last values are shown: readers comparing runs look at these."""
+LOST = "NaN"
 MOST_TURNS = 200
 
 
 def brief(value: float) -> str:
-    """``0.1792``, ``12.35``, ``1.2e-05``: as much as one reads at a glance."""
+    """``0.1792``, ``12.35``, ``1.2e-05``: short enough to read at a glance."""
     return f"{value:.4g}" if isfinite(value) else "NaN" if value != value else "infinite"
 
 
-def end_marks(curves: Sequence[Curve], look: Look) -> list[Mark]:
-    """The last value of each line, smoothed where the line is."""
+def end_marks(curves: Sequence[PlotCurve], look: Look) -> list[Mark]:
+    """Each line's last value, smoothed if the line is."""
     marks = []
-    for curve in curves[:MOST_ENDS]:
+    for curve in said_at_end(curves):
         last = curve.last
         if last is not None and (y := drawn_at(last[1], look)) is not None:
             marks.append(Mark(last[0], y, f"{last[1]:.3g}", curve.colour))
     return marks
 
 
-def best_mark(metric: str, curves: Sequence[Curve], look: Look) -> Mark | None:
-    """Of the one curve of a validation: its best epoch. Of several runs none is marked."""
-    found = [curve for curve in curves if curve.dashed]
+def said_at_end(curves: Sequence[PlotCurve]) -> list[PlotCurve]:
+    shown = [curve for curve in curves if not curve.hidden]
+    dashed = [curve for curve in shown if curve.dashed]
+    return dashed if dashed and len(shown) > MOST_ENDS else shown
+
+
+def best_mark(metric: str, curves: Sequence[PlotCurve], look: Look) -> Mark | None:
+    """The best epoch of a single validation curve. With several runs none is marked."""
+    found = [curve for curve in curves if curve.dashed and not curve.hidden and curve.base is None]
     if len(found) != 1 or len(found[0].points.epochs) < max(2, len(found[0].raw)):
         return None
     curve = found[0]
@@ -51,13 +58,28 @@ def best_mark(metric: str, curves: Sequence[Curve], look: Look) -> Mark | None:
     return Mark(float(curve.raw.x[index]), y, words, curve.colour)
 
 
-def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> list[TurnMark]:
-    """Where a laptop went or came: ``Ben away``."""
-    shades = theme.colours()
-    colours = {"away": shades.warning, "back": shades.good, "left": shades.bad}
+def bad_marks(curves: Sequence[PlotCurve], axis: Axis) -> list[BadMark]:
+    """Each non-finite value."""
     return [
+        BadMark(curve.points.along(axis)[index], curve.points.values[index], curve.colour)
+        for curve in curves
+        if not curve.hidden
+        for index in curve.points.bad
+    ]
+
+
+def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> list[TurnMark]:
+    """Where a laptop left or returned: ``Ben away``; and where a loss became NaN or infinite."""
+    shades = theme.colours()
+    colours = {"away": shades.warning, "back": shades.good, "lost": shades.bad, "left": shades.bad}
+    lost = [
+        TurnMark(line.along(look.axis)[line.bad[0]], LOST, shades.bad)
+        for key, line in points.curves.items()
+        if key.metric == "loss" and not key.validation and line.bad
+    ]
+    return lost + [
         TurnMark(
-            turn.step if look.axis == "step" else turn.second,
+            turn.along(look.axis),
             f"{names.get(turn.device) or short(turn.device)} {turn.change}",
             colours[turn.change],
         )
@@ -66,22 +88,23 @@ def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> 
     ]
 
 
-def cursor_at(x: float, curves: Sequence[Curve], look: Look) -> Cursor | None:
-    """Each curve's point nearest to ``x``; None where there is none."""
+def cursor_at(x: float, curves: Sequence[PlotCurve], look: Look, near: float = np.inf) -> Cursor | None:
+    """For each curve that reaches ``x`` within ``near``, its nearest point; None if none does."""
     marks, head, place = [], "", x
     for curve in curves:
-        index = curve.at(x)
-        if index is None:
+        index = None if curve.hidden else curve.at(x, near)
+        if index is None or (curve.base is not None and np.isnan(curve.raw.y[index])):
             continue
         if not head:
-            step, second = curve.points.steps[index], curve.points.seconds[index]
-            head, place = f"step {step:,.0f} · {duration(min(second, 1e9))}", float(curve.raw.x[index])
-        value = curve.points.values[index]
+            points, at = curve.points, float(curve.raw.x[index])
+            head = f"step {points.steps[index]:,.0f} · {units.clock(min(points.seconds[index], 1e9))}"
+            head, place = (f"epoch {at:,.2f} · {head}" if look.axis == "epoch" else head), at
+        value = curve.points.values[index] if curve.base is None else float(curve.raw.y[index])
         y = drawn_at(value, look)
-        words = f"{curve.name} {brief(value)}"
+        words = f"{curve.name} {brief(value)}" if curve.base is None else f"{curve.name} {value:+.4g}"
         if curve.smooth is not None and index < len(curve.smooth):
             words += f", smoothed {brief(float(curve.smooth.y[index]))}"
-        # What cannot be drawn is said all the same; its mark lies outside of what is seen.
+        # A value that cannot be drawn is still listed; its mark lies outside the visible area.
         marks.append(
             Mark(float(curve.raw.x[index]), y if y is not None else float("nan"), words, curve.colour)
         )
@@ -89,7 +112,7 @@ def cursor_at(x: float, curves: Sequence[Curve], look: Look) -> Cursor | None:
 
 
 def drawn_at(value: float, look: Look) -> float | None:
-    """Where a value is drawn; None where it is not."""
+    """The drawn position of a value; None if it is not drawn."""
     if not isfinite(value):
         return None
     if not look.log:

@@ -1,6 +1,6 @@
-"""A curve made ready to be drawn: growing arrays, and over them a pyramid of minima and maxima.
+"""A curve prepared for drawing: growing arrays, and over them a pyramid of minima and maxima.
 
-A drawing costs what its width costs, however many points there are: about one minimum and one maximum per
+The cost of drawing depends on the width, not on the number of points: about one minimum and one maximum per
 pixel column, so that no peak is lost. Measured: four million points take pyqtgraph alone two seconds a frame.
 """
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MOST = 1e300
-"""What is larger cannot be drawn: a margin around it would overflow."""
+"""Larger values cannot be drawn: a margin around them would overflow."""
 BLOCK = 64
-"""Points under one entry of the pyramid's lowest level; each level above takes ``FACTOR`` of these."""
+"""Points per entry of the pyramid's lowest level; each higher level takes ``FACTOR`` of these."""
 FACTOR = 8
 FINE = 8
-"""Entries per pixel column that are still looked through one by one."""
+"""Entries per pixel column that are still scanned one by one."""
 
 
 class Grown:
@@ -37,7 +37,7 @@ class Grown:
         return self._room[: self._size]
 
     def put(self, start: int, values: Floats) -> None:
-        """Everything from ``start`` on becomes ``values``."""
+        """Replaces everything from ``start`` on with ``values``."""
         end = start + len(values)
         if end > len(self._room):
             room = np.empty(max(end, 2 * len(self._room)), np.float64)
@@ -66,14 +66,14 @@ class _Level:
         self.high = Grown()
 
     def refresh(self, first: int, low: Floats, high: Floats, size: int) -> None:
-        """Entries from ``first`` on are made anew; ``low`` and ``high`` begin with what lies under it."""
+        """Recomputes the entries from ``first`` on; ``low`` and ``high`` begin with what lies under it."""
         starts = np.arange(0, len(low), size)
         self.low.put(first, np.fmin.reduceat(low, starts))
         self.high.put(first, np.fmax.reduceat(high, starts))
 
 
 class Series:
-    """``x`` must not fall. Values that are no number leave gaps."""
+    """``x`` must not decrease. Non-finite values leave gaps."""
 
     def __init__(self) -> None:
         self._x = Grown()
@@ -112,8 +112,8 @@ class Series:
             low, high, size = level.low.view, level.high.view, FACTOR
 
     def drawn(self, left: float, right: float, columns: int, *, apart: int = 1) -> Drawn:
-        """What looks like all points from ``left`` to ``right`` on ``columns`` pixels, and one beyond each
-        end: the points themselves where they are few, else at most one extent in ``apart`` columns."""
+        """The curve from ``left`` to ``right`` on ``columns`` pixels, plus one point beyond each end: the
+        points themselves if few, else at most one extent per ``apart`` columns."""
         x = self.x
         first = max(0, int(np.searchsorted(x, left, "left")) - 1)
         last = min(len(x), int(np.searchsorted(x, right, "right")) + 1)
@@ -132,7 +132,7 @@ class Series:
 
 
 def _grouped(least: np.ufunc, values: Floats, group: int) -> Floats:
-    """One of every ``group`` values. Slices of the whole are compared: many times quicker than reduceat."""
+    """One of every ``group`` values. Comparing slices of the whole is many times faster than reduceat."""
     whole = len(values) // group * group
     made = values[:whole:group]
     for offset in range(1, group):

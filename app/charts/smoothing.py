@@ -1,8 +1,8 @@
-"""Smoothing that respects distance: a debiased exponential moving average over the axis, not over the count.
+"""Distance-aware smoothing: a debiased exponential moving average over the axis, not over the count.
 
-Where points stand evenly it is TensorBoard's (``vz_line_chart2/line-chart.ts``, ``resmoothDataset``): values
-that are no number pass through and are not counted. Where they do not, as in a record that was thinned, a
-point a long way off weighs as little as if the points between were there.
+For evenly spaced points it equals TensorBoard's (``vz_line_chart2/line-chart.ts``, ``resmoothDataset``):
+non-finite values pass through and are not counted. For uneven ones, as in a thinned record, a distant point
+weighs as little as if the points between were there.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import numpy as np
 from app.charts.series import Floats
 
 _MOST_DECAY = 500.0
-"""Of one piece, as a power of e: beyond it numbers leave the range of a float."""
+"""Maximum decay of one piece, as a power of e: beyond it numbers leave the range of a float."""
 
 
 class Smoother:
-    """Goes on where it stopped: smooth what is new, in as many pieces as come.
+    """Continues where it stopped: smooth new values in any number of pieces.
 
-    ``weight``: 0 to below 1, what is left of a point's weight one ``unit`` of the axis further on.
+    ``weight``: 0 to below 1, the share of a point's weight left one ``unit`` of the axis further on.
     """
 
     def __init__(self, weight: float, unit: float = 1.0) -> None:
         self._decay = -np.log(weight) / unit if weight > 0 else np.inf
         self._last_x: float | None = None
         self._sum = self._weights = 0.0
-        """Of the values so far, and of their weights, as they count at the last one."""
+        """Sums of the values so far and of their weights, decayed to the last one."""
 
     def next(self, x: Floats, values: Floats) -> Floats:
-        """The smoothed values, shape (n,) as given. ``x`` must not fall."""
+        """The smoothed values, shape (n,) as given. ``x`` must not decrease."""
         smoothed = values.copy()
         counted = np.isfinite(values)
         smoothed[counted] = self._next(x[counted], values[counted])
@@ -46,7 +46,7 @@ class Smoother:
             end = max(start + 1, int(np.searchsorted(decayed, base + _MOST_DECAY, "right")))
             grown = np.exp(np.minimum(decayed[start:end] - base, _MOST_DECAY))
             if decayed[start] - base > _MOST_DECAY:
-                self._sum = self._weights = 0.0  # so far off that nothing before counts
+                self._sum = self._weights = 0.0  # so far away that nothing before counts
                 grown[0] = 1.0
             sums = self._sum + np.cumsum(values[start:end] * grown)
             weights = self._weights + np.cumsum(grown)

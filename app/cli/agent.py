@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 from typing import Any
 
@@ -15,7 +14,7 @@ from app.cli.interrupts import Interrupts
 from app.cli.pipes import Stdin, Stdout
 from app.cli.prompts import Asker
 from app.cli.screen import Screen
-from app.connection import Connection, start
+from app.connection import NodeConnection, start
 from app.follower import Follower
 from core.node.conversation import Conversation
 from core.vocabulary.errors import TandemError
@@ -38,11 +37,6 @@ def add_agent(parsers: Any) -> None:
         help="let this paired device run code here without asking while this agent runs. May be repeated",
     )
     completion.completes(allow, completion.devices)
-    parser.add_argument(
-        "--open-port",
-        action="store_true",
-        help="with --allow: also where TensorFlow's port would be open to everybody in this network",
-    )
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument(
         "--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"
@@ -52,19 +46,12 @@ def add_agent(parsers: Any) -> None:
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         async with start(home_of(arguments)) as connection:
-            allowed = Allowed(connection.node, arguments.allow, open_port=arguments.open_port)
-            living = asyncio.create_task(_live(arguments, screen, connection), name="agent")
-            leaving = asyncio.create_task(interrupts.wait_next(), name="agent-interrupt")
-            with allowed:
-                await asyncio.wait({living, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (living, leaving):
-                task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await living
+            with Allowed(connection.node, arguments.allow), contextlib.suppress(OSError):
+                await interrupts.unless(_live(arguments, screen, connection))
     return ExitCode.OK
 
 
-async def _live(arguments: argparse.Namespace, screen: Screen, connection: Connection) -> None:
+async def _live(arguments: argparse.Namespace, screen: Screen, connection: NodeConnection) -> None:
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
         return

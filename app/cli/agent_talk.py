@@ -1,4 +1,4 @@
-"""What an agent says on its terminal, and what it asks: pairing codes and permission to run code."""
+"""An agent's messages and questions on its terminal: pairing codes and permission to run code."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
-from app import device_names, run_words
 from app.cli import pairing
 from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
-from app.device_words import NETWORKS, OPEN_PORT, changed_words
 from app.follower import Follower
+from app.words import device_names, run_words
+from app.words.device_words import changed_words, deed_lines, opened_words, reach_words
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Change, Refused, RequestRead
 from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.lookalikes import caution
 from core.vocabulary.node import NodeFace
 from core.vocabulary.phases import Failed
 from core.vocabulary.state import Consent, State
-from core.vocabulary.text import plain
+from core.vocabulary.text import plain, spelled
 
 DECISIONS: dict[str, Decision | Literal["look"]] = {
     "once": "once",
@@ -43,15 +44,11 @@ CHANGES: dict[Change, str] = {
 
 
 class Allowed:
-    """Answers consent questions of the devices named by ``--allow`` with *once*, while it is entered.
+    """While entered, answers consent questions from the devices named by ``--allow`` with *once*."""
 
-    ``open_port``: those about an open port, too; by themselves the names do not mean these.
-    """
-
-    def __init__(self, node: NodeFace, names: Sequence[str], *, open_port: bool = False) -> None:
+    def __init__(self, node: NodeFace, names: Sequence[str]) -> None:
         self._node = node
         self._names = names
-        self._open_port = open_port
         self._background = Background()
         self._leave: Callable[[], None] | None = None
 
@@ -67,11 +64,14 @@ class Allowed:
             self._leave()
 
     def _on_event(self, event: ev.Event, state: State) -> None:
-        if not isinstance(event, ev.ConsentAsked) or (event.open_port and not self._open_port):
-            return
-        if allows(state, self._names, event.device):
+        if isinstance(event, ev.ConsentAsked) and is_allowed(event, state, self._names):
             command = AnswerConsent(run=event.run, decision="once")
             self._background.start("allowing a run", self._node.submit(command))
+
+
+def is_allowed(asked: ev.ConsentAsked, state: State, names: Iterable[str]) -> bool:
+    """Whether ``--allow`` answers it: never for access beyond the walls' own folders."""
+    return not asked.opened and allows(state, names, asked.device)
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
@@ -80,7 +80,7 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
         try:
             found = device_names.find(state, name, paired=True)
         except TandemError:
-            continue  # Several are called that: nobody is meant.
+            continue  # Several devices have this name: nobody is meant.
         if found is not None and found.device == device:
             return True
     return False
@@ -167,9 +167,9 @@ class AgentTalk:
     def _on_consent_asked(self, event: ev.ConsentAsked, state: State) -> None:
         consent = next(consent for consent in state.consents if consent.run == event.run)
         name = self._name(state, event.device)
-        for line in consent_lines(consent, name):
+        for line in consent_lines(consent, name, state):
             self._screen.say(line)
-        if allows(state, self._allowed, event.device):
+        if is_allowed(event, state, self._allowed):
             self._screen.say(f"Allowed: {name} was named with --allow.")
             return
         self._consents[event.run] = asyncio.create_task(self._decide(event.run, name), name="agent-consent")
@@ -190,7 +190,7 @@ class AgentTalk:
 
 
 async def decide(node: NodeFace, asker: Asker, screen: Screen, run: RunId, name: str) -> Decision | None:
-    """What the user says of a request whose lines are there already; None where nobody can answer."""
+    """The user's decision about a request whose lines are already shown; None if nobody can answer."""
     question = f"May {name} run this here? always: this device may run anything here from now on."
     while (decision := await asker.ask(question, DECISIONS)) == "look":
         answer = await node.submit(LookAtRequest(run=run))
@@ -203,10 +203,10 @@ async def decide(node: NodeFace, asker: Asker, screen: Screen, run: RunId, name:
 
 
 def look_lines(read: RequestRead) -> list[str]:
-    """The files of a request: what changed since the last yes, or their texts where nothing was allowed."""
-    lines: list[str] = []
+    """A request's files: what changed since the last approval, or their texts if there was none."""
+    lines = [words for words, _ in deed_lines(read.files)]
     for file in read.files:
-        lines.append(f"--- {plain(file.path, 100)}, {file.size:,} bytes{CHANGES[file.change]}")
+        lines.append(f"--- {spelled(file.path)}, {file.size:,} bytes{CHANGES[file.change]}")
         if file.note:
             lines.append(f"  {file.note}")
         if file.change not in ("same", "gone"):
@@ -217,25 +217,28 @@ def look_lines(read: RequestRead) -> list[str]:
     return lines
 
 
-def consent_lines(consent: Consent, name: str) -> list[str]:
-    """Who wants to run what: script, arguments, files with their sizes, and the project's digest."""
+def consent_lines(consent: Consent, name: str, state: State) -> list[str]:
+    """Who wants to run what: script, arguments, files with their sizes, and the project's digest.
+
+    Nothing is shortened or left out: every argument's full text and its boundaries are part of the consent.
+    """
     total = sum(file.size for file in consent.files)
-    # Quoted and hardly cut: where an argument begins and ends, and all of it, is part of what is allowed.
-    words = " ".join(shlex.quote(plain(word, 1000)) for word in (consent.script, *consent.arguments))
+    words = " ".join(shlex.quote(spelled(word)) for word in (consent.script, *consent.arguments))
     lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
+    if careful := caution(name, device_names.other_names(state, consent.device)):
+        lines.append(careful)
     if consent.changed:
-        lines.append(f"It is not what was allowed here before. {changed_words(consent.differs)}")
+        lines.append(
+            f"It is not what was allowed here before. {changed_words(consent.differs, consent.beyond)}"
+        )
     lines.append(f"{len(consent.files)} files, {total:,} bytes, project {short(consent.project)}:")
-    lines.extend(f"  {file.size:>12,}  {plain(file.path, 100)}" for file in consent.files[:LISTED_FILES])
+    lines.extend(f"  {file.size:>12,}  {spelled(file.path)}" for file in consent.files[:LISTED_FILES])
     if len(consent.files) > LISTED_FILES:
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
     if consent.checkpoint_bytes:
         lines.append(
             f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
-    if network := NETWORKS.get(consent.network):
-        lines.append(network)
-    if consent.open_port:
-        lines.append(f"{OPEN_PORT.what} {OPEN_PORT.fix}")
-    lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
+    lines.append(reach_words(consent.walls, consent.gaps, consent.network))
+    lines.extend(filter(None, opened_words(consent.opened).split("\n")))
     return lines

@@ -1,15 +1,18 @@
-"""Reads the command line. Each subcommand's module adds its own arguments and says what runs."""
+"""Parses the command line. Each subcommand's module adds its own arguments and names the function to run."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
+from app.connection import connect
+from app.follower import Follower
 from core.home import home
 from core.home.home import Home
 from core.vocabulary.versions import installed, sentence
@@ -20,8 +23,8 @@ SUBCOMMANDS = {
     "devices": "devices",
     "pair": "pair",
     "forget": "devices",
-    "kept": "kept",
-    "remove": "kept",
+    "clear": "clear",
+    "add": "add",
     "agent": "agent",
     "run": "run",
     "resume": "run",
@@ -32,15 +35,15 @@ SUBCOMMANDS = {
     "tf_config": "tf_config",
     "doctor": "doctor",
     "environment": "environment",
-    "install_desktop": "install_desktop",
-    "uninstall": "uninstall",
+    "install_desktop": "desktop",
+    "uninstall": "desktop",
 }
-"""Each with its module, whose function ``add_<subcommand>`` adds it to the parser."""
+"""Each subcommand's module, whose function ``add_<subcommand>`` adds it to the parser."""
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what was not understood, then how to see what would be."""
+    """Reports what it could not parse, then how to get help."""
 
     def __init__(self, **options: Any) -> None:
         # Whole names only: a script's own --se must never be taken for --seed.
@@ -54,7 +57,8 @@ class Parser(argparse.ArgumentParser):
 def add_subcommand(
     parsers: Any, name: str, summary: str, runs: Runs, *, json: bool = False, more: str = ""
 ) -> argparse.ArgumentParser:
-    """``json``: it reports, so it takes ``--json``. ``more`` stands below its options in its help."""
+    """``json``: the subcommand reports, so it takes ``--json``. ``more`` goes below the options in its
+    help."""
     parser: argparse.ArgumentParser = parsers.add_parser(
         name,
         parents=[everywhere()],
@@ -71,6 +75,14 @@ def add_subcommand(
 
 def home_of(arguments: argparse.Namespace) -> Home:
     return home.choose(getattr(arguments, "home", None))
+
+
+@asynccontextmanager
+async def node_of(arguments: argparse.Namespace) -> AsyncIterator[Follower]:
+    """The node of this command's home, whichever process runs it, with its events."""
+    async with connect(home_of(arguments)) as connection:
+        with Follower(connection) as follower:
+            yield follower
 
 
 def everywhere() -> argparse.ArgumentParser:

@@ -1,6 +1,7 @@
-"""What the shell completes: subcommands, options, paired devices and runs. Starts no node, changes nothing.
+"""Shell completion: subcommands, options, paired devices and runs. Starts no node, changes nothing.
 
-With each press of Tab the shell starts ``tandem`` anew, its line in the environment (argcomplete's protocol).
+At each press of Tab the shell starts a new ``tandem`` with the line in the environment (argcomplete's
+protocol).
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ NAME_LENGTH = 63
 
 
 def answer(parser: argparse.ArgumentParser) -> None:
-    """Tells the shell how its line may go on, and ends the process."""
+    """Prints the completions for the shell and ends the process."""
     import argcomplete
 
     argcomplete.autocomplete(parser)
 
 
 def completes(action: argparse.Action, completer: Completer) -> None:
-    """``completer`` knows the values of this argument."""
+    """Sets ``completer`` as the source of this argument's values."""
     vars(action)["completer"] = completer
 
 
 def devices(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """The paired devices; who is only seen would take a node to find."""
+    """The paired devices; finding unpaired ones would take a node."""
     home = _home(parsed_args)
     return [plain(name, NAME_LENGTH) for name in trust_file.names(home.folder)] if home is not None else []
 
@@ -61,7 +62,7 @@ def device_values(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 
 
 def runs(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """The ids of the runs that lie in the home, the newest first."""
+    """Ids of the runs in the home, newest first."""
     home = _home(parsed_args)
     try:
         found = [] if home is None else [each.name for each in os.scandir(home.runs) if each.is_dir()]

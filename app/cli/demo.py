@@ -1,4 +1,4 @@
-"""``tandem demo``: two or three nodes on this one machine find each other, pair and train the digits."""
+"""``tandem demo``: two or three nodes on this machine find each other, pair and train the digits example."""
 
 from __future__ import annotations
 

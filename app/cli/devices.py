@@ -1,21 +1,21 @@
-"""``tandem devices``: this laptop and the others that are seen or paired; ``tandem forget`` unpairs one."""
+"""``tandem devices``: lists this laptop and the visible or paired ones; ``tandem forget`` unpairs one."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from app import device_names
 from app.cli import completion
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
+from app.words import device_names
+from app.words.device_words import hardware_words, state_words
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import Forget
 from core.vocabulary.ids import short
-from core.vocabulary.state import Device, Me, State
+from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ def add_devices(parsers: Any) -> None:
 
 
 async def devices(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            wait_s = arguments.wait if arguments.wait is not None else LOOK_S * connection.own
-            await follower.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
-            state = follower.state
+    async with node_of(arguments) as follower:
+        wait_s = arguments.wait if arguments.wait is not None else LOOK_S * follower.own
+        await follower.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
+        state = follower.state
     if screen.json:
         screen.result({"ok": True, "me": state.me, "devices": list(state.devices.values())})
     else:
@@ -60,9 +59,10 @@ def _table(state: State) -> Table:
     for column in ("name", "id", "state", "address", "hardware", ""):
         table.add_column(column, overflow="fold", no_wrap=column in ("id", "address"))
     if state.me is not None:
-        table.add_row(
-            plain(state.me.name, 63), short(state.me.device), "this laptop", *_rest_of_me(state.me), ""
-        )
+        me = state.me
+        where = me.addresses[0] if me.addresses else ""
+        hardware = plain(hardware_words(me.hardware), 80)
+        table.add_row(plain(me.name, 63), short(me.device), "This laptop", where, hardware, "")
     order = sorted(
         state.devices.values(), key=lambda device: (not device.paired, device.shown_name.casefold())
     )
@@ -70,29 +70,12 @@ def _table(state: State) -> Table:
         table.add_row(
             plain(device.shown_name, 63),
             short(device.device),
-            words_of(device),
+            state_words(device)[0],
             plain(device.addresses[0] if device.addresses else "", 60),
-            _hardware(device.hardware.cpu, device.hardware.gpus) if device.hardware else "",
+            plain(hardware_words(device.hardware), 80),
             plain(str(device.problem), 200) if device.problem else "",
         )
     return table
-
-
-def words_of(device: Device) -> str:
-    """Where a device stands, in a few words."""
-    if device.linked:
-        return "connected, training" if device.busy else "connected"
-    if device.paired:
-        return "paired, seen" if device.seen else "paired, not here"
-    return "seen, not paired" if device.seen else "forgotten or gone"
-
-
-def _rest_of_me(me: Me) -> tuple[str, str]:
-    return (me.addresses[0] if me.addresses else "", _hardware(me.hardware.cpu, me.hardware.gpus))
-
-
-def _hardware(cpu: str, gpus: tuple[str, ...]) -> str:
-    return plain(", ".join((cpu, *gpus)), 80)
 
 
 def add_forget(parsers: Any) -> None:
@@ -108,9 +91,8 @@ def add_forget(parsers: Any) -> None:
 
 
 async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            return await forget_on(follower, screen, arguments.device)
+    async with node_of(arguments) as follower:
+        return await forget_on(follower, screen, arguments.device)
 
 
 async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
@@ -118,8 +100,6 @@ async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
     if device is None:
         raise device_names.unknown(follower.state, text)
     await follower.submit(Forget(device=device.device), Done)
-    if screen.json:
-        screen.result({"ok": True, "device": device.device})
-    else:
-        screen.say(f"{plain(device.shown_name, 40)} is forgotten. To train with it again, pair it again.")
+    words = f"{plain(device.shown_name, 40)} is forgotten. To train with it again, pair it again."
+    screen.end({"ok": True, "device": device.device}, words)
     return ExitCode.OK

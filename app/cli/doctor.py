@@ -1,14 +1,13 @@
-"""``tandem doctor``: what works here and what does not, each with its mend."""
+"""``tandem doctor``: what works here and what does not, each problem with its fix."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
 from core.vocabulary.answers import Done, Finding, Findings
 from core.vocabulary.commands import Mend, RunDoctor
@@ -26,9 +25,8 @@ def add_doctor(parsers: Any) -> None:
 
 
 async def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            return await doctor_on(follower, screen, deep=arguments.deep, mend=arguments.mend)
+    async with node_of(arguments) as follower:
+        return await doctor_on(follower, screen, deep=arguments.deep, mend=arguments.mend)
 
 
 async def doctor_on(follower: Follower, screen: Screen, *, deep: bool, mend: str | None) -> int:

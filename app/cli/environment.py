@@ -8,20 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app import changeover, device_names
 from app.cli import completion
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
 from app.connection import connect
-from app.device_words import size_words
 from app.follower import Follower
+from app.system import changeover
+from app.words import device_names
 from core.environment.make import Making, said_by
 from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
 from core.home.home import Home
 from core.node.client import Client
-from core.vocabulary import environments
+from core.vocabulary import environments, units
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -91,7 +91,7 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _runs_in(home: Home) -> bool:
-    """Whether a Tandem answers there; none is started."""
+    """Whether a Tandem is running there; starts none."""
     try:
         client = await Client.connect(home)
     except TandemError:
@@ -101,14 +101,14 @@ async def _runs_in(home: Home) -> bool:
 
 
 def _whole(source: str) -> str:
-    """An address, or a whole path: never a name for which an index would be asked."""
+    """An address or an absolute path: never a name to be looked up in an index."""
     return source if "://" in source else str(Path(source).expanduser().absolute())
 
 
 async def versions_of(
     follower: Follower, text: str, ours: Versions, limit_s: float = LINK_LIMIT_S
 ) -> Versions:
-    """Those of the paired laptop that is called so. Raises ``TandemError``, also where they are ours."""
+    """The versions of the paired laptop with this name. Raises ``TandemError``, also if they equal ours."""
     device = device_names.find(follower.state, text, paired=True)
     if device is None:
         raise device_names.unknown(follower.state, text)
@@ -141,11 +141,11 @@ async def versions_of(
 
 
 async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: str = "") -> int:
-    """``runs_here``: a Tandem of this home runs and goes on running. ``home``: as ``--home`` named it."""
+    """``runs_here``: a Tandem of this home runs and keeps running. ``home``: as given by ``--home``."""
     screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
     if not await asyncio.to_thread(said_by, made):
         screen.say(
-            f"Up to {size_words(made.download_bytes)} are fetched and {size_words(made.disk_bytes)} used on "
+            f"Up to {units.size(made.download_bytes)} are fetched and {units.size(made.disk_bytes)} used on "
             "the disk; it takes some minutes. Ctrl-C ends it."
         )
     making = Making(made, lambda line: screen.say(plain(line, 1000), "dim"))
@@ -172,7 +172,7 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: s
 
 
 def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool, home: str = "") -> list[str]:
-    """What to do with it."""
+    """How to use it."""
     lines = [f"Ready: {plain(said, 200)}.", f"Start it: {made.start(home=home)}"]
     if runs_here:
         lines.append(

@@ -1,4 +1,4 @@
-"""``tandem export``: the job by which a cluster trains a script, or what an earlier run was, as it is."""
+"""``tandem export``: writes the job by which a cluster trains a script or repeats an earlier run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ import secrets
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from app.cli import completion
-from app.cli.command_line import add_subcommand, home_of
+from app.cli import completion, run_flags
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from app.connection import connect
-from app.follower import Follower
 from core.export.job import CLAIM, IMAGE, Job, Launcher, check_script, of_run
 from core.export.write import Written, folder_of, write
-from core.project.find import find_script
-from core.project.script import analyse
+from core.script.analysis import analyse
+from core.script.find import find_script
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
-from core.vocabulary.plan import Exchange, Wire
 
 _SEEDS = 1 << 31
 MORE = """\
@@ -67,11 +64,7 @@ def add_export(parsers: Any) -> None:
         "--share", metavar="ROWS,…", help="parts of each batch by rank, 48,16 say (default: alike)"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: a new one)")
-    parser.add_argument("--wire", choices=get_args(Wire), help="number format of gradients between members")
-    parser.add_argument(
-        "--exchange", choices=get_args(Exchange), help="how the members meet: as tandem member has it"
-    )
-    parser.add_argument("--accept-differences", action="store_true", help="as tandem member has it")
+    run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
     parser.add_argument(
         "--out", metavar="DIR", help="a new folder for the files (default: SCRIPT-slurm and so on)"
     )
@@ -109,9 +102,8 @@ async def export(arguments: argparse.Namespace, screen: Screen) -> int:
 
 async def _job(arguments: argparse.Namespace, screen: Screen) -> Job:
     if arguments.again is not None:
-        async with connect(home_of(arguments)) as connection:
-            with Follower(connection) as follower:
-                found = await follower.submit(GetRun(run=RunId(arguments.again), points=False), RunDetails)
+        async with node_of(arguments) as follower:
+            found = await follower.submit(GetRun(run=RunId(arguments.again), points=False), RunDetails)
         return of_run(found)
     script = find_script(Path(arguments.script).absolute())
     read = await asyncio.to_thread(analyse, script)
@@ -122,7 +114,7 @@ async def _job(arguments: argparse.Namespace, screen: Screen) -> Job:
 
 
 def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
-    """What is said replaces what the run had. Other members than it had share alike, unless it is said."""
+    """Applies the given options over the run's own. If the members changed, shares are equal unless given."""
     members = job.members if arguments.members is None else arguments.members
     shares = job.shares if members == job.members else ()
     if arguments.share is not None:
@@ -134,9 +126,7 @@ def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
         shares=shares,
         arguments=arguments.script_arguments or job.arguments,
         seed=job.seed if arguments.seed is None else arguments.seed,
-        wire=arguments.wire or job.wire,
-        exchange=arguments.exchange or job.exchange,
-        accept_differences=arguments.accept_differences or job.accept_differences,
+        options=run_flags.options_of(arguments, job.options),
         program=tuple(shlex.split(arguments.program)),
         image=arguments.image,
         claim=arguments.claim,

@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and a closed terminal, waited for while it is entered. Runs on the main thread's loop.
+"""Waits for Ctrl-C, SIGTERM and a closed terminal while entered. Runs on the main thread's loop.
 
-A SIGHUP that is ignored from the start (``nohup``) stays ignored: the program is to outlive its terminal.
+A SIGHUP that was ignored at the start (``nohup``) stays ignored: the program is to outlive its terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, HANG_UP) if
 
 
 class Interrupts:
-    """Counts them; each is waited for once."""
+    """Counts interrupts; each can be awaited once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -44,7 +44,7 @@ class Interrupts:
             loop.remove_signal_handler(number)
 
     def interrupt(self) -> None:
-        """One more."""
+        """Count one more interrupt."""
         self.count += 1
         self._waiting.put_nowait(None)
 
@@ -52,7 +52,7 @@ class Interrupts:
         await self._waiting.get()
 
     async def unless(self, work: Coroutine[object, object, T]) -> T | None:
-        """What ``work`` returns; None: one came first, and ``work`` was cancelled."""
+        """The result of ``work``; None if an interrupt came first and ``work`` was cancelled."""
         working = asyncio.create_task(work, name="until-interrupt")
         leaving = asyncio.create_task(self.wait_next(), name="interrupt")
         try:

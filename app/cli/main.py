@@ -1,4 +1,4 @@
-"""Runs one subcommand on an asyncio loop and turns every failure into words and an exit code."""
+"""Runs one subcommand on an asyncio loop and turns every failure into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.vocabulary.errors import Problem, TandemError
 
 
 def main(argv: Sequence[str]) -> int:
-    """The process's exit code."""
+    """Returns the process's exit code."""
     arguments = command_line.read(argv)
     screen: Screen
     if getattr(arguments, "jsonl", False):
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _kept(error: BaseException) -> str:
-    """No traceback reaches a person: it goes to a file, which is named."""
+    """Saves the traceback to a file and names it: people never see a traceback."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="tandem-failure-", suffix=".txt", delete=False, encoding="utf-8"

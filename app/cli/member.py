@@ -1,4 +1,4 @@
-"""``tandem member``: one member of a run whose cluster somebody else made: no node, no pairing, no window."""
+"""``tandem member``: one member of a run in a cluster made by others: no node, no pairing, no window."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from app.cli import run_flags
 from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -20,16 +21,17 @@ from core.export.job import check_script
 from core.home.private_file import read_private
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
-from core.project.find import find_script
 from core.project.scan import scan_project
-from core.project.script import analyse
 from core.run.modules import check_here
 from core.run.problems import nothing_shared
+from core.script.analysis import analyse
+from core.script.find import find_script
 from core.supervisor.driver import TrainerProcess
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.limits import MEET_S
+from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import AWAY_S, DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
+from core.vocabulary.plan import StrategyKind
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import plain_lines
@@ -63,19 +65,8 @@ def add_member(parsers: Any) -> None:
         metavar="ROWS,…",
         help="parts of each batch by rank, 48,16 say (default: alike)",
     )
-    parser.add_argument(
-        "--wire",
-        choices=get_args(Wire),
-        default="f32",
-        help="number format of gradients between members (default: f32, which is exact)",
-    )
-    parser.add_argument(
-        "--exchange",
-        choices=get_args(Exchange),
-        default=DEFAULT_EXCHANGE,
-        help="how the members meet: over TLS with keys made of the secret, or by TensorFlow's collectives, "
-        "which need no secret and which everybody in the network can reach (default: %(default)s)",
-    )
+    run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
+    parser.add_argument("--exchange", help=argparse.SUPPRESS)  # older exported jobs may give it
     parser.add_argument(
         "--checkpoints",
         metavar="DIR",
@@ -83,38 +74,27 @@ def add_member(parsers: Any) -> None:
     )
     parser.add_argument("--save", metavar="DIR", help="where the first member saves the trained model")
     parser.add_argument(
-        "--accept-differences",
-        action="store_true",
-        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
-    )
-    parser.add_argument(
         "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
-    )
-    parser.add_argument(
-        "--wait-for-away",
-        type=float,
-        default=AWAY_S / 60,
-        metavar="MINUTES",
-        help="wait so long for a member from which nothing comes any more (default: %(default).0f)",
     )
 
 
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
+    if arguments.exchange not in (None, "tls"):
+        raise TandemError(
+            code="bad-option",
+            what=f"Members do not meet by {arguments.exchange} any more, whose port is open to the network.",
+            fix="Export the job anew; or leave --exchange away and give all members a secret: --secret FILE.",
+        )
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
     read = analyse(script)
     check_script(read)
     loops = read.loops_in_mirrored_strategy
-    if loops and arguments.exchange == "tensorflow":
+    options = run_flags.options_of(arguments, RunOptions())
+    if not 0 < options.away_s < float("inf"):
         raise TandemError(
             code="bad-option",
-            what=f"{script.name} trains in a loop of its own, whose replicas do not meet by TensorFlow.",
-            fix="Leave --exchange away: they meet over TLS.",
-        )
-    if not 0 < arguments.wait_for_away < float("inf"):
-        raise TandemError(
-            code="bad-option",
-            what=f"--wait-for-away does not take {arguments.wait_for_away:g}.",
+            what=f"--wait-for-away does not take {options.away_s / 60:g}.",
             fix="Give minutes, more than 0.",
         )
     await asyncio.to_thread(check_here, read.needs)
@@ -127,11 +107,11 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
-            waits = MemberWaits(_names(run), 60 * arguments.wait_for_away)
+            waits = MemberWaits(_names(run), options.away_s)
             end, told = await _train(order, Path(place), screen, interrupts, waits)
     if end.reason == "finished" and not end.shared and len(run.addresses) > 1:
         screen.say(nothing_shared())
-    differs = bool(told) and not arguments.accept_differences
+    differs = bool(told) and not options.accept_differences
     if screen.json:
         ok = end.reason == "finished" and not differs
         ends = {"ok": ok, "rank": run.rank, "weights_sha256": end.weights_sha256}
@@ -146,7 +126,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
-    """Of what only ``fit`` has. A loop by hand has replicas with equal parts, and its steps are its own."""
+    """Options that only ``fit`` supports. Custom loops have replicas with equal parts and their own steps."""
     options = {"--share": arguments.share, "--checkpoints": arguments.checkpoints, "--save": arguments.save}
     if asked := [option for option, value in options.items() if value]:
         screen.say(
@@ -155,7 +135,7 @@ def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None
 
 
 def _folder(script: Path, arguments: tuple[str, ...], rank: int, place: Path) -> Path:
-    """The first member runs where the script lies, and what it writes stays there; the others on a copy."""
+    """The first member runs in the script's folder and its outputs stay there; the others run in a copy."""
     if rank == 0:
         return script.parent
     try:
@@ -177,11 +157,11 @@ def _order(
     folder: Path,
     strategy: StrategyKind = "managed",
 ) -> Train:
-    """Alike on every member but for the rank: so it is the same run."""
+    """Alike on every member except for the rank, so that all join the same run."""
     checkpoints, resume = "", ""
     if arguments.checkpoints and strategy == "managed":
         kept = Path(arguments.checkpoints).absolute()
-        # The first member's, for all: members keep the same, and theirs may have come a moment later.
+        # The first member's, for all: members keep the same checkpoints, and others' may be a moment newer.
         found = checkpoint_store.newest(kept / "rank-0")
         checkpoints, resume = str(kept / f"rank-{run.rank}"), found.folder if found is not None else ""
     members = range(len(run.addresses))
@@ -197,14 +177,14 @@ def _order(
         ranks=run.beside,
         shares=_shares(arguments.share, len(members)),
         seed=arguments.seed,
-        wire=arguments.wire,
+        options=run_flags.options_of(arguments, RunOptions()),
         keep=str(Path(arguments.save).absolute()) if arguments.save and run.rank == 0 else "",
         checkpoints=checkpoints,
         resume=resume,
         peers={run.name(r): name for r, name in _names(run).items() if r != run.rank},
         meet_timeout_s=arguments.meet,
         launched=True,
-        exchange=_keys(arguments.secret, run) if arguments.exchange == "tls" and len(members) > 1 else None,
+        exchange=_keys(arguments.secret, run) if len(members) > 1 else None,
     )
 
 
@@ -245,9 +225,9 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
 async def _train(
     order: Train, place: Path, screen: Screen, interrupts: Interrupts, waits: MemberWaits
 ) -> tuple[Exit, tuple[str, ...]]:
-    """How it ended, and by what the result may differ from one machine's.
+    """The run's outcome, and how its result may differ from one machine's.
 
-    A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once.
+    A first SIGTERM or Ctrl-C stops at a step, with a checkpoint; a second one stops immediately.
     """
     told: dict[str, None] = {}
     lost: list[Problem] = []

@@ -1,7 +1,7 @@
-"""Whom a launched run's member waits for, in words, and when it gives a silent one up. Pure.
+"""Wait messages of a launched run's member, and when it gives up on a silent one. Pure.
 
-No node tells such a member why another one is silent: its process may have been killed, its machine have
-gone, or the network between them. What is slow keeps saying that it is there, and is waited for.
+No node tells such a member why another is silent: its process may have been killed, its machine may be gone,
+or the network between them. A slow member keeps reporting that it is there, and is waited for.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.vocabulary import units
 from core.vocabulary.errors import Problem
 from core.vocabulary.waits import PeerWait, Stand
 
 TOLD_AFTER_S = 10.0
-"""A connection that was cut is there again sooner."""
+"""A connection that was cut returns sooner than this."""
 
 
 @dataclass(slots=True)
 class MemberWaits:
-    """``names``: of the members, by rank. ``away_s``: so long one may be silent."""
+    """``names``: of the members, by rank. ``away_s``: maximum silence of a member."""
 
     names: Mapping[int, str]
     away_s: float
     _missed: set[int] = field(default_factory=set)
 
     def on_stand(self, stand: Stand | None) -> list[str | Problem]:
-        """What to say of a stand, which the trainer tells every few seconds while it waits; None: it goes on.
+        """Messages for a stand, which the trainer reports every few seconds while it waits; None: it
+        continues.
 
-        A ``Problem``: the run is over.
+        A ``Problem`` means that the run is over.
         """
         silent = [peer for peer in stand.peers if peer.heard_s >= TOLD_AFTER_S] if stand is not None else []
         lost = [peer for peer in silent if peer.heard_s >= self.away_s]
@@ -35,7 +37,8 @@ class MemberWaits:
             return [self._given_up(max(lost, key=lambda peer: peer.heard_s))]
         before, self._missed = self._missed, {peer.rank for peer in silent}
         told: list[str | Problem] = [
-            f"Nothing has come from {self.names[peer.rank]} for {peer.heard_s:.0f} s; still waiting for it."
+            f"Nothing has come from {self.names[peer.rank]} for {units.duration(peer.heard_s)}; "
+            "still waiting for it."
             for peer in silent
             if peer.rank not in before
         ]
@@ -47,6 +50,6 @@ class MemberWaits:
         how = "it is still connected" if peer.connected else "it is not connected"
         return Problem(
             code="member-lost",
-            what=f"Nothing has come from {name} for {peer.heard_s:.0f} s: {how}.",
+            what=f"Nothing has come from {name} for {units.duration(peer.heard_s)}: {how}.",
             fix="Its log says more. Start the job again: with --checkpoints it goes on from the newest.",
         )

@@ -1,7 +1,7 @@
-"""``tandem run`` on a laptop that another one asked first: this user is asked, and the laptop takes part.
+"""``tandem run`` on a laptop that another one asked first: asks this user, and takes part.
 
-Only where the node is the command's own. It ends with the command, and so would take its part in the other
-laptop's run along; of an agent or a window nothing ends, and they ask by themselves.
+Only if the command runs the node itself. That node ends with the command, and its part in the other laptop's
+run would end with it; an agent or a window keeps running and asks its own user.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from core.vocabulary.state import Consent, State
 from core.vocabulary.text import plain
 
 REQUESTS_S = {"train-crossed": 30.0, "busy": 30.0, "would-be-alone": 3.0, "device-busy": 3.0}
-"""Why no run of this laptop's own began, and how long the other one's request may then take. A laptop that is
-merely busy with others asks nobody here."""
+"""Reasons why this laptop's own run did not begin, and how long the other laptop's request may then take.
+A laptop that is merely busy with others asks nobody here."""
 SHOWN_S = 15.0
-"""From this user's yes until the run is shown here."""
+"""Seconds from this user's yes until the run is shown here."""
 
 
 async def request(follower: Follower, problem: Problem) -> RunId | None:
-    """The run of another laptop for which this laptop is wanted, or in which it is already, where its own
-    came to nothing because of ``problem``. None: there is none, or the node has others who ask."""
+    """The other laptop's run that wants this laptop, or that it is already in, if its own failed because
+    of ``problem``. None: there is none, or the node has other clients who ask."""
     limit_s = REQUESTS_S.get(problem.code)
     if limit_s is None or not follower.own:
         return None
@@ -44,7 +44,7 @@ async def join(
     interrupts: Interrupts,
     keyboard: AsyncIterable[bytes] | None,
 ) -> bool:
-    """Whether this laptop takes part. Asks the person, unless it was allowed before; Ctrl-C is a no."""
+    """Whether this laptop takes part. Asks the person unless already allowed; Ctrl-C means no."""
     consent = next((consent for consent in follower.state.consents if consent.run == run), None)
     limit_s = SHOWN_S
     if consent is not None:
@@ -60,9 +60,9 @@ async def join(
 async def _decide(
     follower: Follower, screen: Screen, consent: Consent, keyboard: AsyncIterable[bytes] | None
 ) -> Decision:
-    """``no`` where nobody can answer, or the request is gone meanwhile."""
+    """``no`` if nobody can answer, or the request is gone meanwhile."""
     name = plain(consent.name, 40)
-    for line in consent_lines(consent, name):
+    for line in consent_lines(consent, name, follower.state):
         screen.say(line)
     if keyboard is None:
         screen.say("Nobody answers here (no terminal): no. An agent that allows the device would take part.")
@@ -79,7 +79,7 @@ async def _decide(
             await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result() or "no"
-            gone.result()  # raises where the node is gone
+            gone.result()  # raises if the node is gone
         finally:
             for task in (asking, gone):
                 task.cancel()

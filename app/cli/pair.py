@@ -1,19 +1,18 @@
-"""``tandem pair NAME|ADDRESS``: pair with a device that is seen, or with one at an address."""
+"""``tandem pair NAME|ADDRESS``: pairs with a visible device, or with one at an address."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from app import device_names
 from app.cli import pairing
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.pipes import Stdin
 from app.cli.prompts import Asker
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
+from app.words import device_names
 from core.net import address
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import CancelPairing, Pair
@@ -36,16 +35,14 @@ def add_pair(parsers: Any) -> None:
 
 
 async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            async with Asker(screen, Stdin()) as asker:
-                return await pair_on(follower, asker, screen, arguments.device)
+    async with node_of(arguments) as follower, Asker(screen, Stdin()) as asker:
+        return await pair_on(follower, asker, screen, arguments.device)
 
 
 async def pair_on(
     follower: Follower, asker: Asker, screen: Screen, text: str, *, look_s: float = LOOK_S
 ) -> int:
-    """Find what ``text`` means, ask for the pairing and follow it to its end."""
+    """Resolves ``text``, requests the pairing and follows it to its end."""
     command = await target(follower, text, look_s)
     follower.skip()
     await follower.submit(command, Done)
@@ -58,15 +55,13 @@ async def pair_on(
         raise TandemError.of(problem)
     under_way = follower.state.pairing
     device = follower.state.devices.get(under_way.device) if under_way and under_way.device else None
-    if screen.json:
-        screen.result({"ok": True, "device": device})
-    else:
-        screen.say(f"Paired with {plain(device.shown_name if device else text, 40)}.", "bold green")
+    name = plain(device.shown_name if device else text, 40)
+    screen.end({"ok": True, "device": device}, f"Paired with {name}.", "bold green")
     return ExitCode.OK
 
 
 async def target(follower: Follower, text: str, look_s: float = LOOK_S) -> Pair:
-    """The command that pairs with ``text``. Raises ``TandemError`` where nothing like it is found."""
+    """The command that pairs with ``text``. Raises ``TandemError`` if nothing matches."""
 
     def seen(state: State) -> Device | None:
         found = device_names.find(state, text)
@@ -81,7 +76,8 @@ async def target(follower: Follower, text: str, look_s: float = LOOK_S) -> Pair:
 
 
 def _address(text: str) -> str | None:
-    """``text`` where it can only be an address: it has a dot or a colon, which device names may have too."""
+    """``text`` if it can only be an address: it has a dot or a colon, though device names may have them
+    too."""
     if "." not in text and ":" not in text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""One pairing on the terminal: shows the code, asks whether both screens show the same, says how it ended."""
+"""One pairing on the terminal: shows the code, asks whether both screens match, reports the outcome."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 
 from app.cli.prompts import Asker
 from app.cli.screen import Screen
-from app.device_words import code_words
 from app.follower import Follower
+from app.words.device_words import code_words
 from core.vocabulary.commands import AnswerPairing, CancelPairing
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import PairingCodeShown, PairingEnded
@@ -18,7 +18,7 @@ CHOICES = {"same": True, "different": False}
 
 
 async def wait_ended(follower: Follower, asker: Asker, screen: Screen) -> Problem | None:
-    """Follows the pairing that was just asked for, to its end: None where the devices are paired now."""
+    """Follows the pairing just requested to its end; None if the devices are now paired."""
     answering: asyncio.Task[None] | None = None
     try:
         while True:
@@ -43,7 +43,7 @@ async def wait_ended(follower: Follower, asker: Asker, screen: Screen) -> Proble
 
 
 async def compare(node: NodeFace, asker: Asker, screen: Screen, name: str, code: str) -> None:
-    """Put the question, and pass the answer on; nobody there to answer ends the pairing."""
+    """Asks the question and forwards the answer; if nobody can answer, the pairing ends."""
     other = plain(name, 40)
     screen.say(f"The code here is  {code_words(code)}", "bold")
     same = await asker.ask(f"Does the screen of {other} show the same code?", CHOICES)

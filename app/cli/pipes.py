@@ -1,4 +1,4 @@
-"""Stdin and stdout as bytes, off the loop. Daemon threads: waiting for a person never holds the exit."""
+"""Stdin and stdout as bytes, off the loop. Daemon threads, so that waiting for a person never delays exit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WAITING_CHUNKS = 16
 
 
 class Stdin:
-    """Chunks until the end of the input, read from the first iteration on; a later one goes on from there.
+    """Chunks until the end of the input, read from the first iteration on; a later iteration continues.
 
-    Before that stdin is left alone: a job in the background that reads its terminal is stopped.
+    Stdin is not touched before that: a background job that reads its terminal is stopped.
     """
 
     def __init__(self, fd: int = 0) -> None:
@@ -37,12 +37,12 @@ class Stdin:
         _forget_typed(self._fd)
 
         def read() -> None:
-            # os.read, not sys.stdin: a buffered reader's lock would be held when the interpreter ends.
+            # os.read, not sys.stdin: a buffered reader's lock would be held when the interpreter exits.
             while True:
                 try:
                     data = os.read(self._fd, CHUNK)
                 except OSError:
-                    data = b""  # No stdin at all is an ended one.
+                    data = b""  # A missing stdin counts as ended.
                 try:
                     asyncio.run_coroutine_threadsafe(chunks.put(data), loop).result()
                 except (RuntimeError, asyncio.CancelledError):
@@ -55,7 +55,7 @@ class Stdin:
 
 
 def _forget_typed(fd: int) -> None:
-    """What was typed into a terminal before anybody read from it answers no question."""
+    """Discards input typed into a terminal before anybody read from it: it answers no question."""
     if sys.platform != "win32" and os.isatty(fd):
         import termios
 
@@ -64,7 +64,7 @@ def _forget_typed(fd: int) -> None:
 
 
 class Stdout:
-    """``write`` returns once the bytes are out; raises ``OSError`` when the reader has left."""
+    """``write`` returns once the bytes are written; raises ``OSError`` if the reader has left."""
 
     def __init__(self, fd: int = 1) -> None:
         self._fd = fd

@@ -1,4 +1,4 @@
-"""Questions to the person at the terminal. Only what is typed after a question answers it."""
+"""Questions to the person at the terminal. Only input typed after a question answers it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_ANSWER = 4096
 
 
 class Asker:
-    """Reads lines from ``source`` (stdin's chunks) while it is entered."""
+    """Reads lines from ``source`` (stdin's chunks) while entered."""
 
     def __init__(self, screen: Screen, source: AsyncIterable[bytes]) -> None:
         self._screen = screen
@@ -37,9 +37,9 @@ class Asker:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def ask(self, question: str, choices: Mapping[str, T]) -> T | None:
-        """The chosen value, by a word of ``choices`` or its first letter; None when nobody can answer."""
+        """The chosen value, by a word of ``choices`` or its first letter; None if nobody can answer."""
         while not self._lines.empty():
-            # Typed before the question was there: it can't be meant for it.
+            # Typed before the question appeared, so it can't be meant for it.
             if self._lines.get_nowait() is None:
                 self._ended = True
         words = "/".join(choices)

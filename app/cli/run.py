@@ -1,6 +1,6 @@
-"""``tandem run SCRIPT`` and ``tandem resume RUN``: train, show it, and end with what came out.
+"""``tandem run SCRIPT`` and ``tandem resume RUN``: trains, shows the run and reports the result.
 
-Ctrl-C: stop, terminate, leave.
+Repeated Ctrl-C: stop, terminate, leave.
 """
 
 from __future__ import annotations
@@ -12,28 +12,32 @@ import sys
 from collections.abc import AsyncIterable
 from typing import Any
 
-from app import device_names, run_again, run_words
 from app.cli import completion, other_run, spec
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.pipes import Stdin
 from app.cli.prompts import Asker
 from app.cli.run_display import Display, FetchLines, Moving, Plain
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
+from app.models import run_again
+from app.words import device_names, run_words
 from core.vocabulary.answers import Done, RunAccepted, RunDetails, ScriptRead
 from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun
 from core.vocabulary.errors import TandemError
-from core.vocabulary.events import RunPhaseChanged
+from core.vocabulary.events import NoticeRaised, RunPhaseChanged, RunPlanned
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.text import plain
 
 DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired", "train-crossed"})
-"""Failures that are another laptop's no."""
+"""Failures caused by another laptop's refusal."""
+NOT_GONE_ON = "not-gone-on"
+"""The notice that a run could not continue as intended."""
+FOLLOWS_S = 120.0
+"""Maximum time between a run's end and the start of the run that continues it."""
 ALONE = {"yes": True, "no": False}
 MORE = """\
 Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
@@ -64,23 +68,22 @@ def add_resume(parsers: Any) -> None:
 
 
 async def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            wanted = await spec.spec_of(arguments, follower, screen.say)
-            await acceptance(follower, screen, wanted, withdraw=arguments.accept_differences is False)
-            with Interrupts() as interrupts:
-                keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
-                return await train(follower, screen, wanted, interrupts, keyboard)
+    async with node_of(arguments) as follower:
+        wanted = await spec.spec_of(arguments, follower, screen.say)
+        await acceptance(follower, screen, wanted, withdraw=arguments.accept_differences is False)
+        with Interrupts() as interrupts:
+            keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
+            return await train(follower, screen, wanted, interrupts, keyboard)
 
 
 async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, withdraw: bool) -> None:
-    """Says whether differences from one machine's result are accepted for the script, or withdraws that."""
+    """Accepts differences from one machine's result for the script, or withdraws that."""
     if wanted.solo:
-        return  # one laptop has its own result
+        return  # one laptop's result is its own
     state = follower.state
     known = state.me.settings.accepted if state.me is not None else ()
     read = await follower.node.submit(AnalyseScript(path=wanted.script)) if known else None
-    code = read.code if isinstance(read, ScriptRead) else ""  # what is wrong with a script is said of the run
+    code = read.code if isinstance(read, ScriptRead) else ""  # script errors are reported with the run
     if code in known and withdraw:
         await follower.submit(run_again.withdrawing(code, state), Done)
         screen.say("Differences from one laptop's result are no longer accepted for this script.")
@@ -99,7 +102,8 @@ async def train(
     interrupts: Interrupts,
     keyboard: AsyncIterable[bytes] | None,
 ) -> int:
-    """To the end of the run; where another laptop's goes first, to the end of that one. The exit code."""
+    """Trains to the end of the run; if another laptop's run goes first, to the end of that one. Returns
+    the exit code."""
     try:
         begun = await start_or_ask(follower, screen, wanted, interrupts, keyboard)
     except TandemError as error:
@@ -110,7 +114,7 @@ async def train(
         return await take_part(follower, screen, other, interrupts, keyboard)
     if begun is None:
         return ExitCode.INTERRUPTED
-    phase = await follow(follower, screen, begun, interrupts)
+    begun, phase = await follow(follower, screen, begun, interrupts)
     code = await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
     if not isinstance(phase, Failed) or interrupts.count:
         return code
@@ -127,11 +131,15 @@ async def take_part(
     interrupts: Interrupts,
     keyboard: AsyncIterable[bytes] | None,
 ) -> int:
-    """In another laptop's run, if this user allows it. No success even then: nothing of one's own was run."""
+    """Takes part in another laptop's run if this user allows it. Even then not a success: the user's own
+    run did not happen."""
     if await other_run.join(follower, screen, run, interrupts, keyboard):
         present = follower.state.run
         is_over = present is None or present.over
-        phase = present.phase if present and is_over else await follow(follower, screen, run, interrupts)
+        if present and is_over:
+            phase = present.phase
+        else:
+            run, phase = await follow(follower, screen, run, interrupts)
         await report(follower, screen, run, phase, interrupted=interrupts.count > 0)
     return ExitCode.INTERRUPTED if interrupts.count else ExitCode.REFUSED
 
@@ -143,7 +151,7 @@ async def start_or_ask(
     interrupts: Interrupts,
     keyboard: AsyncIterable[bytes] | None,
 ) -> RunId | None:
-    """As ``start``; where nobody else can take part, the person at the ``keyboard``, if any, is asked."""
+    """Like ``start``; if nobody else can take part, asks the person at the ``keyboard``, if any."""
     try:
         return await start(follower, screen, wanted, interrupts)
     except TandemError as error:
@@ -160,7 +168,7 @@ async def start_or_ask(
 
 
 async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:
-    """None: Ctrl-C came before the run began. A checkpoint that is fetched for it may take minutes."""
+    """None: Ctrl-C came before the run began. Fetching a checkpoint for it may take minutes."""
     stopping = asyncio.create_task(_stop_before(follower, screen, interrupts), name="run-interrupts")
     leave = follower.node.subscribe(FetchLines(screen))
     try:
@@ -176,8 +184,11 @@ async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts:
         await asyncio.gather(stopping, return_exceptions=True)
 
 
-async def follow(follower: Follower, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:
-    """Shows the run until it is over and obeys Ctrl-C. Returns its last phase, or the one it was left in."""
+async def follow(
+    follower: Follower, screen: Screen, run: RunId, interrupts: Interrupts
+) -> tuple[RunId, Phase]:
+    """Shows the run until it is over and obeys Ctrl-C; if the run continues in a new one, follows that
+    too. Returns the last run, and its last phase or the phase it was left in."""
     display: Display = Moving(screen) if screen.live else Plain(screen)
     stopping = asyncio.create_task(_obey(follower, screen, interrupts), name="run-interrupts")
     try:
@@ -195,11 +206,11 @@ async def follow(follower: Follower, screen: Screen, run: RunId, interrupts: Int
         await asyncio.gather(stopping, return_exceptions=True)
     present = follower.state.run
     assert present is not None
-    return present.phase
+    return present.plan.run, present.phase
 
 
 async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *, interrupted: bool) -> int:
-    """Says what came out; the exit code follows from it."""
+    """Reports the result, which determines the exit code."""
     answer = await follower.node.submit(GetRun(run=run))
     folder = answer.entry.folder if isinstance(answer, RunDetails) else ""
     present = follower.state.run
@@ -239,17 +250,30 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
 
 
 async def _alone_is_meant(screen: Screen, interrupts: Interrupts, keyboard: AsyncIterable[bytes]) -> bool:
-    """Ctrl-C and the end of the input are a no."""
+    """Ctrl-C and the end of the input mean no."""
     async with Asker(screen, keyboard) as asker:
         return await interrupts.unless(asker.ask("Train on this laptop alone?", ALONE)) is True
 
 
-async def _watch(follower: Follower, display: Display, run: RunId) -> Phase:
+async def _watch(follower: Follower, display: Display, run: RunId) -> tuple[RunId, Phase]:
+    last: Phase | None = None
     while True:
-        event, state = await follower.next()
+        try:
+            async with asyncio.timeout(None if last is None else FOLLOWS_S):
+                event, state = await follower.next()
+        except TimeoutError:
+            assert last is not None, "else there is no limit"
+            return run, last
         display.on_event(event, state)
-        if isinstance(event, RunPhaseChanged) and event.run == run and ended(event.phase):
-            return event.phase
+        match event:
+            case RunPhaseChanged(run=told, phase=phase) if told == run and ended(phase):
+                if not (isinstance(phase, Stopped) and phase.goes_on):
+                    return run, phase
+                last = phase
+            case RunPlanned(plan=plan) if last is not None and plan.resume and plan.resume.run == run:
+                run, last = plan.run, None
+            case NoticeRaised(problem=problem) if last is not None and problem.code == NOT_GONE_ON:
+                return run, Failed(problem=problem)
 
 
 async def _stop_before(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
@@ -260,7 +284,7 @@ async def _stop_before(follower: Follower, screen: Screen, interrupts: Interrupt
 
 
 async def _obey(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
-    """Ends when the person wants to leave."""
+    """Returns when the person wants to leave."""
     for words in (
         "Stopping at the end of this step. Ctrl-C again ends the trainers at once.",
         "Ending the trainers. Ctrl-C again leaves without waiting.",

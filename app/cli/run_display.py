@@ -1,4 +1,4 @@
-"""Shows a run on a terminal while it goes on: a moving display, or plain lines where nothing can move."""
+"""Shows a run on a terminal: a live display, or plain lines if nothing can move."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from app import device_names, run_words, wait_words
 from app.cli.screen import Screen
-from app.paces import Pace, Paces, left_words
-from core.speed.sentences import epoch_words, expected
+from app.models import stragglers
+from app.models.paces import Pace, Paces, left_words
+from app.words import device_names, run_words, wait_words
+from app.words.advice_words import expected_lines
+from core.speed.sentences import epoch_words
 from core.vocabulary import events as ev
+from core.vocabulary import units
 from core.vocabulary.events import CheckpointCame, Event
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Training
@@ -24,13 +27,13 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.15
 PLAIN_EVERY_S = 10.0
-"""Plain lines between epochs: long ones need a sign of life."""
+"""Interval of plain lines between epochs: long epochs need a sign of life."""
 PACE_S = 0.5
-"""So often the speed is looked at, as in the window: a trainer tells it ten times a second."""
+"""Interval at which speed is sampled, as in the window: a trainer reports it ten times a second."""
 
 
 class Display(Protocol):
-    """Entered for the length of a run; ``on_event`` after each event."""
+    """Entered for the length of a run; ``on_event`` is called after each event."""
 
     def on_event(self, event: Event, state: State) -> None: ...
 
@@ -42,16 +45,17 @@ class Display(Protocol):
 
 
 class Plain:
-    """One line for each thing that happens. ``clock``: seconds, monotonic."""
+    """One line per event. ``clock``: seconds, monotonic."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._clock = clock
         self._said_s = clock()
         self._paces = Paces(PACE_S, clock)
+        self._phase = ""
         self._phases: dict[DeviceId, str] = {}
         self._waits: tuple[object, ...] = ()
-        """What was said last of whom the run waits for, without its numbers."""
+        """The last wait message, without its numbers."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,17 +72,20 @@ class Plain:
         self._paces.hear(run)
         names = device_names.names_of(state, run.members)
         match event:
-            case ev.RunPhaseChanged():
-                self._say(run_words.phase_words(event.phase))
-            case ev.MemberPhaseChanged(phase=phase) if phase != self._phases.get(event.device):
-                self._phases[event.device] = phase
+            case ev.RunPhaseChanged() if (words := run_words.run_phase_words(run)) != self._phase:
+                self._phase = words
+                self._say(words)
+            case ev.MemberPhaseChanged(device=device, phase=phase) if (
+                phase != self._phases.get(device) or self._clock() - self._said_s >= PLAIN_EVERY_S
+            ):
+                self._phases[device] = phase
                 member = run.members[event.device]
                 self._say(f"{names[event.device]}: {run_words.member_words(member)}")
             case ev.MemberProgressed() if self._clock() - self._said_s >= PLAIN_EVERY_S:
                 self._say(_progress_line(run, event.device, names, self._paces.recent))
             case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
                 words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
-                self._say(f"{names[event.device]}: {words} ({epoch.seconds:.1f} s)")
+                self._say(f"{names[event.device]}: {words} ({units.duration(epoch.seconds)})")
             case ev.MemberLogged() | ev.MemberMeasured():
                 for line in _lines_above(event, run, names):
                     self._say(line)
@@ -97,8 +104,8 @@ class Plain:
 
 
 class FetchLines:
-    """Says how much of a checkpoint has come, before the run that resumes from it begins. A listener: one
-    line at a laptop's first piece and its last, and now and then. ``clock``: seconds."""
+    """Reports the progress of a checkpoint fetched before the run that resumes from it. A listener: prints
+    a line at a laptop's first piece, at its last, and now and then. ``clock``: seconds."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -117,7 +124,7 @@ class FetchLines:
 
 
 class Moving:
-    """A table that stays below what the script prints."""
+    """A table that stays below the script's output."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -166,13 +173,13 @@ class Moving:
 
 
 def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Sequence[Pace] = ()) -> Group:
-    """The moving display of one moment. ``paces``: of late, the newest last."""
+    """The live display at one moment. ``paces``: recent ones, newest last."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    head = [run_words.phase_words(run.phase), run_words.duration(elapsed_s), _left(run, paces)]
+    head = [run_words.run_phase_words(run), units.clock(elapsed_s), _left(run, paces)]
     table = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(5):
         table.add_column(overflow="ellipsis", no_wrap=True)
@@ -189,15 +196,15 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Seque
             ),
         )
     waits = [Text(line, style="yellow") for line in wait_words.lines(run, names)]
-    if not waits and (straggling := run_words.waiting_words(run.members, names)):
+    if not waits and (straggling := stragglers.waiting_words(run, names)):
         waits = [Text(straggling, style="dim")]
     words = f"{plain(run.plan.script, 60)}: {', '.join(filter(None, head))}"
     return Group(Text(words, style="bold"), table, *waits)
 
 
 def _left(run: Run, paces: Sequence[Pace]) -> str:
-    """``4:10–5:30 left``, as the window says it; ``""`` where that is not known."""
-    progress = run.members[run.plan.chief.device].progress
+    """``4:10–5:30 left``, as in the window; ``""`` if unknown."""
+    progress = run.members[run.chief.device].progress
     if progress is None or not isinstance(run.phase, Training):
         return ""
     words = left_words(progress, paces)
@@ -208,13 +215,13 @@ def _lines_above(
     event: ev.MemberLogged | ev.MemberMeasured, run: Run, names: dict[DeviceId, str]
 ) -> list[str]:
     if isinstance(event, ev.MemberMeasured):
-        return list(expected(event.expectation, run.plan, names).lines)
+        return expected_lines(event.expectation, run.plan, names)
     return [f"{names[event.device]} | {line}" for line in script_lines(event, run)]
 
 
 def script_lines(event: ev.MemberLogged, run: Run) -> list[str]:
-    """What to show of a trainer's output: the chief's own, and Tandem's words about any training."""
-    of_chief = event.device == run.plan.chief.device and event.lines.task == run.plan.chief.name
+    """The part of a trainer's output to show: the chief's own, and Tandem's messages about any training."""
+    of_chief = event.device == run.chief.device and event.lines.task == run.chief.name
     if event.lines.stream == "tandem" or (event.lines.stream == "stdout" and of_chief):
         return plain_lines(event.lines.text, 300)
     return []
@@ -222,7 +229,7 @@ def script_lines(event: ev.MemberLogged, run: Run) -> list[str]:
 
 def _tells_epochs(run: Run, device: DeviceId) -> bool:
     """Members of a managed run have the same logs: the chief's are enough."""
-    return run.plan.strategy == "own" or device == run.plan.chief.device
+    return run.plan.strategy == "own" or device == run.chief.device
 
 
 def _what(run: Run, device: DeviceId) -> str:
@@ -241,12 +248,12 @@ def _part(run: Run, device: DeviceId) -> str:
 
 def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str], paces: Sequence[Pace]) -> str:
     progress = run.members[device].progress
-    assert progress is not None  # the event that brought us here carried it
+    assert progress is not None  # the event that led here carried it
     more = [
         run_words.rate_words(progress),
         _left(run, paces),
         run_words.share_words(run, device) if progress.share is not None else "",
-        run_words.waiting_words(run.members, names),
+        stragglers.who_waits(run, names),
     ]
     words = "; ".join(word for word in more if word)
     return f"{names[device]}: {_what(run, device)}" + (f" ({words})" if words else "")

@@ -1,22 +1,20 @@
-"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log; names,
-annotates and deletes one."""
+"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log;
+names, annotates and deletes runs."""
 
 from __future__ import annotations
 
 import argparse
-import time
 from typing import TYPE_CHECKING, Any
 
-from app import run_words
 from app.cli import completion
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
-from app.run_again import may_go_on, where_on
+from app.models.run_again import may_go_on, where_on
+from app.words import run_words
 from core.speed.sentences import epoch_words
-from core.vocabulary import answers
+from core.vocabulary import answers, units
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId, short, started_s
@@ -51,30 +49,26 @@ def add_runs(parsers: Any) -> None:
 
 
 async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            changes = arguments.delete or arguments.name is not None or arguments.note is not None
-            if changes and not arguments.run:
-                raise _NO_RUN
-            if changes:
-                return await _change(follower, screen, arguments)
-            if arguments.run:
-                return await _one(follower, screen, RunId(arguments.run))
-            return await _all(follower, screen, max(1, arguments.limit))
+    async with node_of(arguments) as follower:
+        changes = arguments.delete or arguments.name is not None or arguments.note is not None
+        if changes and not arguments.run:
+            raise _NO_RUN
+        if changes:
+            return await _change(follower, screen, arguments)
+        if arguments.run:
+            return await _one(follower, screen, RunId(arguments.run))
+        return await _all(follower, screen, max(1, arguments.limit))
 
 
 async def _change(follower: Follower, screen: Screen, arguments: argparse.Namespace) -> int:
-    """RUN may be the beginning of an id: the whole one is changed, and said."""
+    """RUN may be the beginning of an id: the run it stands for is changed, and named in the output."""
     found = await follower.submit(GetRun(run=RunId(arguments.run), points=False), answers.RunDetails)
     run = found.entry.run
     if arguments.delete:
         await follower.submit(DeleteRun(run=run), answers.Done)
     else:
         await follower.submit(LabelRun(run=run, name=arguments.name, note=arguments.note), answers.Done)
-    if screen.json:
-        screen.result({"ok": True, "run": run})
-    else:
-        screen.say(f"{run} is {'deleted' if arguments.delete else 'changed'}.")
+    screen.end({"ok": True, "run": run}, f"{run} is {'deleted' if arguments.delete else 'changed'}.")
     return ExitCode.OK
 
 
@@ -105,7 +99,8 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         screen.say(plain(entry.name, 120), "bold")
     for line in plain_lines(entry.note):
         screen.say(line)
-    screen.say(f"{_when(entry)}, {run_words.outcome_words(entry.phase, entry.summary)}, on {_devices(entry)}")
+    when = units.moment(started_s(entry.run, entry.started_s))
+    screen.say(f"{when}, {run_words.outcome_words(entry.phase, entry.summary)}, on {_devices(entry)}")
     if entry.resumed is not None:
         screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
@@ -118,7 +113,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
             words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
-            screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
+            screen.say(f"{name}: {words} ({units.duration(epoch.seconds)})")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
     if may_go_on(entry):
@@ -145,19 +140,14 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
     for entry in entries:
         table.add_row(
             entry.run,
-            _when(entry),
-            "" if entry.duration_s is None else run_words.duration(entry.duration_s),
+            units.moment(started_s(entry.run, entry.started_s)),
+            "" if entry.duration_s is None else units.clock(entry.duration_s),
             plain(entry.name or entry.script, 60),
             _devices(entry),
             run_words.outcome_words(entry.phase, entry.summary),
             run_words.logs_words(entry.summary.last_logs),
         )
     return table
-
-
-def _when(entry: answers.RunEntry) -> str:
-    began_s = started_s(entry.run, entry.started_s)
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(began_s))
 
 
 def _devices(entry: answers.RunEntry) -> str:

@@ -1,4 +1,4 @@
-"""Where a subcommand speaks: words for a person, or with ``--json`` one JSON object a line for a script.
+"""A subcommand's output: words for a person, or with ``--json`` one JSON object per line for a script.
 
 With ``--json`` only JSON goes to stdout; words for people then go to stderr.
 """
@@ -26,7 +26,7 @@ WIDE = 240
 
 
 class Screen:
-    """Made once for a command. Nothing of what it shows is read as markup."""
+    """Created once per command. Nothing it shows is read as markup."""
 
     def __init__(self, *, json: bool = False, out: IO[str] | None = None, err: IO[str] | None = None) -> None:
         self.json = json
@@ -43,13 +43,13 @@ class Screen:
             file = Lasting(self._err if self.json else self._out)
             self._console = Console(file=cast("IO[str]", file), markup=False, highlight=False, emoji=False)
             if not self._console.is_terminal and "COLUMNS" not in os.environ:
-                # A file or a pipe has no edge; rows that stay whole are easier to search.
+                # A file or a pipe has no edge; unwrapped rows are easier to search.
                 self._console.width = WIDE
         return self._console
 
     @property
     def live(self) -> bool:
-        """Whether a display may move: a person's terminal that can."""
+        """Whether a live display is possible: a person's terminal that supports it."""
         return not self.json and self.console.is_terminal and not self.console.is_dumb_terminal
 
     def say(self, text: str, style: str = "") -> None:
@@ -60,7 +60,7 @@ class Screen:
         self.console.print(what)
 
     def problem(self, problem: Problem) -> None:
-        """What happened and how to mend it; with ``--json`` the same as an object."""
+        """The problem and its fix; with ``--json`` the same as an object."""
         if self.json:
             self.result({"ok": False, "problem": problem})
             return
@@ -70,16 +70,22 @@ class Screen:
         for line in plain_lines(problem.detail)[-DETAIL_LINES:]:
             self.say(f"  {line}", "dim")
 
+    def end(self, result: Any, words: str, style: str = "") -> None:
+        """The outcome: ``result`` for a script, ``words`` for a person."""
+        if self.json:
+            self.result(result)
+        else:
+            self.say(words, style)
+
     def result(self, what: Any) -> None:
-        """An object for a script; at once, so that who reads along a pipe sees it."""
+        """An object for a script, flushed so that a reader of the pipe sees it immediately."""
         self._out.write(wire.to_json(what).decode() + "\n")
         self._out.flush()
 
 
 class Lasting:
-    """Words for people, to a terminal that may be closed under a program that goes on: from then on they go
-    nowhere. Any other failure is raised: who reads along a pipe is meant to end us by leaving.
-    """
+    """Output for people on a terminal that may close before the program ends: from then on it is
+    discarded. Any other failure is raised: a reader that leaves a pipe is meant to end us."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -98,17 +104,17 @@ class Lasting:
         try:
             yield
         except OSError as error:
-            if error.errno != errno.EIO:  # what Linux and macOS say of a terminal that has hung up
+            if error.errno != errno.EIO:  # Linux's and macOS's error for a terminal that has hung up
                 raise
             silence(self._file)
-            self._file.flush()  # what was on its way: else Python would try it again at its end
+            self._file.flush()  # pending output, which Python would otherwise retry at exit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
 
 class LinesScreen(Screen):
-    """Stdout belongs to JSON lines (``agent --jsonl``): a failure is a line of that vocabulary, too."""
+    """Stdout belongs to JSON lines (``agent --jsonl``), so a failure is a line of that vocabulary too."""
 
     def __init__(self, *, out: IO[str] | None = None, err: IO[str] | None = None) -> None:
         super().__init__(json=True, out=out, err=err)
@@ -119,7 +125,7 @@ class LinesScreen(Screen):
 
 
 def silence(file: IO[str]) -> None:
-    """Nobody reads our output any more (``tandem runs | head``, a closed terminal): Python must not complain
-    at its end."""
+    """Nobody reads our output any more (``tandem runs | head``, a closed terminal): Python must not
+    complain at exit."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (the file of a descriptor)
         os.dup2(nowhere.fileno(), file.fileno())

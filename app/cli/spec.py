@@ -1,34 +1,28 @@
-"""Reads what a run should be from the command line: script, devices, roles, shares. For run and tf-config."""
+"""Reads a run's spec from the command line: script, devices, roles, shares. For run and tf-config."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar
 
-from app import device_names, run_again
-from app.cli import completion
+from msgspec.structs import asdict, replace
+
+from app.cli import completion, run_flags
 from app.follower import Follower
+from app.models import openings, run_again
+from app.words import device_names
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.plan import (
-    ASK_AFTER_S,
-    AWAY_S,
-    DEFAULT_EXCHANGE,
-    Exchange,
-    Role,
-    RunSpec,
-    StrategyKind,
-    Wire,
-)
+from core.vocabulary.ids import RunId
+from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 
 LINK_S = 10.0
-"""How long paired devices get to connect after the node started."""
+"""Time for paired devices to connect after the node started."""
 V = TypeVar("V")
 Say = Callable[[str], None]
 
@@ -59,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """Who takes part, as what, with how much, and how gradients travel, and how members meet."""
+    """Options for members, roles, shares, how gradients travel and how members connect."""
     among = parser.add_mutually_exclusive_group()
     others = among.add_argument(
         "--with",
@@ -89,60 +83,23 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
     completion.completes(share, completion.device_values)
-    parser.add_argument(
-        "--wire",
-        choices=("f32", "bf16", "fp16", "auto"),
-        help="number format of gradients between laptops (default: f32, which is exact)",
+    opens = parser.add_argument(
+        "--open",
+        dest="opens",
+        action="append",
+        default=[],
+        metavar=openings.FORM,
+        help=f"{openings.HELP}. May be repeated",
     )
-    parser.add_argument(
-        "--exchange",
-        choices=get_args(Exchange),
-        help="how the trainers meet, but for some strategies of a script's own: over TLS with keys for this "
-        "run alone, or by TensorFlow's own collectives, which everybody in the network can reach and which "
-        "end a run when a laptop sleeps, a cable is pulled or a step's bytes take 10 s; docs/exactness.md "
-        f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
-    )
-    parser.add_argument(
-        "--downloads",
-        action=argparse.BooleanOptionalAction,
-        help="whether a script whose trainers are sealed may download; with --no- it reaches nothing but the "
-        "other members (default: it may)",
-    )
-    parser.add_argument(
-        "--open-port",
-        action="store_true",
-        help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
-        "script's own strategy needs it and a laptop cannot seal it; every other user is asked as well",
-    )
-    parser.add_argument(
-        "--wait-for-away",
-        type=float,
-        metavar="MINUTES",
-        help="how long the run waits for a laptop from which nothing comes any more, as it sleeps or has no "
-        f"network (default: {AWAY_S / 60:.0f}; over TensorFlow's collectives a run waits for none)",
-    )
-    parser.add_argument(
-        "--ask-after",
-        type=float,
-        metavar="MINUTES",
-        help="so long without any progress, you are asked whether to keep waiting; 0: never "
-        f"(default: {ASK_AFTER_S / 60:.0f})",
-    )
-    parser.add_argument(
-        "--accept-differences",
-        action=argparse.BooleanOptionalAction,
-        help="a run that tells why its result may differ from one machine's ends with 0 all the same; with "
-        "--no- what was accepted for this script in the window is withdrawn",
-    )
+    completion.completes(opens, completion.device_values)
+    run_flags.add_flags(parser)
 
 
 async def spec_of(
     arguments: argparse.Namespace, follower: Follower, say: Say, *, link_s: float = LINK_S
 ) -> RunSpec:
-    """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
+    """Waits for the named devices to connect. Raises ``TandemError`` for an impossible spec."""
     then = await _then(arguments, follower)
-    strategy: StrategyKind | None = arguments.strategy or then.strategy
-    wire: Wire = arguments.wire or then.wire
     names = [name for name in (arguments.others or "").split(",") if name.strip()]
     if arguments.others is not None and not names:
         raise _bad_value("--with", arguments.others, "NAME,NAME")
@@ -161,43 +118,39 @@ async def spec_of(
         await _wait_linked(follower, names or then.devices, say, link_s)
     state = follower.state
     devices = tuple(
-        dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
+        dict.fromkeys(
+            device_names.paired(state, name).device for name in names if not device_names.is_me(state, name)
+        )
     )
     fixed = RunSpec(script="") if chosen else then  # roles and shares belong to the laptops of that run
-    return RunSpec(
-        script=then.script,
+    return replace(
+        then,
+        **asdict(run_flags.options_of(arguments, then)),
         arguments=arguments.script_arguments or then.arguments,
         devices=devices if chosen else then.devices,
         solo=solo or (bool(names) and not devices),
-        roles={_device(state, name): value for name, value in roles.items()} or fixed.roles,
-        shares={_device(state, name): rows for name, (rows, _) in shares.items()} or fixed.shares,
+        roles={device_names.meant(state, name): value for name, value in roles.items()} or fixed.roles,
+        shares={device_names.meant(state, name): rows for name, (rows, _) in shares.items()} or fixed.shares,
         shares_total=next(iter(wholes)) if wholes else fixed.shares_total,
-        strategy=strategy,
+        strategy=arguments.strategy or then.strategy,
         seed=then.seed if arguments.seed is None else arguments.seed,
-        wire=wire,
-        exchange=arguments.exchange or then.exchange,
-        away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
-        ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
-        downloads=then.downloads if arguments.downloads is None else arguments.downloads,
-        open_port=arguments.open_port,
-        accept_differences=then.accept_differences
-        if arguments.accept_differences is None
-        else arguments.accept_differences,
+        opens=openings.read(arguments.opens, state, Path.home()) or fixed.opens,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 
 
 async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
-    """The script alone, or what an earlier run was asked for."""
+    """The script alone, or the spec of an earlier run."""
     if arguments.again is None:
         return RunSpec(script=str(Path(arguments.script).absolute()))
     others_said = arguments.others is not None or arguments.solo
     found = await follower.submit(GetRun(run=RunId(arguments.again)), RunDetails)
-    return run_again.spec_of(found.entry, follower.state, others_said=others_said)
+    return run_again.spec_of(found.entry, follower.state, others_said=others_said, resumes=arguments.resumes)
 
 
 async def _wait_linked(follower: Follower, names: Sequence[str], say: Say, limit_s: float) -> None:
-    """Until every device that should take part is connected; a node that ran before us has had its time."""
+    """Waits until every device that should take part is connected; a node that ran before us has had that
+    time."""
 
     def linked(state: State) -> bool | None:
         if names:
@@ -215,26 +168,6 @@ async def _wait_linked(follower: Follower, names: Sequence[str], say: Say, limit
 
 def _can_wait_no_more(device: Device) -> bool:
     return device.linked or not device.paired
-
-
-def _paired(state: State, text: str) -> Device:
-    device = device_names.find(state, text)
-    if device is None:
-        raise device_names.unknown(state, text)
-    if not device.paired:
-        name = plain(device.shown_name, 40)
-        raise TandemError(
-            code="not-paired",
-            what=f"{name} is not paired with this laptop.",
-            fix=f"Pair it first: tandem pair {name}",
-        )
-    return device
-
-
-def _device(state: State, text: str) -> DeviceId:
-    if state.me is not None and device_names.is_me(state, text):
-        return state.me.device
-    return _paired(state, text).device
 
 
 def _pairs(option: str, given: Sequence[str], value_of: Callable[[str, str], V]) -> dict[str, V]:
@@ -261,7 +194,7 @@ def _roles(option: str, text: str) -> tuple[Role, ...]:
 
 
 def _share(option: str, text: str) -> tuple[int, int | None]:
-    """Rows, and of how many if that was said."""
+    """Rows, and the total if given."""
     rows, slash, whole = text.strip().partition("/")
     if rows.endswith("%") and not slash:
         rows, whole = rows[:-1], "100"

@@ -1,4 +1,5 @@
-"""``tandem tensorboard RUN``: a run's event files, and TensorBoard to show them on this laptop alone."""
+"""``tandem tensorboard RUN``: exports a run's event files and opens TensorBoard on them, on this laptop
+only."""
 
 from __future__ import annotations
 
@@ -11,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from app.cli import completion
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
-from app.connection import connect
-from app.follower import Follower
 from core.report.tensorboard import check_installed, write_event_files
 from core.supervisor import spawn
-from core.vocabulary import answers, versions
+from core.vocabulary import answers, units, versions
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
@@ -48,9 +47,8 @@ def add_tensorboard(parsers: Any) -> None:
 
 async def tensorboard(arguments: argparse.Namespace, screen: Screen) -> int:
     check_installed()
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            details = await follower.submit(GetRun(run=RunId(arguments.run)), answers.RunDetails)
+    async with node_of(arguments) as follower:
+        details = await follower.submit(GetRun(run=RunId(arguments.run)), answers.RunDetails)
     logdir = await asyncio.to_thread(write_event_files, details, Path(details.entry.folder))
     if arguments.write_only:
         _say(screen, logdir, "")
@@ -69,7 +67,7 @@ async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Int
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
-        # It draws curves: the GPU is for training.
+        # TensorBoard only draws curves: the GPU is for training.
         env={**spawn.environment(), "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert process.stderr is not None
@@ -97,7 +95,7 @@ async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Int
 def _program() -> tuple[str, ...]:
     if getattr(sys, "frozen", False):
         return sys.executable, spawn.TENSORBOARD_ARGUMENT
-    # -P: else `-m` looks into the working directory first, where a project may have such a folder.
+    # -P: without it `-m` looks into the working directory first, where a project may have such a folder.
     return sys.executable, "-P", "-m", "tensorboard.main"
 
 
@@ -120,19 +118,18 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _say(screen: Screen, logdir: Path, address: str) -> None:
-    if screen.json:
-        screen.result({"ok": True, "logdir": str(logdir), "address": address})
-    elif address:
-        screen.say(f"TensorBoard shows the run at {address} (on this laptop only). Ctrl-C ends it.")
-    else:
-        screen.say(f"Event files: {logdir}")
+    shows = f"TensorBoard shows the run at {address} (on this laptop only). Ctrl-C ends it."
+    result = {"ok": True, "logdir": str(logdir), "address": address}
+    screen.end(result, shows if address else f"Event files: {logdir}")
 
 
 def _unstarted(words: deque[str], waited: bool) -> TandemError:
     last = next((line for line in reversed(words) if line), "")
     return TandemError(
         code="tensorboard-failed",
-        what=f"TensorBoard did not start within {START_S:.0f} s." if waited else f"TensorBoard ended: {last}",
+        what=f"TensorBoard did not start within {units.duration(START_S)}."
+        if waited
+        else f"TensorBoard ended: {last}",
         fix=f"Try another --port. {versions.install_fix('--upgrade tensorboard')}",
         detail="\n".join(words),
     )

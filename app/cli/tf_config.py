@@ -1,17 +1,17 @@
-"""``tandem tf-config SCRIPT``: the plan of a run, and TF_CONFIG exactly as each member would get it."""
+"""``tandem tf-config SCRIPT``: a run's plan, and each member's TF_CONFIG exactly as written."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from app import device_names
 from app.cli import spec
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from app.connection import connect
 from app.follower import Follower
+from app.words import device_names
+from app.words.advice_words import TERMINAL, advice_words
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.commands import PlanRun
 from core.vocabulary.ids import DeviceId
@@ -30,22 +30,21 @@ def add_tf_config(parsers: Any) -> None:
 
 
 async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with connect(home_of(arguments)) as connection:
-        with Follower(connection) as follower:
-            wanted = await spec.spec_of(arguments, follower, screen.say)
-            made = await follower.submit(PlanRun(spec=wanted), PlanMade)
-            if screen.json:
-                screen.result(
-                    {
-                        "ok": True,
-                        "plan": made.plan,
-                        "tf_configs": made.tf_configs,
-                        "expectation": made.expectation,
-                        "advice": made.advice,
-                    }
-                )
-            else:
-                _show(made, follower, screen)
+    async with node_of(arguments) as follower:
+        wanted = await spec.spec_of(arguments, follower, screen.say)
+        made = await follower.submit(PlanRun(spec=wanted), PlanMade)
+        if screen.json:
+            screen.result(
+                {
+                    "ok": True,
+                    "plan": made.plan,
+                    "tf_configs": made.tf_configs,
+                    "expectation": made.expectation,
+                    "advice": advice_words(made.advice, TERMINAL),
+                }
+            )
+        else:
+            _show(made, follower, screen)
     return ExitCode.OK
 
 
@@ -58,6 +57,6 @@ def _show(made: PlanMade, follower: Follower, screen: Screen) -> None:
         if config is not None:
             screen.say(f"{task.name} on {names[DeviceId(task.device)]}:", "bold")
             screen.say(config)
-    for words in (made.expectation, made.advice):
+    for words in (made.expectation, advice_words(made.advice, TERMINAL)):
         if words:
             screen.say(plain(words, 400))

@@ -1,1 +1,2 @@
-"""The demo: whole nodes as child processes of one machine, spoken to in JSON lines like any script would."""
+"""The demo: complete nodes as child processes of one machine, controlled by JSON lines as any script
+would."""

@@ -1,4 +1,4 @@
-"""One node of the demo: a ``tandem agent --jsonl`` child process with its own home, as a ``NodeFace``."""
+"""The demo's nodes: ``tandem agent --jsonl`` child processes, each with its own home and socket."""
 
 from __future__ import annotations
 
@@ -6,29 +6,36 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import app
-from app.connection import Connection
+from app.connection import NodeConnection
+from app.follower import Follower
 from core.home import settings_file
 from core.home.home import Home
 from core.node import json_lines
+from core.node.client import MAX_TOLD_BYTES, Client
+from core.runtime.background import Background
 from core.supervisor.spawn import program
-from core.vocabulary.answers import Answer, Refused
-from core.vocabulary.commands import Command, Quit
-from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.node import Listener
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import Quit
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import Settings
-from core.vocabulary.state import State, apply
+from core.vocabulary.state import State
 from core.vocabulary.text import plain, plain_lines
 
+Say = Callable[[str], None]
+"""Shows a person one line."""
+T = TypeVar("T")
+NAMES = ("anna", "ben", "cleo")
 READY_S = 60.0
-ANSWER_S = 60.0
 QUIT_S = 15.0
 END_S = 5.0
-MAX_LINE_BYTES = 64 << 20
+READ_BYTES = 1 << 16
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024
 _HOUSE = Path(app.__file__).resolve().parent.parent
@@ -36,29 +43,28 @@ LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 
 
 class Agent:
-    """Lives from ``start`` to ``end``; ends by itself when this process dies, for its stdin then ends."""
+    """Lives from ``start`` to ``end``; if this process dies its stdin ends, and the agent exits.
+
+    Its stdout reports whether it started; everything else goes over its home's socket.
+    """
+
+    connection: NodeConnection
+    follower: Follower
+    """Both are set once ``start`` returned; the events are in order."""
 
     def __init__(self, name: str, home: Home, process: asyncio.subprocess.Process) -> None:
         self.name = name
         self.home = home
-        self.state = State()
-        self.connection = Connection(self, own=False)
         self._process = process
-        self._listeners: list[Listener] = []
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
-        self._number = 0
-        self._problem: Problem | None = None
-        """What it said of its own failure."""
-        self._ended = False
-        self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._reading = asyncio.create_task(self._read(), name=f"demo-{name}")
+        self._client: Client | None = None
+        self._tasks = Background()
 
     @classmethod
     async def start(cls, name: str, folder: Path, *, ready_s: float = READY_S) -> Self:
         """Returns when the node listens. Raises ``TandemError`` with the end of its log."""
         home = Home(folder)
         folder.mkdir(mode=0o700)
-        # Port 0: another Tandem may have the usual one. Loopback alone: the demo is nobody else's business.
+        # Port 0: another Tandem may have the usual one. Loopback only: nobody else needs to see the demo.
         settings = Settings(name=name, port=0, interfaces=(LOOPBACK,), first_run_done=True)
         settings_file.write(home.settings, settings)
         with _errors(home).open("wb") as errors:
@@ -68,7 +74,7 @@ class Agent:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                limit=MAX_LINE_BYTES,
+                limit=MAX_TOLD_BYTES,
                 # `-m` looks into the working directory first: it must be ours, never a script's folder.
                 cwd=_HOUSE if _HOUSE.is_dir() else None,
                 env=_environment(),
@@ -77,7 +83,8 @@ class Agent:
             )
         agent = cls(name, home, process)
         try:
-            await agent.wait_ready(ready_s)
+            async with asyncio.timeout(ready_s):
+                await agent._reach()
         except TimeoutError:
             await agent.end()
             raise agent.failure(f"did not say within {ready_s:g} s that it is ready") from None
@@ -90,37 +97,54 @@ class Agent:
     def pid(self) -> int:
         return self._process.pid
 
-    async def wait_ready(self, limit_s: float) -> None:
-        """Raises ``TandemError`` where it ends first, ``TimeoutError`` where it takes too long."""
-        async with asyncio.timeout(limit_s):
-            await asyncio.shield(self._greeted)
+    @property
+    def state(self) -> State:
+        return self.connection.node.state
 
-    async def submit(self, command: Command) -> Answer:
-        assert self._process.stdin is not None
-        if self._ended:
-            return Refused(problem=self._problem or self.failure("has ended").problem)
-        self._number += 1
-        number = self._number
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+    @property
+    def device(self) -> DeviceId:
+        assert self.state.me is not None  # a node that greeted us has started
+        return self.state.me.device
+
+    async def until(self, condition: Callable[[State], T | None], limit_s: float, awaited: str) -> T:
+        """``awaited``: the expected result, as in *find ben*. Raises with the end of its log."""
+        found = await self.follower.until(condition, limit_s)
+        if found is None:
+            raise self.failure(f"did not {awaited} within {limit_s:g} s")
+        return found
+
+    async def _reach(self) -> None:
+        """Raises ``TandemError`` if the node ends first, or reports why it cannot continue."""
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
         try:
-            async with asyncio.timeout(ANSWER_S):
-                self._process.stdin.write(json_lines.write_asked(number, command))
-                await self._process.stdin.drain()
-                return await answer
-        except TimeoutError:
-            return Refused(problem=self.failure(f"did not answer {command} within {ANSWER_S:g} s").problem)
-        except ConnectionError:
-            return Refused(problem=self.failure("has ended").problem)
-        finally:
-            del self._waiting[number]
+            told = json_lines.read_told(line) if line else None
+        except ValueError as error:
+            said = plain(line.decode("utf-8", "replace"))
+            raise self.failure(f"said what the demo does not understand ({error}): {said}") from error
+        match told:
+            case None:
+                raise self.failure("has ended")
+            case json_lines.Replied(answer=Refused(problem=problem)):
+                raise self.failure(f"cannot go on: {problem}")
+        self._client = client = await Client.connect(self.home, limit_s=READY_S)
+        self.connection = NodeConnection(client, own=False)
+        self.follower = Follower(self.connection).__enter__()
+        self._tasks.start(f"drain what {self.name} prints", self._drain(self._process.stdout))
+        self._tasks.start(f"watch {self.name}", self._watch(client))
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    async def _drain(self, stdout: asyncio.StreamReader) -> None:
+        """Reads the same events again: unread, they would block the agent."""
+        while await stdout.read(READ_BYTES):
+            pass
+
+    async def _watch(self, client: Client) -> None:
+        await client.wait_closed()
+        if not client.state.stopped:
+            self.connection.lost.set_result(self.failure("has ended").problem)
 
     def failure(self, what: str) -> TandemError:
-        """``what`` this node did or did not do, with the end of its log."""
+        """An error saying ``what`` this node did or did not do, with the end of its log."""
         return TandemError(
             code="demo-failed",
             what=f"{self.name} {what}.",
@@ -129,7 +153,7 @@ class Agent:
         )
 
     def log_end(self) -> str:
-        """The last lines of its log and of what it wrote to stderr."""
+        """The last lines of its log and of its stderr."""
         lines: list[str] = []
         for path in (self.home.logs / "tandem.log", _errors(self.home)):
             with contextlib.suppress(OSError), path.open("rb") as file:
@@ -139,11 +163,13 @@ class Agent:
 
     async def end(self) -> None:
         """Quit, then terminate, then kill; returns when the process is gone."""
-        if not self._ended and self._greeted.done():
+        if (client := self._client) is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUIT_S):
-                    await self.submit(Quit())
+                    await client.submit(Quit())
+                    await client.wait_closed()
                     await self._process.wait()
+            await client.close()
         for end in (self._process.terminate, self._process.kill):
             if self._process.returncode is not None:
                 break
@@ -152,48 +178,23 @@ class Agent:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
                     await self._process.wait()
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
+        await self._tasks.cancel()
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        line = b""
-        try:
-            while line := await self._process.stdout.readline():
-                self._on_told(json_lines.read_told(line))
-        except ValueError as error:
-            said = plain(line.decode("utf-8", "replace"))
-            self._problem = self.failure(f"said what the demo does not understand ({error}): {said}").problem
-        # Its stdin may still take a command for a moment, but nobody would answer it.
-        self._ended = True
-        problem = self._problem or self.failure("has ended").problem
-        if not self._greeted.done():
-            self._greeted.set_exception(TandemError.of(problem))
-            self._greeted.exception()  # whoever waited may have given up: then nobody asks for it
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_result(Refused(problem=problem))
-        if not self.connection.lost.done() and not self.state.stopped:
-            self.connection.lost.set_result(problem)
 
-    def _on_told(self, told: json_lines.Greeting | json_lines.Replied | object) -> None:
-        match told:
-            case json_lines.Greeting():
-                self.state = told.state
-                if not self._greeted.done():
-                    self._greeted.set_result(None)
-            case json_lines.Replied(id=None, answer=Refused(problem=problem)):
-                self._problem = self.failure(f"cannot go on: {problem}").problem
-            case json_lines.Replied():
-                waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(told.answer)
-            case _:
-                self.state = apply(self.state, told)  # type: ignore[arg-type]
-                for listener in tuple(self._listeners):
-                    listener(told, self.state)  # type: ignore[arg-type]
+@asynccontextmanager
+async def running(count: int, folder: Path) -> AsyncIterator[Sequence[Agent]]:
+    """Starts ``count`` nodes with homes below ``folder``, and ends all of them afterwards."""
+    starts = [asyncio.create_task(Agent.start(name, folder / name)) for name in NAMES[:count]]
+    try:
+        yield await asyncio.gather(*starts)
+    finally:
+        # Also ends those that started although another did not.
+        for start in starts:
+            start.cancel()
+        started = await asyncio.gather(*starts, return_exceptions=True)
+        await asyncio.gather(*(agent.end() for agent in started if isinstance(agent, Agent)))
 
 
 def _environment() -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from app.demo.nodes import Node, Say
-from app.device_words import code_words
+from app.demo.agent import Agent, Say
+from app.words.device_words import code_words
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import AnswerPairing, Pair
 from core.vocabulary.errors import TandemError
@@ -18,12 +18,12 @@ CODE_S = 30.0
 PAIRED_S = 30.0
 
 
-async def find_each_other(nodes: Sequence[Node], say: Say) -> None:
-    """Until each node's discovery shows all others."""
+async def find_each_other(nodes: Sequence[Agent], say: Say) -> None:
+    """Waits until each node's discovery shows all others."""
     await asyncio.gather(*(_find(node, other, say) for node in nodes for other in nodes if other is not node))
 
 
-async def pair(starter: Node, other: Node, say: Say) -> None:
+async def pair(starter: Agent, other: Agent, say: Say) -> None:
     """Pairs two nodes: the demo compares the codes that both show, as two people would."""
     await starter.follower.submit(Pair(device=other.device), Done)
     shown, seen = await asyncio.gather(_code(starter, other), _code(other, starter))
@@ -42,7 +42,7 @@ async def pair(starter: Node, other: Node, say: Say) -> None:
     say(f"{starter.name} and {other.name} are paired and connected over TLS")
 
 
-async def _find(node: Node, other: Node, say: Say) -> None:
+async def _find(node: Agent, other: Agent, say: Say) -> None:
     def found(state: State) -> str | None:
         device = state.devices.get(other.device)
         return device.addresses[0] if device is not None and device.seen and device.addresses else None
@@ -51,7 +51,7 @@ async def _find(node: Node, other: Node, say: Say) -> None:
     say(f"{node.name} found {other.name} ({short(other.device)}) at {address}")
 
 
-async def _code(node: Node, other: Node) -> str:
+async def _code(node: Agent, other: Agent) -> str:
     def code(state: State) -> str | TandemError | None:
         pairing = state.pairing
         if pairing is None or pairing.device not in (None, other.device):
@@ -65,7 +65,7 @@ async def _code(node: Node, other: Node) -> str:
     return shown
 
 
-async def _connected(node: Node, other: Node) -> None:
+async def _connected(node: Agent, other: Agent) -> None:
     def connected(state: State) -> DeviceId | TandemError | None:
         device = state.devices.get(other.device)
         if device is not None and device.paired and device.linked:

@@ -1,9 +1,10 @@
-"""What the demo measured, whether its promises hold, and how it says so. Pure."""
+"""The demo's measurements, whether its promises hold, and its report. Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
+from core.vocabulary import units
 from core.vocabulary.errors import Problem
 
 ACCURACY = 0.95
@@ -12,14 +13,14 @@ EXCHANGE = "tls"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The object of ``tandem demo --json``. Times in seconds; None where the demo did not get so far."""
+    """The object of ``tandem demo --json``. Times in seconds; None if the demo did not get that far."""
 
     ok: bool = False
     nodes: int
     discovery_s: float | None = None
     """From the last node being ready until every node has found every other by mDNS."""
     pairing_s: float | None = None
-    """From asking to pair until both sides are connected over TLS, for all pairs together."""
+    """From the pairing request until both sides are connected over TLS, for all pairs together."""
     first_step_s: float | None = None
     """From pressing Train to the first training step."""
     epochs: int = 0
@@ -30,7 +31,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """By node name."""
     strategy: str = ""
     exchange: str = ""
-    """How the members met: see ``core.vocabulary.plan.Exchange``."""
+    """How the members exchanged gradients: see ``core.vocabulary.plan.Exchange``."""
     steps_per_s: float | None = None
     model_path: str = ""
     total_s: float | None = None
@@ -38,13 +39,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judged(report: Report) -> Report:
-    """``report`` with ``ok``, and with the first promise that was not kept as its problem."""
+    """``report`` with ``ok``, and with the first broken promise as its problem."""
     broken = report.problem or broken_promise(report)
     return msgspec.structs.replace(report, ok=broken is None, problem=broken)
 
 
 def broken_promise(report: Report) -> Problem | None:
-    """What the demo promises and did not keep; None where it kept everything."""
+    """The first broken promise of the demo; None if it kept them all."""
     digests = report.weights_sha256
     if report.strategy != STRATEGY:
         return _broken(
@@ -61,7 +62,7 @@ def broken_promise(report: Report) -> Problem | None:
         return _broken("weights", "The members ended with different weights.")
     if report.val_accuracy is None:
         return _broken("accuracy", "No validation accuracy was reported.")
-    if not report.val_accuracy >= ACCURACY:  # so that NaN is too little, too
+    if not report.val_accuracy >= ACCURACY:  # so that NaN fails, too
         return _broken(
             "accuracy",
             f"The validation accuracy is {report.val_accuracy:.4f} after {report.epochs} epochs, less than "
@@ -81,7 +82,7 @@ def lines(report: Report) -> list[str]:
         ("found each other in", _seconds(report.discovery_s)),
         ("paired in", _seconds(report.pairing_s)),
         ("first step after", _seconds(report.first_step_s)),
-        ("speed", "" if report.steps_per_s is None else f"{report.steps_per_s:.1f} steps/s"),
+        ("speed", "" if report.steps_per_s is None else units.steps(report.steps_per_s)),
         ("loss", _losses(report)),
         ("validation accuracy", _number(report.val_accuracy)),
         *((f"weights on {name}", digest[:16]) for name, digest in report.weights_sha256.items()),
@@ -98,7 +99,7 @@ def _broken(
 
 
 def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f} s"
+    return "" if value is None else units.duration(value)
 
 
 def _losses(report: Report) -> str:

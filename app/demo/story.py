@@ -1,4 +1,4 @@
-"""The demo's course from the first process to the report; it cleans up whatever happens."""
+"""The demo's course from the first process to the report; always cleans up."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import msgspec
 import platformdirs
 
 from app.demo import pairing, training
-from app.demo.nodes import Node, Say, running
+from app.demo.agent import Agent, Say, running
 from app.demo.report import Report, judged
 from core.vocabulary.errors import TandemError
 
 
 async def tell(count: int, epochs: int, tell_line: Say, *, keep: bool, out: Path | None) -> Report:
-    """Runs the demo; each line says how many seconds after the start it came. What went wrong is in the
-    report's ``problem``, with what was measured until then."""
+    """Runs the demo; each line begins with the seconds since the start. A failure goes into the report's
+    ``problem``, together with the measurements so far."""
     began_s = time.monotonic()
 
     def clock() -> float:
@@ -57,12 +57,10 @@ class _Course:
     def note(self, **found: object) -> None:
         self.report = msgspec.structs.replace(self.report, **found)
 
-    async def run(self, nodes: Sequence[Node], script: Path, epochs: int, out: Path | None) -> None:
+    async def run(self, nodes: Sequence[Agent], script: Path, epochs: int, out: Path | None) -> None:
         for node in nodes:
             assert node.state.me is not None
-            self._say(
-                f"{node.name} is ready at {', '.join(node.state.me.addresses)} (process {node.agent.pid})"
-            )
+            self._say(f"{node.name} is ready at {', '.join(node.state.me.addresses)} (process {node.pid})")
         began_s = self._clock()
         await pairing.find_each_other(nodes, self._say)
         self.note(discovery_s=self._clock() - began_s)

@@ -1,4 +1,4 @@
-"""The demo's second half: one node presses Train, the others allow it, and all tell what they see."""
+"""The demo's second half: one node presses Train, the others allow it, and all report their events."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from app import run_words
-from app.demo.nodes import Node, Say
+from app.demo.agent import Agent, Say
 from app.demo.report import Report
-from app.examples import copied
+from app.models.examples import copied
+from app.words import run_words
+from app.words.advice_words import expected_lines
 from core.cluster.tf_config import tf_config
-from core.speed.sentences import expected
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, RunAccepted, RunDetails
 from core.vocabulary.commands import AnswerConsent, GetRun, StartRun
@@ -30,11 +30,11 @@ TRAINED_S = 300.0
 
 
 def copy_example(folder: Path) -> Path:
-    """The example as it is, where its outputs may land beside it. Returns the script's path."""
+    """Copies the example unchanged; its outputs may land beside it. Returns the script's path."""
     return copied("digits", folder) / SCRIPT
 
 
-async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> RunId:
+async def train(nodes: Sequence[Agent], script: Path, epochs: int, say: Say) -> RunId:
     """From pressing Train until every node has seen the end. Raises ``TandemError`` unless it finished."""
     starter, *others = nodes
     spec = RunSpec(
@@ -51,7 +51,7 @@ async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> R
             phases = await asyncio.gather(*watching)
     except TimeoutError:
         late = next(node for node, task in zip(nodes, watching, strict=True) if not task.done())
-        raise late.agent.failure(f"did not see the run's end within {TRAINED_S:g} s") from None
+        raise late.failure(f"did not see the run's end within {TRAINED_S:g} s") from None
     finally:
         for task in watching:
             task.cancel()
@@ -60,12 +60,12 @@ async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> R
         if isinstance(phase, Failed):
             raise TandemError.of(phase.problem)
         if not isinstance(phase, Finished):
-            raise node.agent.failure(f"saw the run end as {run_words.phase_words(phase)}")
+            raise node.failure(f"saw the run end as {run_words.phase_words(phase)}")
     return run
 
 
-async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Report, Path | None]:
-    """``report`` with what the run gave, each digest as its own member told it; and where the model is."""
+async def outcome(nodes: Sequence[Agent], run: RunId, report: Report) -> tuple[Report, Path | None]:
+    """``report`` with the run's results: each digest as reported by its own member, and the model's path."""
     starter = nodes[0]
     details = await starter.follower.submit(GetRun(run=run), RunDetails)
     chief = details.plan.chief.device if details.plan is not None else starter.device
@@ -87,7 +87,7 @@ async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Re
     return measured, model if await asyncio.to_thread(model.is_file) else None
 
 
-def _own_digest(node: Node, run: RunId) -> str:
+def _own_digest(node: Agent, run: RunId) -> str:
     present = node.state.run
     if present is None or present.plan.run != run:
         return ""
@@ -95,8 +95,8 @@ def _own_digest(node: Node, run: RunId) -> str:
     return next((exit.weights_sha256 for exit in exits if exit.weights_sha256), "")
 
 
-async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *, tells: bool) -> Phase:
-    """Tells what happens to ``node`` itself; ``tells``: also what is the whole run's."""
+async def _watch(node: Agent, run: RunId, names: dict[DeviceId, str], say: Say, *, tells: bool) -> Phase:
+    """Reports events of ``node`` itself; ``tells``: also those of the whole run."""
     while True:
         event, state = await node.follower.next()
         match event:
@@ -118,7 +118,7 @@ async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *
                 if ended(phase):
                     return phase
             case ev.MemberMeasured() if tells and state.run is not None:
-                for line in expected(event.expectation, state.run.plan, names).lines:
+                for line in expected_lines(event.expectation, state.run.plan, names):
                     say(line)
             case ev.MemberEndedEpoch() if event.device == node.device:
                 epoch = event.epoch

@@ -1,23 +1,28 @@
-"""The run that a user is putting together on the Train screen, and the spec that follows from it. Pure."""
+"""The run that a user is composing on the Train screen, and the resulting spec. Pure."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from msgspec.structs import asdict
+
+from app.models import openings
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import ASK_AFTER_S, AWAY_S, Exchange, Role, RunSpec, StrategyKind, Wire
+from core.vocabulary.options import RunOptions
+from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """``left_out``: connected devices that the user takes out of the run. ``seed`` None: a new one.
+class RunDraft:
+    """``left_out``: connected devices that the user excludes. ``seed`` None: a new one.
 
-    ``then``: the laptops of the earlier run that this one repeats, by the names they had.
+    ``then``: the laptops of the earlier run that this one repeats, by their names then.
     """
 
     script: str = ""
@@ -27,28 +32,23 @@ class Draft:
     shares: dict[DeviceId, int] = field(default_factory=dict)
     strategy: StrategyKind | None = None
     seed: int | None = None
-    wire: Wire = "f32"
-    exchange: Exchange | None = None
-    away_s: float = AWAY_S
-    ask_after_s: float = ASK_AFTER_S
-    downloads: bool = True
-    open_port: bool = False
-    """Accepted by this user, for one run."""
-    accept_differences: bool = False
+    opens: str = ""
+    """See ``app.models.openings``."""
+    options: RunOptions = field(default_factory=RunOptions)
     then: dict[DeviceId, str] = field(default_factory=dict)
 
 
-def as_then(entry: RunEntry, state: State) -> Draft:
-    """As an earlier run was asked for; script and arguments alone where its record tells no more."""
+def as_then(entry: RunEntry, state: State) -> RunDraft:
+    """A draft like an earlier run; script and arguments only if its record has no more."""
     arguments = shlex.join(entry.arguments)
     spec = entry.spec
     if spec is None:
-        return Draft(script=entry.source, arguments=arguments)
+        return RunDraft(script=entry.source, arguments=arguments)
     then = dict(zip(entry.device_ids, entry.devices, strict=False))
     here = {device.device for device in candidates(state)}
     if state.me is not None:
         here.add(state.me.device)
-    return Draft(
+    return RunDraft(
         script=entry.source,
         arguments=arguments,
         left_out=frozenset(here - then.keys()),
@@ -56,18 +56,14 @@ def as_then(entry: RunEntry, state: State) -> Draft:
         shares=_whole_shares(spec, tuple(then)),
         strategy=spec.strategy,
         seed=spec.seed,
-        wire=spec.wire,
-        exchange=spec.exchange,
-        away_s=spec.away_s,
-        ask_after_s=spec.ask_after_s,
-        downloads=spec.downloads,
-        accept_differences=spec.accept_differences,
+        opens=openings.written(spec.opens, state),
+        options=spec.options,
         then=then,
     )
 
 
 def _whole_shares(spec: RunSpec, devices: tuple[DeviceId, ...]) -> dict[DeviceId, int]:
-    """A share for each device: on a command line one part of the whole is enough (25 %)."""
+    """A share for each device: on a command line one fraction is enough (25 %)."""
     missing = [device for device in devices if device not in spec.shares]
     if not spec.shares or spec.shares_total is None or not missing:
         return dict(spec.shares)
@@ -85,7 +81,7 @@ def candidates(state: State) -> list[Device]:
 
 
 def why_not(device: Device) -> str:
-    """Why a paired device cannot take part just now, in a few words; ``""`` where it can."""
+    """A few words on why a paired device cannot take part now; ``""`` if it can."""
     if not device.linked:
         return "not connected"
     if device.problem is not None:
@@ -93,17 +89,18 @@ def why_not(device: Device) -> str:
     return "is busy with another run" if device.busy else ""
 
 
-def taking_part(draft: Draft, state: State) -> tuple[DeviceId, ...]:
-    """This laptop first, unless it is left out."""
+def taking_part(draft: RunDraft, state: State) -> tuple[DeviceId, ...]:
+    """This laptop first, unless excluded."""
     me = (state.me.device,) if state.me is not None and state.me.device not in draft.left_out else ()
     others = [device.device for device in candidates(state) if not why_not(device)]
     return (*me, *(device for device in others if device not in draft.left_out))
 
 
-def standing_roles(draft: Draft, here: Sequence[DeviceId]) -> dict[DeviceId, tuple[Role, ...]]:
-    """The fixed roles of those who are ``here``.
+def standing_roles(draft: RunDraft, here: Sequence[DeviceId]) -> dict[DeviceId, tuple[Role, ...]]:
+    """The fixed roles of the devices in ``here``.
 
-    While the fixed chief is away, workers are free to take its place: else nobody could train without it.
+    While the fixed chief is away, workers are free to take its place: otherwise nobody could train without
+    it.
     """
     roles = {device: roles for device, roles in draft.roles.items() if device in here}
     away = any(Role.CHIEF in given for device, given in draft.roles.items() if device not in here)
@@ -113,7 +110,7 @@ def standing_roles(draft: Draft, here: Sequence[DeviceId]) -> dict[DeviceId, tup
 
 
 def split(arguments: str) -> tuple[str, ...] | Problem:
-    """Words as a shell takes them."""
+    """Splits into words as a shell does."""
     try:
         return tuple(shlex.split(arguments))
     except ValueError:
@@ -124,8 +121,8 @@ def split(arguments: str) -> tuple[str, ...] | Problem:
         )
 
 
-def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
-    """What to give to ``PlanRun`` and ``StartRun``, or why that cannot be."""
+def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
+    """The spec for ``PlanRun`` and ``StartRun``, or why there can be none."""
     words = split(draft.arguments)
     if isinstance(words, Problem):
         return words
@@ -141,9 +138,14 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
     roles = standing_roles(draft, here)
     if me is not None and me not in here:
         roles[me] = (Role.NONE,)
-    # Shares go for all or for none: one that left takes its share with it.
+    # Shares go for all or for none: a laptop that left takes its share with it.
     shares = {device: share for device, share in draft.shares.items() if device in here}
+    try:
+        opens = openings.read_line(draft.opens, state, Path.home())
+    except TandemError as error:
+        return error.problem
     return RunSpec(
+        **asdict(draft.options),
         script=draft.script,
         arguments=words,
         devices=others,
@@ -152,11 +154,5 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         shares=shares if len(shares) == len(here) > 1 else {},
         strategy=draft.strategy,
         seed=draft.seed,
-        wire=draft.wire,
-        exchange=draft.exchange,
-        away_s=draft.away_s,
-        ask_after_s=draft.ask_after_s,
-        downloads=draft.downloads,
-        open_port=draft.open_port,
-        accept_differences=draft.accept_differences,
+        opens={device: opens[device] for device in here if device in opens},
     )

@@ -1,4 +1,4 @@
-"""The few numbers of a run that are read from across the room: loss, metric, time left, speed. Pure."""
+"""The few large numbers of a run: loss, metric, time left, speed. Pure."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
-from app.paces import Pace, left_words
-from app.run_words import rate_words
-from core.speed.sentences import times
+from app.models.paces import Pace, left_words
+from app.words.run_words import rate_words
+from core.speed.sentences import steps_words, times
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import ranks
+from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound
+from core.vocabulary.progress import Expectation, Summary
 from core.vocabulary.state import Run
 from core.vocabulary.text import plain
 
 SAME = 1.05
-"""Less than that much faster or slower is no difference that one would notice."""
+"""Smaller factors, faster or slower, are not noticeable."""
 ALONE = "than this laptop alone"
+_STANDS = ("away", "stopped", "connection", "silent")
+"""Causes for which no step ends until the laptop is back."""
 
 
 class Figure(NamedTuple):
-    """``note`` stands under the value. ``kind``: *warning* where it is not as one would wish."""
+    """``note`` goes under the value. ``kind``: *warning* if the value is not good."""
 
     name: str
     value: str
@@ -30,27 +34,50 @@ class Figure(NamedTuple):
 
 
 def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[Figure]:
-    """Always four, in the same places; what is not known is a dash. ``paces``: of late, the newest last."""
-    chief = run.members[run.plan.chief.device]
+    """Always four, in the same places; an unknown one is a dash. ``paces``: recent ones, newest last."""
+    chief = run.members[run.chief.device]
     logs = chief.progress.logs if chief.progress is not None else {}
     ends = chief.epoch.logs if chief.epoch is not None else {}
-    metrics = [name for name in (*logs, *ends) if name != "loss" and not name.startswith("val_")]
-    metric = next((name for name in metrics if "rate" not in name and name != "lr"), "")
     return [
-        _logged("loss", logs, ends),
-        _logged(metric, logs, ends) if metric else Figure("Metric", "–"),
+        *_learned(logs, ends),
         _left(run, paces),
         _speed(run, me, median(pace.step_s for pace in paces) if paces else None),
     ]
 
 
+def results(summary: Summary, plan: Plan | None, me: DeviceId | None) -> list[Figure]:
+    """The same four once the run is over, with the total time in place of the time left."""
+    logs, settled = summary.last_logs, summary.settled
+    step_s = settled.step_s if settled is not None else None
+    rate = summary.samples_s if settled is None or settled.samples_s is None else settled.samples_s
+    return [
+        *_learned(logs, logs),
+        Figure("Time", units.clock(summary.total_s) if summary.total_s else "–", steps_words(summary)),
+        _faster(
+            None if plan is None else _gain(summary.expectation, plan, me, step_s),
+            "" if rate is None else units.samples(rate),
+        ),
+    ]
+
+
+def stands(run: Run) -> bool:
+    """No step can end now: earlier measurements are no current speed, and the time left is unknown."""
+    return run.waiting is not None and any(wait.cause in _STANDS for wait in run.waiting.waits)
+
+
 def speed_up(run: Run, device: DeviceId | None, step_s: float | None = None) -> float | None:
-    """How many times as fast as that laptop alone; None where nobody measured it."""
-    known, progress = run.expectation, run.members[run.plan.chief.device].progress
-    devices = ranks(run.plan)
-    if known is None or progress is None or device not in devices or not sound(known, run.plan):
+    """Speed relative to that laptop alone; None if nobody measured it."""
+    progress = run.members[run.chief.device].progress
+    step_s = progress.step_s if progress is not None and step_s is None else step_s
+    return _gain(run.expectation, run.plan, device, step_s)
+
+
+def _gain(
+    known: Expectation | None, plan: Plan, device: DeviceId | None, step_s: float | None
+) -> float | None:
+    devices = ranks(plan)
+    if known is None or device not in devices or not sound(known, plan):
         return None
-    step_s = progress.step_s if step_s is None else step_s
     if len(known.alone_s) < 2 or step_s is None or not a_step(step_s):
         return None
     alone_s = min(alone_s for rank, alone_s in zip(devices, known.alone_s, strict=True) if rank == device)
@@ -58,11 +85,21 @@ def speed_up(run: Run, device: DeviceId | None, step_s: float | None = None) -> 
 
 
 def brief(value: float) -> str:
-    """Three digits: what changes with each step is not read closer."""
+    """Three digits: values that change with each step are not read more closely."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1 if abs(value) < 1000 else 0
         return f"{value:,.{digits}f}"
     return f"{value:.2e}"
+
+
+def _learned(logs: dict[str, float], ends: dict[str, float]) -> list[Figure]:
+    """The loss and the first metric."""
+    metrics = [name for name in (*logs, *ends) if name != "loss" and not name.startswith("val_")]
+    metric = next((name for name in metrics if "rate" not in name and name != "lr"), "")
+    return [
+        _logged("loss", logs, ends),
+        _logged(metric, logs, ends) if metric else Figure("Metric", "–"),
+    ]
 
 
 def _logged(name: str, logs: dict[str, float], ends: dict[str, float]) -> Figure:
@@ -74,20 +111,27 @@ def _logged(name: str, logs: dict[str, float], ends: dict[str, float]) -> Figure
 
 
 def _left(run: Run, paces: Sequence[Pace]) -> Figure:
-    progress = run.members[run.plan.chief.device].progress
+    progress = run.members[run.chief.device].progress
     if progress is None:
         return Figure("Time left", "–")
     note = f"epoch {progress.epoch + 1:,} of {progress.epochs:,}" if progress.epochs > 0 else ""
-    return Figure("Time left", left_words(progress, paces) or "–", note)
+    left = "" if stands(run) else left_words(progress, paces)
+    return Figure("Time left", left or "–", note)
 
 
 def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
-    progress = run.members[run.plan.chief.device].progress
+    progress = run.members[run.chief.device].progress
     if progress is None:
         return Figure("Speed", "–")
-    gain = speed_up(run, me, step_s)
+    if stands(run):
+        return Figure("Speed", "0", "no step ends at present", "warning")
+    return _faster(speed_up(run, me, step_s), rate_words(progress))
+
+
+def _faster(gain: float | None, rate: str) -> Figure:
+    """``rate``: shown if the gain is unknown."""
     if gain is None:
-        value, _, unit = rate_words(progress).partition(" ")
+        value, _, unit = rate.partition(" ")
         return Figure("Speed", value or "–", unit)
     if gain >= SAME:
         return Figure("Speed", f"{times(gain)}×", "as fast as this laptop alone")

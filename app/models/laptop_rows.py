@@ -1,13 +1,13 @@
-"""One row for each laptop of a run: role, share, how busy it is, whom it waits for, what it does. Pure."""
+"""One row per laptop of a run: role, share, use, waits and state. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from app import run_words, wait_words
-from app.device_words import size_words
 from app.models import stragglers
+from app.words import run_words, wait_words
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.state import Run, State
@@ -15,11 +15,11 @@ from core.vocabulary.text import plain
 
 MOST_BYTES_S = 1e12
 _TROUBLE = ("away", "stopped", "connection", "silent")
-"""Why one waits for a laptop where something is wrong with it, not slow."""
+"""Wait reasons that mean trouble rather than slowness."""
 
 
 class Use(NamedTuple):
-    """``part``: 0 to 1, None where it is not known; ``words`` say the same or why not, ``note`` the rest."""
+    """``part``: 0 to 1, None if unknown; ``words`` give the same or the reason why not, ``note`` the rest."""
 
     part: float | None = None
     words: str = ""
@@ -36,10 +36,10 @@ class LaptopRow(NamedTuple):
     waiting: str
     state: str
     detail: str
-    """More of the state: since when it is away, say."""
+    """More about the state, such as since when it is away."""
     troubled: bool
     about: str
-    """All of it as one sentence: for a screen reader, and for whoever points at the row."""
+    """The whole row as one sentence: for screen readers and as a tooltip."""
 
 
 def rows(
@@ -48,7 +48,7 @@ def rows(
     names: Mapping[DeviceId, str],
     back: Mapping[DeviceId, float] | None = None,
 ) -> dict[DeviceId, LaptopRow]:
-    """``back``: who has come back a moment ago, after how many seconds."""
+    """``back``: laptops that returned a moment ago, and after how many seconds."""
     steps = stragglers.steps_of(run)
     made = {}
     for device in run.members:
@@ -59,7 +59,7 @@ def rows(
 
 
 def away(run: Run) -> dict[DeviceId, float]:
-    """Those of whom nothing comes, and for how many seconds."""
+    """Silent laptops, and for how many seconds."""
     waits = run.waiting.waits if run.waiting is not None else ()
     return {wait.device: wait.lasted_s for wait in waits if wait.cause == "away"}
 
@@ -70,6 +70,8 @@ def _doing(
     """State, detail, and whether that is trouble."""
     member = run.members[device]
     waits = run.waiting.waits if run.waiting is not None else ()
+    if member.left is not None:
+        return "Left", plain(member.left.what, 120), True
     awaited = next((wait for wait in waits if wait.device == device), None)
     if awaited is not None:
         return *wait_words.brief(awaited), awaited.cause in _TROUBLE
@@ -79,12 +81,12 @@ def _doing(
         others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)
         state = f"Waiting for {' and '.join(others)}"
     elif back_s is not None:
-        detail = f"back after {wait_words.duration(back_s)}"
+        detail = f"back after {units.duration(back_s)}"
     return state, detail, any(end.problem is not None for end in member.exits.values())
 
 
 def reading_of(state: State, device: DeviceId) -> Reading | None:
-    """The newest, while it is connected: an old one says nothing of now."""
+    """The newest reading, while it is connected: an old one says nothing about now."""
     if state.me is not None and device == state.me.device:
         return state.me.reading
     known = state.devices.get(device)
@@ -92,13 +94,13 @@ def reading_of(state: State, device: DeviceId) -> Reading | None:
 
 
 def gpu_use(reading: Reading | None) -> float | None:
-    """Percent, the mean of its cards; None where none says."""
+    """Percent, the mean of its cards; None if no card reports it."""
     return reading.gpu_pct if reading is not None else None
 
 
 def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
-    """Why the plots have no GPU use, where no laptop of the run tells it; ``""`` where one does, or nobody
-    has said anything yet."""
+    """Why the plots have no GPU use if no laptop of the run reports it; ``""`` if one does, or nobody has
+    reported anything yet."""
     readings = {device: reading_of(state, device) for device in run.members}
     heard = {device: reading for device, reading in readings.items() if reading is not None}
     if not heard or any(gpu_use(reading) is not None for reading in heard.values()):
@@ -119,7 +121,7 @@ def _row(
     device: DeviceId,
     name: str,
     share: str,
-    step: stragglers.Step | None,
+    step: stragglers.StepTime | None,
     state: State,
     doing: tuple[str, str, bool],
 ) -> LaptopRow:
@@ -164,7 +166,7 @@ def _card(gpu: GpuReading) -> list[str]:
     """Memory, temperature and power of one card."""
     parts = []
     if gpu.memory_used_bytes is not None and gpu.memory_total_bytes:
-        parts.append(f"{size_words(gpu.memory_used_bytes)} of {size_words(gpu.memory_total_bytes)}")
+        parts.append(f"{units.size(gpu.memory_used_bytes)} of {units.size(gpu.memory_total_bytes)}")
     if gpu.temperature_c is not None:
         parts.append(f"{gpu.temperature_c:.0f} °C")
     if gpu.power_w is not None:
@@ -177,7 +179,7 @@ def _cpu(reading: Reading | None) -> Use:
         return Use()
     note = ""
     if reading.memory_total_bytes > 0:
-        note = f"{size_words(reading.memory_used_bytes)} of {size_words(reading.memory_total_bytes)}"
+        note = f"{units.size(reading.memory_used_bytes)} of {units.size(reading.memory_total_bytes)}"
     return Use(reading.cpu_pct / 100, f"{reading.cpu_pct:.0f} %", note)
 
 
@@ -189,10 +191,10 @@ def _network(reading: Reading | None) -> tuple[str, str]:
 
 
 def _rate(bytes_s: float) -> str:
-    return f"{size_words(round(bytes_s))}/s" if 1024 <= bytes_s < MOST_BYTES_S else "0"
+    return units.rate(bytes_s) if bytes_s < MOST_BYTES_S else "0"
 
 
-def _waiting(step: stragglers.Step | None) -> str:
+def _waiting(step: stragglers.StepTime | None) -> str:
     """``4 of 11 ms``."""
     if step is None or step.took_s <= 0:
         return ""

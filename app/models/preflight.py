@@ -1,54 +1,35 @@
-"""What is looked at before a run: each line says what is found, and a failing one how to mend it. Pure."""
+"""Checks before a run: each line states a finding, and a failing one its fix. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from msgspec import structs
-
-from app.device_words import size_words
-from app.models.draft import Draft, candidates, taking_part, why_not
-from app.run_words import in_the_window
+from app.models.draft import RunDraft, candidates, split, taking_part, why_not
+from app.words.advice_words import WINDOW, advice_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project.only_here import CODE as ONLY_HERE
-from core.run.problems import listed
+from core.script.arguments import refused
+from core.vocabulary import units
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import Device, State
-from core.vocabulary.text import plain
+from core.vocabulary.text import listed, plain
 
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 _TOGETHER = (ONLY_HERE, "script-shares-nothing")
-"""What matters only where several laptops train."""
+"""Findings that matter only if several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
-"""Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
+"""Doctor topics that do not block a run. Links tell better who can be reached, and a run alone needs
+nobody."""
+MOST_OPTIONS = 24
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
-NOT_SEALED = "not-sealed"
-"""The plan's refusal that this user can overrule, for one run."""
-OPENED = Finding(
-    code="open-port",
-    topic="sealing",
-    level="warning",
-    what="TensorFlow's port will be open to the whole network, without password or encryption: you accepted "
-    "it for this one run. Every other user is asked, too.",
-    fix="Train so only in networks whose members you trust.",
-    mend=True,
-)
-_OPEN_PORT = Finding(
-    code="not-sealed",
-    topic="sealing",
-    level="note",
-    what="Unencrypted: members meet by TensorFlow, whose port is open to the local network during the run. "
-    "Every other user is asked.",
-    fix="Whoever is in the network can reach it: train in networks whose members you trust.",
-)
 
 
 def lines(
-    draft: Draft,
+    draft: RunDraft,
     state: State,
     read: ScriptRead,
     plan: PlanMade | Problem | None,
@@ -59,19 +40,17 @@ def lines(
     together = len(here) > 1
     found = [
         *_script(read, draft, together),
+        *_arguments(read, draft),
         *_devices(draft, state),
         *_project(read, state, together, draft),
         *(_accepted(read, state, draft) if together else ()),
     ]
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
-    if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
-        found.append(OPENED if plan.plan.strategy == "own" else _OPEN_PORT)
     if isinstance(plan, PlanMade):
         found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
     if isinstance(plan, Problem):
-        refused = _line("error", plan.code, plan.what, plan.fix)
-        found.append(structs.replace(refused, mend=plan.code == NOT_SEALED))
+        found.append(_line("error", plan.code, plan.what, plan.fix))
     else:
         found.append(_speed(draft.strategy or read.kind, plan, together=together))
     if state.busy:
@@ -84,15 +63,14 @@ def ready(found: Sequence[Finding], plan: PlanMade | Problem | None) -> bool:
     return isinstance(plan, PlanMade) and all(finding.level != "error" for finding in found)
 
 
-def is_sealed(draft: Draft, read: ScriptRead, made: PlanMade | None) -> bool:
-    """Whether the run's trainers are sealed off. Who forbids downloads can allow them again where just that
-    cannot be kept, and no plan is made."""
+def is_sealed(draft: RunDraft, read: ScriptRead, made: PlanMade | None) -> bool:
+    """Whether the run's trainers are sealed off. Forbidden downloads stay visible until there is a plan."""
     sealed = made is not None and made.plan.exchange == "sealed"
-    return (draft.strategy or read.kind) == "own" and (sealed or not draft.downloads)
+    return (draft.strategy or read.kind) == "own" and (sealed or not draft.options.downloads)
 
 
 class Headline(NamedTuple):
-    """All of it in a line, and in a second one what is about to happen. ``kind``: of a label."""
+    """A one-line summary, and a second line about what will happen. ``kind``: a label's."""
 
     words: str
     kind: str
@@ -100,23 +78,23 @@ class Headline(NamedTuple):
 
 
 def headline(
-    draft: Draft, state: State, read: ScriptRead, plan: PlanMade | Problem, found: Sequence[Finding]
+    draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Problem, found: Sequence[Finding]
 ) -> Headline:
     errors = sum(finding.level == "error" for finding in found)
     warnings = sum(finding.level == "warning" for finding in found)
     if errors or isinstance(plan, Problem):
-        return Headline(f"Not ready: {_count(max(errors, 1), 'problem')}", "bad-heading", "")
+        return Headline(f"Not ready: {units.number_of(max(errors, 1), 'problem')}", "bad-heading", "")
     count = len(taking_part(draft, state))
     who = "this laptop alone" if count < 2 else f"{count} laptops"
     summary = _summary(plan, read, slow=any(f.code == "speed" and f.level == "warning" for f in found))
     if warnings:
-        return Headline(f"Ready: {who}, {_count(warnings, 'warning')}", "warning-heading", summary)
+        return Headline(f"Ready: {who}, {units.number_of(warnings, 'warning')}", "warning-heading", summary)
     return Headline(f"Ready: {who} ✓", "good-heading", summary)
 
 
 def _summary(made: PlanMade, read: ScriptRead, *, slow: bool) -> str:
-    """``slow``: how fast it was stands among the warnings."""
-    size = f"{_count(len(read.files), 'file')}, {size_words(read.total_bytes)}"
+    """``slow``: the measured speed is among the warnings."""
+    size = f"{units.number_of(len(read.files), 'file')}, {units.size(read.total_bytes)}"
     plan = made.plan
     if len(plan.members) < 2:
         return size
@@ -128,16 +106,12 @@ def _summary(made: PlanMade, read: ScriptRead, *, slow: bool) -> str:
     return f"{words} · {made.expectation}" if made.expectation and not slow else words
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def needs_the_user(finding: Finding) -> bool:
-    """Whether a line is in sight where the rest is folded away."""
-    return finding.level in ("warning", "error") or finding == _OPEN_PORT or finding.code == ACCEPTED
+    """Whether a line stays visible while the rest is folded."""
+    return finding.level in ("warning", "error") or finding.code == ACCEPTED
 
 
-def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
+def _script(read: ScriptRead, draft: RunDraft, together: bool) -> list[Finding]:
     name = plain(read.script, 60)
     kind = draft.strategy or read.kind
     if kind == "own":
@@ -158,7 +132,27 @@ def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
     return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
 
 
-def _devices(draft: Draft, state: State) -> list[Finding]:
+def _arguments(read: ScriptRead, draft: RunDraft) -> list[Finding]:
+    """Not an error: a script may parse its arguments differently than its text suggests."""
+    words = split(draft.arguments)
+    told = [] if isinstance(words, Problem) else refused(words, read.options)
+    fix = f"{plain(read.script, 60)} would end at once: correct its arguments."
+    return [_line("warning", "argument-refused", " ".join(told), fix)] if told else []
+
+
+def options_words(read: ScriptRead) -> tuple[str, str]:
+    """The script's options in one line, and what they mean."""
+    said, helps = [], []
+    for option in read.options[:MOST_OPTIONS]:
+        values = "|".join(option.choices) or option.default * option.takes
+        said.append(plain(f"{option.names[0]} {values}".strip(), 60))
+        default = f"(default {option.default})" if option.default else ""
+        helps.append(" ".join(filter(None, (", ".join(option.names) + ":", option.help, default))))
+    more = f" and {len(read.options) - MOST_OPTIONS} more" if len(read.options) > MOST_OPTIONS else ""
+    return " · ".join(said) + more, "; ".join(helps)
+
+
+def _devices(draft: RunDraft, state: State) -> list[Finding]:
     paired = candidates(state)
     here = taking_part(draft, state)
     found = []
@@ -182,8 +176,8 @@ def _devices(draft: Draft, state: State) -> list[Finding]:
     return found
 
 
-def would_be_alone(draft: Draft, state: State) -> Problem | None:
-    """Where nobody else can take part though somebody was meant to: what to ask the user before the start."""
+def would_be_alone(draft: RunDraft, state: State) -> Problem | None:
+    """The question to ask before the start if nobody else can take part though somebody was meant to."""
     absent = [each for each in candidates(state) if why_not(each) and each.device not in draft.left_out]
     if len(taking_part(draft, state)) > 1 or not absent:
         return None
@@ -214,8 +208,8 @@ def _absent(device: Device) -> Finding:
     )
 
 
-def _missing(draft: Draft, state: State) -> list[Finding]:
-    """Who took part in the run that is repeated, and is no partner of this laptop any more."""
+def _missing(draft: RunDraft, state: State) -> list[Finding]:
+    """Laptops of the repeated run that are no longer paired with this one."""
     me = state.me.device if state.me is not None else None
     known = {device.device for device in candidates(state)} | {me}
     return [
@@ -230,8 +224,8 @@ def _missing(draft: Draft, state: State) -> list[Finding]:
     ]
 
 
-def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> list[Finding]:
-    count, size = _count(len(read.files), "file"), size_words(read.total_bytes)
+def _project(read: ScriptRead, state: State, together: bool, draft: RunDraft) -> list[Finding]:
+    count, size = units.number_of(len(read.files), "file"), units.size(read.total_bytes)
     where = plain(read.folder, 80)
     if together:
         words = f"{count}, {size}, go from {where} to the others; what they have already is not sent again."
@@ -245,9 +239,9 @@ def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> li
     return found
 
 
-def _accepted(read: ScriptRead, state: State, draft: Draft) -> list[Finding]:
+def _accepted(read: ScriptRead, state: State, draft: RunDraft) -> list[Finding]:
     known = state.me.settings.accepted if state.me is not None else ()
-    if not draft.accept_differences and read.code not in known:
+    if not draft.options.accept_differences and read.code not in known:
         return []
     what = (
         "Differences from one laptop's result are accepted for this script: the run ends green all the same."
@@ -256,10 +250,12 @@ def _accepted(read: ScriptRead, state: State, draft: Draft) -> list[Finding]:
 
 
 def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
-    """How fast it was on these laptops: nothing else is worth a promise before it has begun."""
+    """The measured speed on these laptops: nothing else justifies a promise before the run."""
     if plan is not None and plan.expectation:
         level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
-        return _line(level, "speed", plan.expectation, in_the_window(plan.advice))
+        return _line(
+            level, "speed", plan.expectation, advice_words(plan.advice, WINDOW) if plan.advice else ""
+        )
     if together and kind == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
     return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
@@ -275,7 +271,7 @@ def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str
 
 
 def disk_level(device: Device) -> _Level | None:
-    """By the doctor's own limits; None where nothing is told."""
+    """By the doctor's own limits; None if nothing is reported."""
     free = device.reading.disk_free_bytes if device.reading is not None else None
     if free is None:
         return None
@@ -285,7 +281,7 @@ def disk_level(device: Device) -> _Level | None:
 
 
 def _disk_lines(devices: Iterable[Device], project_bytes: int) -> list[Finding]:
-    """One for each laptop that tells. ``project_bytes``: what may have to be sent there."""
+    """One for each laptop that reports. ``project_bytes``: the size that may have to be sent there."""
     return [_disk_line(device, found, project_bytes) for device in devices if (found := disk_level(device))]
 
 
@@ -293,17 +289,12 @@ def _disk_line(device: Device, found: _Level, project_bytes: int) -> Finding:
     assert device.reading is not None
     free = max(0, device.reading.disk_free_bytes or 0)
     name = plain(device.shown_name, 40)
-    said = f"{_room(free)} is free on the disk of {name}"
+    said = f"{units.size(free)} is free on the disk of {name}"
     if found == "error":
         what = f"Only {said}: a run would fail."
     elif free < project_bytes:
-        found, what = "warning", f"Only {said}, and the project takes {_room(project_bytes)}."
+        found, what = "warning", f"Only {said}, and the project takes {units.size(project_bytes)}."
     else:
         what = f"{said}." if found == "ok" else f"Only {said}."
     fix = f"Make room on {name}: delete old runs in its history, or other files there."
     return _line(found, "disk-there", what, "" if found == "ok" else fix)
-
-
-def _room(size: int) -> str:
-    """In powers of ten, as disks are sold and as the doctor says it of this laptop's own."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -1,21 +1,21 @@
-"""What a user's choice of a role makes of the draft of a run. Pure.
+"""Applies a user's choice of a role to the draft of a run. Pure.
 
-There is one chief: who is made chief takes the place of the one before.
+There is one chief: a new chief replaces the previous one.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from app.models.draft import Draft
+from app.models.draft import RunDraft
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, Role
 
 Roles = tuple[Role, ...]
 
 
-def roles_of(draft: Draft, plan: Plan | None, device: DeviceId) -> Roles:
-    """As planned; as the user fixed them where there is no plan yet; ``()`` where nothing is known."""
+def roles_of(draft: RunDraft, plan: Plan | None, device: DeviceId) -> Roles:
+    """The planned roles; the user's fixed ones if there is no plan yet; ``()`` if unknown."""
     if device in draft.left_out:
         return (Role.NONE,)
     if device in draft.roles:
@@ -23,8 +23,8 @@ def roles_of(draft: Draft, plan: Plan | None, device: DeviceId) -> Roles:
     return tuple(task.role for task in plan.tasks_of(device)) if plan is not None else ()
 
 
-def with_roles(draft: Draft, plan: Plan | None, device: DeviceId, roles: Roles) -> Draft:
-    """``device`` gets ``roles``; ``(Role.NONE,)`` takes it out of the run."""
+def with_roles(draft: RunDraft, plan: Plan | None, device: DeviceId, roles: Roles) -> RunDraft:
+    """Gives ``device`` the ``roles``; ``(Role.NONE,)`` excludes it from the run."""
     before = roles_of(draft, plan, device)
     if Role.NONE in roles:
         return _left_out(draft, device)
@@ -37,13 +37,13 @@ def with_roles(draft: Draft, plan: Plan | None, device: DeviceId, roles: Roles) 
                 took = before if before and Role.NONE not in before else (Role.WORKER,)
                 draft = replace(draft, roles={**draft.roles, other: took})
     elif Role.CHIEF in before and others:
-        # Somebody has to be it.
+        # Somebody has to be chief.
         draft = replace(draft, roles={**draft.roles, others[0]: (Role.CHIEF,)})
     return _without_lone_shares(draft, device)
 
 
-def swapped(draft: Draft, plan: Plan | None, one: DeviceId, other: DeviceId) -> Draft:
-    """Both take what the other had, taking no part included."""
+def swapped(draft: RunDraft, plan: Plan | None, one: DeviceId, other: DeviceId) -> RunDraft:
+    """Swaps the roles of two devices, including taking no part."""
     ones, others = roles_of(draft, plan, one), roles_of(draft, plan, other)
     if not ones or not others or one == other:
         return draft
@@ -59,12 +59,12 @@ def swapped(draft: Draft, plan: Plan | None, one: DeviceId, other: DeviceId) -> 
     return replace(draft, shares={}) if Role.NONE in (*ones, *others) else draft
 
 
-def _left_out(draft: Draft, device: DeviceId) -> Draft:
+def _left_out(draft: RunDraft, device: DeviceId) -> RunDraft:
     roles = {other: given for other, given in draft.roles.items() if other != device}
     shares = {other: share for other, share in draft.shares.items() if other != device}
     return replace(draft, left_out=draft.left_out | {device}, roles=roles, shares=shares)
 
 
-def _without_lone_shares(draft: Draft, device: DeviceId) -> Draft:
-    # Shares are for all or for none: one who joins has none yet.
+def _without_lone_shares(draft: RunDraft, device: DeviceId) -> RunDraft:
+    # Shares are for all or for none: a device that joins has none yet.
     return replace(draft, shares={}) if draft.shares and device not in draft.shares else draft

@@ -1,4 +1,4 @@
-"""Runs side by side: which was better, in what they differ, and what they have in common. Pure."""
+"""Runs side by side: which was better, their differences, and what they share. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from math import isfinite
 from typing import NamedTuple
 
 from app.models.runs_model import called, gain_words, goes_on_from, samples_s, started, state
-from app.run_words import duration, number
+from app.words.run_words import number
 from core.history.best import beats, better, deciding
 from core.speed.sentences import speed_up, steps_words
+from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.text import plain
 
 MOST_METRICS = 8
 POSITIONAL = "Arguments"
+_SET = "yes"
+"""The value of a flag without one."""
 _YEAR = len("2026-")
 
 
 class Line(NamedTuple):
-    """``values`` in the runs' order, ``""`` where one has none. ``best``: places of those that won."""
+    """``values`` in the runs' order, ``""`` for a missing one. ``best``: places of the winners."""
 
     name: str
     values: tuple[str, ...]
@@ -33,11 +36,11 @@ class Line(NamedTuple):
 class Compared(NamedTuple):
     verdict: str
     better: int | None
-    """Place of the one that was best; None where there is none."""
+    """Place of the best one; None if there is none."""
     lines: tuple[Line, ...]
-    """In which they differ, results first."""
+    """The differences, results first."""
     same: str
-    """What all have in common, in one sentence; or ``""``."""
+    """What all share, in one sentence; or ``""``."""
 
 
 def compared(entries: Sequence[RunEntry]) -> Compared:
@@ -54,7 +57,7 @@ def compared(entries: Sequence[RunEntry]) -> Compared:
 
 
 def ranked(entries: Sequence[RunEntry]) -> list[int]:
-    """Their places, the best first, by the metric that decides; as they come where there is none."""
+    """Their places, best first, by the deciding metric; unchanged order without one."""
     metric = _deciding(entries)
     places = range(len(entries))
     return sorted(places, key=lambda place: _rank(metric, _values(entries[place])[metric]) if metric else 0.0)
@@ -67,12 +70,11 @@ def _deciding(entries: Sequence[RunEntry]) -> str:
 
 
 def labels_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Each run's own name. Else its script with the arguments where only these differ, else when it began,
-    with its script where these differ or one has a name. Never two alike. The year is said where it tells
-    them apart.
-    """
+    """Each run's own name. Otherwise its differing arguments if only these differ; otherwise its start,
+    with the script if these differ or one has a name. Never two alike. The year is included if it
+    distinguishes them."""
     scripts = {entry.script for entry in entries}
-    given = [plain(" ".join((entry.script, *entry.arguments)), 60) for entry in entries]
+    given = [plain(words, 60) for words in _differing([flags(entry.arguments) for entry in entries])]
     if len(scripts) == 1 < len(set(given)) == len(given):
         labels = [plain(entry.name, 60) or words for entry, words in zip(entries, given, strict=True)]
         return labels if len(set(labels)) == len(labels) else given
@@ -89,6 +91,20 @@ def labels_of(entries: Sequence[RunEntry]) -> list[str]:
     return labels
 
 
+def _differing(given: Sequence[dict[str, str]]) -> list[str]:
+    """Each run's arguments that not all share: ``lr 0.1, no fast``."""
+    names = dict.fromkeys(name for each in given for name in each)
+    apart = [name for name in names if len({each.get(name) for each in given}) > 1]
+
+    def said(name: str, value: str | None) -> str:
+        word, alone = name.lstrip("-"), all(each.get(name, _SET) == _SET for each in given)
+        if alone:
+            return word if value else f"no {word}"
+        return value or "no arguments" if name == POSITIONAL else f"{word} {value or 'default'}"
+
+    return [", ".join(said(name, each.get(name)) for name in apart) for each in given]
+
+
 def flags(arguments: Sequence[str]) -> dict[str, str]:
     """``--lr 0.1 --fast data.csv`` as ``{"--lr": "0.1", "--fast": "yes", "Arguments": "data.csv"}``."""
     found: dict[str, str] = {}
@@ -97,7 +113,7 @@ def flags(arguments: Sequence[str]) -> dict[str, str]:
         flag = word.startswith("-") and not _is_number(word)
         if flag:
             name, equals, value = word.partition("=")
-            found[name] = value if equals else "yes"
+            found[name] = value if equals else _SET
             name = "" if equals else name
         elif name:
             found[name], name = word, ""
@@ -145,14 +161,14 @@ def _reached(entry: RunEntry, metric: str, value: float) -> str:
 
 
 def _rank(metric: str, value: float) -> float:
-    """The better, the smaller; what is no number comes last."""
+    """Smaller is better; a non-finite value comes last."""
     if value != value:
         return float("inf")
     return -value if better(metric) == "higher" else value
 
 
 def _values(entry: RunEntry) -> dict[str, float]:
-    """The best of each metric; of an earlier Tandem's run the last."""
+    """The best of each metric; for an earlier Tandem's run the last."""
     return {name: one.value for name, one in entry.best.items()} or {
         name: value for name, value in entry.summary.last_logs.items() if better(name) and isfinite(value)
     }
@@ -176,16 +192,16 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
     lines.append(
         Line(
             "Speed",
-            tuple("" if rate is None else f"{rate:,.0f} samples/s" for rate in rates),
+            tuple("" if rate is None else units.samples(rate) for rate in rates),
             frozenset(place for place, rate in enumerate(rates) if rate is not None and rate == fastest),
         )
     )
     gains = [speed_up(entry.summary) for entry in entries]
-    lines.append(Line("Speed-up", tuple(map(gain_words, gains))))
+    lines.append(Line("Speed compared with one laptop", tuple(map(gain_words, gains))))
     lines.append(
         Line(
             "Duration",
-            tuple("" if entry.duration_s is None else duration(entry.duration_s) for entry in entries),
+            tuple("" if entry.duration_s is None else units.clock(entry.duration_s) for entry in entries),
         )
     )
     lines.append(Line("Trained", tuple(steps_words(entry.summary) for entry in entries)))

@@ -1,4 +1,4 @@
-"""Which runs of the history are seen, and in which order."""
+"""Filters and sorts the history."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Collection
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel
 
-from app.models.runs_model import SORT_ROLE, Column, RunsModel, more, words
+from app.models.runs_model import SORT_ROLE, Column, RunsModel, more, started, words
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import RunId
 
 
 class RunsFilter(QSortFilterProxyModel):
-    """Those that have every word of ``show_matching``, and are not ``hide_runs``."""
+    """Shows runs that contain every word of ``show_matching`` and are not in ``hide_runs``."""
 
     def __init__(self, model: RunsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -23,12 +23,12 @@ class RunsFilter(QSortFilterProxyModel):
         self.setSortRole(SORT_ROLE)
 
     def show_matching(self, text: str) -> None:
-        """Words in any order, whichever case; each may stand in another column. Nothing: all runs."""
+        """Words in any order and case; each may match another column. Empty: all runs."""
         self._wanted = text.casefold().split()
         self.invalidate()
 
     def hide_runs(self, runs: Collection[RunId]) -> None:
-        """Only these are left out, whatever they match."""
+        """Hides exactly these runs, whatever they match."""
         self.hidden = frozenset(runs)
         self.invalidate()
 
@@ -37,7 +37,7 @@ class RunsFilter(QSortFilterProxyModel):
         return bool(self._wanted)
 
     def entry(self, row: int) -> RunEntry:
-        """As the rows stand here."""
+        """``row`` in the order of this proxy."""
         return self._model.entry(self.mapToSource(self.index(row, 0)).row())
 
     def filterAcceptsRow(self, row: int, parent: QModelIndex | QPersistentModelIndex) -> bool:
@@ -51,6 +51,6 @@ class RunsFilter(QSortFilterProxyModel):
 
 
 def haystack(entry: RunEntry) -> str:
-    """All that is shown of a run, and its id, to be looked for in."""
+    """A run's searchable text: all that is shown of it, and its id."""
     shown = (text for column in Column for text in (words(entry, column), more(entry, column)))
-    return " ".join((*shown, entry.script, entry.source, entry.run)).casefold()
+    return " ".join((*shown, started(entry), entry.script, entry.source, entry.run)).casefold()

@@ -1,30 +1,35 @@
-"""The history as a table. Changes are made in place: whoever scrolls or has chosen a run is not disturbed."""
+"""The history as a table. Changed in place, so that scrolling and selection are kept."""
 
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
 from math import isfinite
+from pathlib import PurePath
 
 from msgspec.structs import replace
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from app.run_words import PHASES, duration, number
+from app.words.run_words import PHASES, number
 from core.history.best import better, deciding
 from core.speed.sentences import speed_up, times
+from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.ids import RunId, started_s
+from core.vocabulary.ids import started_s
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped
 from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 MORE_ROLE = Qt.ItemDataRole.UserRole + 2
-"""The second line of a cell."""
+"""A cell's second line."""
 KIND_ROLE = Qt.ItemDataRole.UserRole + 3
-"""Of a cell that is a chip: the name of its colour among the theme's."""
+"""A chip cell's colour, by name in the theme."""
+CURVE_ROLE = Qt.ItemDataRole.UserRole + 4
+"""A small plot's values, in order."""
 _ROLES = (
     Qt.ItemDataRole.DisplayRole,
     Qt.ItemDataRole.EditRole,
@@ -33,6 +38,7 @@ _ROLES = (
     SORT_ROLE,
     MORE_ROLE,
     KIND_ROLE,
+    CURVE_ROLE,
 )
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
@@ -41,20 +47,21 @@ _NOWHERE = QModelIndex()
 class Column(IntEnum):
     RUN = 0
     STATE = 1
-    BEST = 2
-    SPEED = 3
-    DURATION = 4
-    STARTED = 5
-    NOTE = 6
+    LOSS = 2
+    BEST = 3
+    SPEED = 4
+    DURATION = 5
+    STARTED = 6
+    NOTE = 7
 
 
-TITLES = ("Run", "State", "Best", "Speed", "Duration", "Started", "Note")
+TITLES = ("Run", "State", "Loss", "Best", "Speed", "Duration", "Started", "Note")
 EDITABLE = (Column.RUN, Column.NOTE)
 
 
 class RunsModel(QAbstractTableModel):
-    """``show_runs`` takes the whole list, newest first. ``labelled(run, name, note)``: the user wrote one of
-    the two; the other is None."""
+    """``show_runs`` takes the whole list, newest first. ``labelled(run, name, note)``: the user wrote one
+    of the two; the other is None."""
 
     labelled = Signal(str, object, object)
 
@@ -66,7 +73,7 @@ class RunsModel(QAbstractTableModel):
         return self._entries[row]
 
     def show_runs(self, entries: Sequence[RunEntry]) -> None:
-        """Removes what is gone, adds what is new, changes what differs."""
+        """Removes deleted runs, adds new ones, updates changed ones."""
         wanted = {entry.run: entry for entry in entries}
         if wanted and not self._entries:
             self.beginInsertRows(QModelIndex(), 0, len(wanted) - 1)
@@ -105,7 +112,7 @@ class RunsModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        # A table asks for colours, fonts and the like of every cell that it paints.
+        # A table asks for colours, fonts and the like of every cell it paints.
         if role not in _ROLES or not index.isValid() or not 0 <= index.row() < len(self._entries):
             return None
         entry, column = self._entries[index.row()], Column(index.column())
@@ -115,10 +122,12 @@ class RunsModel(QAbstractTableModel):
             return more(entry, column)
         if role == KIND_ROLE:
             return kind(entry) if column == Column.STATE else ""
+        if role == CURVE_ROLE:
+            return entry.losses if column == Column.LOSS else ()
         if role == Qt.ItemDataRole.EditRole:
             return entry.note if column == Column.NOTE else entry.name
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join(filter(None, (words(entry, column), more(entry, column))))
+            return _whole(entry, column)
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"<p>{html.escape(_tooltip(entry, column))}</p>"
         if role == SORT_ROLE:
@@ -131,7 +140,8 @@ class RunsModel(QAbstractTableModel):
         return flags | Qt.ItemFlag.ItemIsEditable if editable else flags
 
     def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Shown at once; whoever hears ``labelled`` has it kept, and shows the list anew if that fails."""
+        """Shown immediately; the receiver of ``labelled`` saves it, and shows the list again if that
+        fails."""
         if role != Qt.ItemDataRole.EditRole or not isinstance(value, str):
             return False
         entry, text = self._entries[index.row()], " ".join(value.split())
@@ -155,27 +165,29 @@ class RunsModel(QAbstractTableModel):
 
 
 def words(entry: RunEntry, column: Column) -> str:
-    """What one reads first in a cell."""
+    """A cell's main text."""
     match column:
         case Column.RUN:
             return called(entry)
         case Column.STATE:
             return state(entry.phase)
+        case Column.LOSS:
+            return ""  # it is drawn
         case Column.BEST:
             return best(entry)[0]
         case Column.SPEED:
             rate = samples_s(entry.summary)
-            return "" if rate is None else f"{rate:,.0f} samples/s"
+            return "" if rate is None else units.samples(rate)
         case Column.DURATION:
-            return "" if entry.duration_s is None else duration(entry.duration_s)
+            return "" if entry.duration_s is None else units.clock(entry.duration_s)
         case Column.STARTED:
-            return started(entry)
+            return lately(started_s(entry.run, entry.started_s), time.time())
         case Column.NOTE:
             return plain(entry.note, 400)
 
 
 def more(entry: RunEntry, column: Column) -> str:
-    """What stands below it, fainter."""
+    """The fainter second line."""
     match column:
         case Column.RUN:
             script = (entry.script,) if entry.name else ()
@@ -192,8 +204,11 @@ def more(entry: RunEntry, column: Column) -> str:
 
 
 def called(entry: RunEntry) -> str:
-    """The name of one's own, else the script's."""
-    return plain(entry.name or entry.script, 120)
+    """The user's name for it, else the script's, with its folder if that adds information:
+    ``mnist/train.py``."""
+    folder = PurePath(entry.source).parent.name
+    said = folder and folder != PurePath(entry.script).stem
+    return plain(entry.name or (f"{folder}/{entry.script}" if said else entry.script), 120)
 
 
 def state(phase: Phase) -> str:
@@ -203,8 +218,9 @@ def state(phase: Phase) -> str:
 
 
 def kind(entry: RunEntry) -> str:
-    """Of a state: the name of its colour."""
-    if isinstance(entry.phase, Finished) and entry.summary.differs:
+    """The colour name of a state."""
+    summary = entry.summary
+    if isinstance(entry.phase, Finished) and (summary.differs or summary.diverged is not None):
         return "warning"
     return {Finished: "good", Failed: "bad", Stopped: "faint"}.get(type(entry.phase), "accent")
 
@@ -212,12 +228,13 @@ def kind(entry: RunEntry) -> str:
 def _state_more(entry: RunEntry) -> str:
     by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
     differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
-    return ", ".join(filter(None, (by, differs, goes_on_from(entry))))
+    diverged = entry.summary.diverged.words if entry.summary.diverged is not None else ""
+    return ", ".join(filter(None, (by, diverged, differs, goes_on_from(entry))))
 
 
 def best(entry: RunEntry) -> tuple[str, str]:
-    """The number by which one would choose among runs, and what it is: ``0.1023``, ``val_loss, epoch 6``.
-    Of a run without an epoch's end, or of an earlier Tandem, the last value."""
+    """The number by which one would choose among runs, and its meaning: ``0.1023``, ``val_loss, epoch 6``.
+    For a run without a finished epoch, or of an earlier Tandem, the last value."""
     metric = deciding(entry.best)
     if metric:
         found = entry.best[metric]
@@ -228,39 +245,46 @@ def best(entry: RunEntry) -> tuple[str, str]:
 
 
 def gain_words(gain: float | None) -> str:
-    """Against the fastest of its laptops alone: ``1.2× one laptop``, ``5.0× slower``."""
+    """Compared with the fastest of its laptops alone: ``1.2× one laptop``, ``5.0× slower``."""
     if gain is None:
         return ""
     return f"{times(gain)}× one laptop" if gain >= 0.95 or gain <= 0 else f"{times(1 / gain)}× slower"
 
 
 def samples_s(summary: Summary) -> float | None:
-    """Rows a second, without the first seconds where that is known: what one means by speed."""
+    """Rows per second, without the first seconds if known: the usual meaning of speed."""
     settled = summary.settled.samples_s if summary.settled is not None else None
     return summary.samples_s if settled is None else settled
 
 
-def when(started_s: float) -> str:
-    """In the local time of this laptop, to the minute."""
+def lately(at_s: float, now_s: float) -> str:
+    """A spoken date: ``today 14:03``, ``yesterday 20:12``, ``Fri 20:12``, ``21 Nov 20:12``; in full for
+    other years."""
     try:
-        return datetime.fromtimestamp(started_s).strftime("%Y-%m-%d %H:%M")
+        then, now = datetime.fromtimestamp(at_s), datetime.fromtimestamp(now_s)
     except (OverflowError, ValueError, OSError):
-        return "unknown"
+        return units.moment(at_s)
+    days = (now.date() - then.date()).days
+    if 0 <= days < 7:
+        day = ("today", "yesterday")[days] if days < 2 else f"{then:%a}"
+    elif then.year == now.year:
+        day = f"{then.day} {then:%b}"
+    else:
+        return units.moment(at_s)
+    return f"{day} {then:%H:%M}"
 
 
 def started(entry: RunEntry) -> str:
     """The same on every laptop of the run."""
-    return when(started_s(entry.run, entry.started_s))
+    return units.moment(started_s(entry.run, entry.started_s))
 
 
 def goes_on_from(entry: RunEntry) -> str:
-    """``resumed from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
-    return "" if entry.resumed is None else f"resumed from {_started(entry.resumed)}"
-
-
-def _started(run: RunId) -> str:
-    began_s = started_s(run, float("nan"))
-    return plain(run, 40) if began_s != began_s else when(began_s)
+    """``resumed from 2026-11-21 20:12``: the start of the run that it resumed; or ``""``."""
+    if entry.resumed is None:
+        return ""
+    began_s = started_s(entry.resumed, float("nan"))
+    return f"resumed from {plain(entry.resumed, 40) if began_s != began_s else units.moment(began_s)}"
 
 
 def _tooltip(entry: RunEntry, column: Column) -> str:
@@ -271,6 +295,14 @@ def _tooltip(entry: RunEntry, column: Column) -> str:
         return f"{script}\n{plain(entry.note, 1_000)}" if entry.note else script
     if column == Column.NOTE:
         return plain(entry.note, 2_000)
+    if column == Column.STARTED:
+        return f"{started(entry)}, {more(entry, column)}"
+    return _whole(entry, column)
+
+
+def _whole(entry: RunEntry, column: Column) -> str:
+    if column == Column.LOSS and entry.losses:
+        return f"Loss from {number(entry.losses[0])} to {number(entry.losses[-1])}"
     return ", ".join(filter(None, (words(entry, column), more(entry, column))))
 
 
@@ -283,6 +315,8 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
         case Column.SPEED:
             rate = samples_s(entry.summary)
             return -1.0 if rate is None else float(rate)
+        case Column.LOSS:
+            return entry.losses[-1] if entry.losses else float("inf")
         case Column.BEST:
             return _best_key(entry)
         case Column.RUN:
@@ -292,7 +326,7 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
 
 
 def _best_key(entry: RunEntry) -> float:
-    """The better, the smaller."""
+    """Smaller is better."""
     logs = {name: one.value for name, one in entry.best.items()} or entry.summary.last_logs
     metric = deciding(logs)
     value = logs.get(metric, float("inf"))

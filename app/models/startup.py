@@ -1,4 +1,4 @@
-"""How a run starts: which of its five steps are done, how long each took, what the present one waits for."""
+"""A run's startup: which of its five steps are done, how long each took, what the present one waits for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from app.words.run_words import come_words
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import MemberPhase, Planning, Preparing, Starting
 from core.vocabulary.state import Run
+from core.vocabulary.text import listed
 
 ALLOWED, FILES, TENSORFLOW, MET, FIRST_STEP = range(5)
-NAMES = ("Allowed", "Files", "TensorFlow", "Met", "First step")
+NAMES = ("Allowed", "Files", "TensorFlow", "Connected", "First step")
 _STEP_OF: dict[MemberPhase, int] = {
     "waiting": ALLOWED,
     "consent": ALLOWED,
@@ -26,7 +28,7 @@ _STEP_OF: dict[MemberPhase, int] = {
 
 
 class StartupStep(NamedTuple):
-    """``took_s``: so far, for the present one; None where nobody saw it."""
+    """``took_s``: so far, for the present one; None if nobody measured it."""
 
     name: str
     state: Literal["done", "now", "ahead"]
@@ -54,7 +56,7 @@ class Startup:
         self._present = max(self._present, present)
 
     def steps(self, run: Run) -> list[StartupStep]:
-        """Those that this run has: one laptop alone asks nobody and meets nobody."""
+        """The steps of this run: a single laptop asks nobody and connects to nobody."""
         return [
             StartupStep(
                 NAMES[step],
@@ -78,14 +80,14 @@ def starting_up(run: Run) -> bool:
 
 
 def present_step(run: Run) -> int:
-    """What the last of the members is at; beyond the steps once it trains."""
+    """The slowest member's step; past the last one once it trains."""
     if not starting_up(run):
         return len(NAMES)
     return min((_STEP_OF[member.phase] for member in run.members.values()), default=ALLOWED)
 
 
 def awaited(run: Run, names: Mapping[DeviceId, str]) -> str:
-    """What the present step waits for, as an end of *Waiting for …*."""
+    """What the present step waits for, as the end of *Waiting for …*."""
     step = present_step(run)
     there = [names[device] for device, member in run.members.items() if _STEP_OF[member.phase] == step]
     match step:
@@ -94,25 +96,25 @@ def awaited(run: Run, names: Mapping[DeviceId, str]) -> str:
         case 0:
             asked = to_allow(run)
             if asked:
-                return f"someone to press Allow on {_joined(names[device] for device in asked)}"
-            return f"an answer from {_joined(there)}"
+                return f"someone to press Allow on {listed(names[device] for device in asked)}"
+            return f"an answer from {listed(there)}"
         case 1:
             parts = []
             for device, member in run.members.items():
                 if member.phase == "receiving":
-                    share = f" ({100 * member.done // member.total} %)" if member.total else ""
+                    share = f" ({come_words(member)})" if member.total else ""
                     parts.append(f"{names[device]}{share}")
-            return f"the files to reach {_joined(parts)}"
+            return f"the files to reach {listed(parts)}"
         case 2:
-            return f"TensorFlow to start on {_joined(there)}"
+            return f"TensorFlow to start on {listed(there)}"
         case 3:
-            return f"{_joined(there)} to meet the others"
+            return f"{listed(there)} to meet the others"
         case _:
             return "the first step: the model is being built"
 
 
 def to_allow(run: Run) -> list[DeviceId]:
-    """Where somebody has to press Allow."""
+    """Laptops on which somebody has to press Allow."""
     return [device for device, member in run.members.items() if member.phase == "consent"]
 
 
@@ -120,9 +122,3 @@ def _steps_of(run: Run) -> Iterable[int]:
     if len(run.members) == 1:
         return TENSORFLOW, FIRST_STEP
     return range(len(NAMES)) if run.plan.strategy == "managed" else (ALLOWED, FILES, TENSORFLOW, FIRST_STEP)
-
-
-def _joined(words: Iterable[str]) -> str:
-    """``anna``, ``anna and ben``, ``anna, ben and carl``."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last

@@ -1,4 +1,4 @@
-"""Who waits for whom in a run, in words, and how a member's last step went."""
+"""Who waits for whom in a run, in words, and each member's last step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from app.run_words import Share, share_of
+from app.words.run_words import Share, share_of
 from core.speed import sentences
-from core.speed.stragglers import straggler
+from core.speed.stragglers import Straggler, straggler
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.state import Run
 
@@ -17,7 +18,7 @@ KEEP_S = 5.0
 RENEW_S = 2.0
 
 
-class Step(NamedTuple):
+class StepTime(NamedTuple):
     """One member's last step in seconds."""
 
     took_s: float
@@ -26,16 +27,16 @@ class Step(NamedTuple):
 
     @property
     def waiting(self) -> float:
-        """The part of the step spent waiting, 0 to 1."""
+        """The fraction of the step spent waiting, 0 to 1."""
         return min(1.0, max(0.0, self.waited_s / self.took_s)) if self.took_s > 0 else 0.0
 
 
-def steps_of(run: Run | None) -> dict[DeviceId, Step]:
-    """Of the members that train and say how long they waited."""
+def steps_of(run: Run | None) -> dict[DeviceId, StepTime]:
+    """Members that train and report how long they waited."""
     if run is None or run.over:
         return {}
     return {
-        device: Step(member.progress.step_s, member.progress.wait_s, share_of(run, device))
+        device: StepTime(member.progress.step_s, member.progress.wait_s, share_of(run, device))
         for device, member in run.members.items()
         if member.phase == "training"
         and member.progress is not None
@@ -44,34 +45,46 @@ def steps_of(run: Run | None) -> dict[DeviceId, Step]:
     }
 
 
-def waiting_words(run: Run | None, names: Mapping[DeviceId, str]) -> str:
-    """``Ada waits for Bob: 34 % of each step. …``; ``""`` where nobody does."""
-    if run is None or run.over or any(member.phase != "training" for member in run.members.values()):
-        return ""
-    found = straggler({device: member.progress for device, member in run.members.items()})
+def who_waits(run: Run | None, names: Mapping[DeviceId, str]) -> str:
+    """``Ada waits for Bob 34 % of each step``; ``""`` if nobody does."""
+    found = _found(run)
     if found is None:
         return ""
-    slowest = names[found.device]
-    parts = [
-        f"{names[device]} waits for {slowest} {100 * waits_s / found.step_s:.0f} % of each step"
+    return "; ".join(
+        f"{names[device]} waits for {names[found.device]} {100 * waits_s / found.step_s:.0f} % of each step"
         for device, waits_s in found.waits_s.items()
-    ]
-    words = f"{'; '.join(parts)}."
-    # Where shares follow the speeds, they will.
-    return (
-        words if run.plan.balance else f"{words} A smaller share for {slowest} would make all of them faster."
     )
 
 
-class Waiting:
-    """``waiting_words`` that stand still: said once somebody has waited for a while, and until well after
-    nobody does; their numbers change now and then. ``clock``: seconds, monotonic."""
+def waiting_words(run: Run | None, names: Mapping[DeviceId, str]) -> str:
+    """``who_waits`` as a sentence, with advice."""
+    found = _found(run)
+    if run is None or found is None:
+        return ""
+    words = f"{who_waits(run, names)}."
+    # Shares that follow the speeds will even this out.
+    return (
+        words
+        if run.plan.balance
+        else f"{words} A smaller share for {names[found.device]} would make all of them faster."
+    )
+
+
+def _found(run: Run | None) -> Straggler | None:
+    if run is None or run.over or any(member.phase != "training" for member in run.staying.values()):
+        return None
+    return straggler({device: member.progress for device, member in run.staying.items()})
+
+
+class WaitingShown:
+    """Steady ``waiting_words``: shown once somebody has waited for a while, and until well after nobody
+    does; their numbers change occasionally. ``clock``: seconds, monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._run: RunId | None = None
         self._slowest: DeviceId | None = None
-        """Who is said to be waited for."""
+        """The laptop named as waited for."""
         self._words = ""
         self._agreed_s = self._said_s = 0.0
 
@@ -82,7 +95,7 @@ class Waiting:
             self._slowest, self._words, self._agreed_s = None, "", now_s
             return ""
         words = waiting_words(run, names)
-        found = straggler({device: member.progress for device, member in run.members.items()})
+        found = straggler({device: member.progress for device, member in run.staying.items()})
         slowest = found.device if found is not None and words else None
         if slowest == self._slowest:
             self._agreed_s = now_s
@@ -96,10 +109,10 @@ class Waiting:
 
 
 def wire_words(run: Run | None) -> str:
-    """``22 % of each step is network transfer (1.2 MB each way).``; ``""`` where no member says so."""
+    """``22 % of each step is network transfer (1.2 MB each way).``; ``""`` if no member reports it."""
     if run is None or run.over:
         return ""
-    progress = run.members[run.plan.chief.device].progress
+    progress = run.members[run.chief.device].progress
     if progress is None:
         return ""
     sent = progress.wire_bytes
@@ -109,10 +122,5 @@ def wire_words(run: Run | None) -> str:
     return f"{words}." if words else ""
 
 
-def step_words(step: Step) -> str:
-    return f"{_time(step.took_s - step.waited_s)}, {_time(step.waited_s)} waiting"
-
-
-def _time(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+def step_words(step: StepTime) -> str:
+    return f"{units.duration(step.took_s - step.waited_s)}, {units.duration(step.waited_s)} waiting"

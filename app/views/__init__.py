@@ -1,1 +1,1 @@
-"""One screen a file: each renders the state and emits intents; it holds only widget-local state."""
+"""One screen per file: each renders the state and emits intents; it holds only widget-local state."""

@@ -1,64 +1,74 @@
-"""The consent sheet: another laptop wants to run a script here."""
+"""The consent sheet: another laptop wants to run a script here. It opens on the script."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.bridge import Bridge
-from app.device_words import NETWORKS, OPEN_PORT, changed_words, problem_of, size_words
+from app.theme import GAP
 from app.widgets.buttons import button
+from app.widgets.card import column
 from app.widgets.flow import Flow
-from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from app.widgets.fold import Fold
+from app.widgets.labels import Label, TextView, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from app.widgets.request_look import RequestLook
 from app.widgets.sheet import Sheet
+from app.words.device_names import other_names
+from app.words.device_words import changed_words, deed_lines, opened_words, problem_of, reach_words
+from core.vocabulary import units
 from core.vocabulary.answers import Answer, RequestRead
 from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
+from core.vocabulary.lookalikes import caution
 from core.vocabulary.state import Consent, State
-from core.vocabulary.text import plain
+from core.vocabulary.text import plain, spelled
 
 FILES_SHOWN = 500
-ASKING, LOOKING = 104, 150
-"""Average characters that the sheet is wide at most."""
+LONG_ARGUMENTS = 800
+"""Characters; longer ones get their own scrolling box."""
+WIDE = 150
+"""Maximum width of the sheet in average characters."""
 CHANGED = Problem(
     code="script-changed",
     what="This is not what you allowed before.",
-    fix="Look at the files to see what changed; ask its user if you did not expect it.",
+    fix="See below what changed; ask its user if you did not expect it.",
 )
 
 
 class ConsentSheet(Sheet):
     """Shows the oldest open question of ``state.consents``. ``incoming`` comes once for each.
 
-    ``withdrawn(problem)``: the question in front went without an answer from here.
+    ``withdrawn(problem)``: the question in front ended without an answer from here.
     """
 
     incoming = Signal(str)
     withdrawn = Signal(object)
 
     def __init__(self, bridge: Bridge, parent: QWidget) -> None:
-        super().__init__(parent, "Consent", characters=ASKING)
+        super().__init__(parent, "Consent", characters=WIDE, tall=True)
         self.setObjectName("consent")
         self._bridge = bridge
         self._shown: RunId | None = None
         self._asking: Consent | None = None
-        self._changed = self._open_port = False
         self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
-        self.words = Label(
-            "A script can do on this laptop whatever you can: read your files, use the network. "
-            "Allow it only if you trust who sends it.",
-            wraps=True,
-        )
+        self.words = Label("", wraps=True)
         self.changed = ProblemBox(CHANGED, "warning")
-        self.open_port = ProblemBox(OPEN_PORT)
-        self.script = ElidedLabel("", "heading")
+        self.caution = Label("", "warning", wraps=True)
+        self.asks_more = Label("", "warning", wraps=True)
+        self.opened = TextView("Files it asks for", lines=4, wraps=True)
+        self.script = Label("", "heading", wraps=True)
         self.arguments = Label("", "mono", wraps=True)
-        self.digest = ElidedLabel("", "faint")
+        self.long_arguments = TextView("Arguments", lines=8, wraps=True)
+        self.deeds: list[Label] = []
+        self.digest = TextView("Fingerprint of these files (SHA-256)", lines=1)
         self.total = Label("", "faint", wraps=True)
         self.files = _files()
         self.problem = ProblemBox()
@@ -66,23 +76,20 @@ class ConsentSheet(Sheet):
         self.once = button("Allow once", lambda: self._answer("once"), "primary", name="allow-once")
         self.always = button("", lambda: self._answer("always"), name="allow-always")
         self.no = button("No", lambda: self._answer("no"), "danger", name="refuse")
-        self.looks = button("Look at the files", self._turn_over, name="look-at-files")
         self.look = RequestLook()
-        self.body.addWidget(self.heading)
-        for piece in (
-            self.words,
-            self.open_port,
-            self.changed,
-            self.script,
-            self.arguments,
-            self.total,
-            self.files,
-        ):
+        self.details = Fold("Details", name="consent-details")
+        for detail in (self.total, self.digest, self.files):
+            self.details.body.addWidget(detail)
+        # There is room for one of the two.
+        self.details.unfolded.connect(lambda unfolded: self.look.setVisible(not unfolded))
+        for piece in (self.heading, self.caution, self.words, self.asks_more, self.opened, self.changed):
             self.body.addWidget(piece)
+        self._deeds = column(self.script, self.arguments, self.long_arguments, spacing=GAP // 4)
+        self.body.addLayout(self._deeds)
         self.body.addWidget(self.look, 1)
-        for piece in (self.digest, self.problem, self.more):
-            self.body.addWidget(piece)
-        self.answers = Flow(self.no, self.looks, self.always, self.once, right=self.always)
+        for below in (self.details, self.problem, self.more):
+            self.body.addWidget(below)
+        self.answers = Flow(self.no, self.always, self.once, right=self.always)
         self.body.addWidget(self.answers)
 
     def show_state(self, state: State) -> None:
@@ -99,7 +106,7 @@ class ConsentSheet(Sheet):
         if first.run != self._shown:
             self._shown = first.run
             self._asking = first
-            self._show(first)
+            self._show(first, state)
             self.setFocus()
         waiting = len(open_ones) - 1
         self.more.say(f"{waiting} more {'asks' if waiting == 1 else 'ask'} after this" if waiting else "")
@@ -110,20 +117,7 @@ class ConsentSheet(Sheet):
             self.incoming.emit(first.name)
 
     def on_escape(self) -> None:
-        if self.look.isHidden():
-            self._answer("no")
-        else:
-            self._turn_over()
-
-    # --- looking -------------------------------------------------------------------------------------------
-
-    def _turn_over(self) -> None:
-        """From the question to its files, or back."""
-        run = self._shown
-        if self.look.isHidden() and run is not None:
-            self._bridge.submit(LookAtRequest(run=run), lambda answer: self._on_read(run, answer))
-        else:
-            self._show_side(looking=False)
+        self._answer("no")
 
     def _on_read(self, run: RunId, answer: Answer) -> None:
         if run != self._shown:
@@ -131,45 +125,58 @@ class ConsentSheet(Sheet):
         self.problem.show_problem(problem_of(answer))
         if isinstance(answer, RequestRead):
             self.look.show_files(answer.files)
-            self._show_side(looking=True)
-            self.look.list.setFocus()
+            self._show_deeds(deed_lines(answer.files))
+            self.look.setVisible(not self.details.is_open)
 
-    def _show_side(self, *, looking: bool) -> None:
-        for piece in (self.words, self.script, self.total, self.files):
-            piece.setVisible(not looking)
-        self.changed.setVisible(not looking and self._changed)
-        self.open_port.setVisible(not looking and self._open_port)
-        self.arguments.setVisible(not looking and bool(self.arguments.text()))
-        self.look.setVisible(looking)
-        self.widen(LOOKING if looking else ASKING, tall=looking)
-        words = "Back to the question" if looking else "Look at the files"
-        self.looks.setText(words)
-        name_for_readers(self.looks, words)
+    def _show_deeds(self, lines: Sequence[tuple[str, bool]]) -> None:
+        while len(self.deeds) < len(lines):
+            self.deeds.append(Label(wraps=True))
+            self._deeds.addWidget(self.deeds[-1])
+        for number, label in enumerate(self.deeds):
+            words, marked = lines[number] if number < len(lines) else ("", False)
+            label.say(words)
+            label.make("warning" if marked else "")
+            label.setVisible(bool(words))
 
-    def _show(self, consent: Consent) -> None:
-        self._changed, self._open_port = consent.changed, consent.open_port
-        fix = f"{changed_words(consent.differs)} {CHANGED.fix}"
-        self.changed.show_problem(replace(CHANGED, fix=fix), "warning")
+    def _show(self, consent: Consent, state: State) -> None:
+        fix = f"{changed_words(consent.differs, consent.beyond)} {CHANGED.fix}"
+        self.changed.show_problem(replace(CHANGED, fix=fix) if consent.changed else None, "warning")
         self.heading.say(f"{consent.name} wants to train with this laptop")
-        self.script.say(consent.script)
-        self.arguments.say(" ".join(_quoted(argument) for argument in consent.arguments))
-        size = size_words(sum(file.size for file in consent.files))
+        careful = caution(consent.name, other_names(state, consent.device))
+        self.caution.say(careful)
+        self.caution.setVisible(bool(careful))
+        self.script.say(spelled(consent.script))
+        arguments = " ".join(_quoted(spelled(argument)) for argument in consent.arguments)
+        is_long = len(arguments) > LONG_ARGUMENTS
+        self.arguments.say("" if is_long else arguments)
+        self.long_arguments.setPlainText(arguments if is_long else "")
+        self.arguments.setVisible(bool(arguments) and not is_long)
+        self.long_arguments.setVisible(is_long)
+        size = units.size(sum(file.size for file in consent.files))
         count = len(consent.files)
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
-            total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to resume from"
-        self.total.say(f"{total}. {words}" if (words := NETWORKS.get(consent.network)) else total)
-        self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
+            total += f", and a checkpoint of {units.size(consent.checkpoint_bytes)} to resume from"
+        self.total.say(total)
+        self.words.say(reach_words(consent.walls, consent.gaps, consent.network))
+        asks, _, paths = opened_words(consent.opened).partition("\n")
+        self.asks_more.say(asks)
+        self.opened.setPlainText(paths)
+        for asked in (self.asks_more, self.opened):
+            asked.setVisible(bool(asks))
+        self.digest.setPlainText(f"Fingerprint (SHA-256): {consent.project}")
         self.files.clear()
         for file in consent.files[:FILES_SHOWN]:
-            self.files.addTopLevelItem(QTreeWidgetItem([plain(file.path), size_words(file.size)]))
+            self.files.addTopLevelItem(QTreeWidgetItem([_wrapped(spelled(file.path)), units.size(file.size)]))
         if count > FILES_SHOWN:
             self.files.addTopLevelItem(QTreeWidgetItem([f"and {count - FILES_SHOWN:,} more files", ""]))
         self.always.setText("Always allow this device")
         name_for_readers(self.always, f"Always allow {consent.name} to run scripts here")
-        self._show_side(looking=False)
-        self.enable_soon(self.once, self.always, self.no)
+        self._show_deeds(())
+        self.look.hide()
         self.problem.show_problem(None)
+        self._bridge.submit(LookAtRequest(run=consent.run), lambda answer: self._on_read(consent.run, answer))
+        self.enable_soon(self.once, self.always, self.no)
         name_for_readers(self, self.heading.text(), f"{consent.script}, {self.total.text()}")
 
     def _answer(self, decision: Decision) -> None:
@@ -212,7 +219,6 @@ def _files() -> QTreeWidget:
     files.setAccessibleName("Files that come with the script")
     files.setHeaderLabels(["File", "Size"])
     files.setRootIsDecorated(False)
-    files.setUniformRowHeights(True)
     files.setTextElideMode(files.textElideMode().ElideMiddle)
     files.header().setStretchLastSection(False)
     files.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -221,6 +227,10 @@ def _files() -> QTreeWidget:
     return files
 
 
+def _wrapped(path: str) -> str:
+    return "\n".join(textwrap.wrap(path, WIDE - 40, replace_whitespace=False, drop_whitespace=False))
+
+
 def _quoted(argument: str) -> str:
-    """Where an argument begins and ends is part of what is consented to."""
+    """Shows where an argument begins and ends: that is part of the consent."""
     return argument if argument and not any(char.isspace() for char in argument) else f"“{argument}”"

@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from operator import is_
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QVBoxLayout
 
-from app import device_words as words
 from app.bridge import Bridge
 from app.theme import GAP
 from app.views.pairing import UNDER_WAY
 from app.views.view import View
-from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
-from app.widgets.card import take_out
+from app.widgets.card import ByKey, column
 from app.widgets.device_card import DeviceCard, MyCard
 from app.widgets.environment_card import EnvironmentCard
 from app.widgets.labels import Label
-from app.widgets.nobody_found import NobodyFound
+from app.widgets.other_laptops import AddressCard, NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.tab_order import tab_as_seen
+from app.words import device_words as words
 from core.environment.recipe import WantedVersions
 from core.net import address
 from core.vocabulary.answers import Answer
@@ -34,11 +32,11 @@ from core.vocabulary.settings import DEFAULT_PORT
 from core.vocabulary.state import Device, Me, State
 
 NOBODY_AFTER_MS = 5_000
-"""Others are seen within two seconds; who is not there after this long may need help."""
+"""Others appear within two seconds; after this long without any, the user may need help."""
 
 
 class DevicesView(View):
-    """``doctor_asked``: the user wants the cause looked for. ``restart_asked``: of the environment."""
+    """``doctor_asked``: the user wants a diagnosis. ``restart_asked``: into the environment."""
 
     title = "Devices"
     doctor_asked = Signal()
@@ -46,16 +44,12 @@ class DevicesView(View):
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
-        self._cards: dict[DeviceId, DeviceCard] = {}
-        self._order: list[DeviceId] = []
         self._devices: dict[DeviceId, Device] | None = None
         self._shown: tuple[object, ...] | None = None
         self._waited = False
         self._offered = False
         page = Page(self.title)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        self.setLayout(column(page))
         self.add = button("Add by address…", self._toggle_by_address, name="add-by-address")
         page.head.addWidget(self.add)
         self.mine = MyCard()
@@ -69,16 +63,10 @@ class DevicesView(View):
         self.by_address = AddressCard()
         self.by_address.asked.connect(self._pair_by_address)
         self.by_address.hide()
-        self._list = QVBoxLayout()
-        self._list.setSpacing(GAP)
-        page.body.addWidget(self.mine)
-        page.body.addWidget(self.problem)
-        page.body.addWidget(self.environment)
-        page.body.addLayout(self._list)
-        page.body.addWidget(self.looking)
-        page.body.addWidget(self.nobody)
-        page.body.addWidget(self.by_address)
-        page.body.addStretch(1)
+        cards = column(spacing=GAP)
+        self._cards = ByKey(cards, self._new_card)
+        page.add(self.mine, self.problem, self.environment, cards)
+        page.add(self.looking, self.nobody, self.by_address, 1)
         self._page = page
         self._patience = QTimer(self, singleShot=True, interval=NOBODY_AFTER_MS)
         self._patience.timeout.connect(self._lose_patience)
@@ -87,7 +75,7 @@ class DevicesView(View):
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         shown = (state.me, state.busy, state.devices, state.pairing)
         if self._shown is not None and all(map(is_, shown, self._shown)):
-            return  # a run's steps are nothing to this screen
+            return  # a run's steps don't matter to this screen
         self._shown = shown
         self.mine.show_me(state.me, state.busy)
         if state.me is not None:
@@ -107,20 +95,11 @@ class DevicesView(View):
         self._show_emptiness(state)
 
     def _show_devices(self, devices: dict[DeviceId, Device], me: Me | None) -> None:
-        for gone in self._cards.keys() - devices.keys():
-            card = self._cards.pop(gone)
-            take_out(self._list, card)
-        for device in devices.values():
-            if device.device not in self._cards:
-                self._cards[device.device] = self._new_card(device.device)
-            self._cards[device.device].show_device(device)
-            self._cards[device.device].show_may_match(words.may_match(me, device))
-        order = [each.device for each in sorted(devices.values(), key=_rank)]
-        if order != self._order:
-            self._order = order
-            for index, each in enumerate(order):
-                self._list.removeWidget(self._cards[each])
-                self._list.insertWidget(index, self._cards[each])
+        moved = self._cards.keep(each.device for each in sorted(devices.values(), key=_rank))
+        for device, card in self._cards.items():
+            card.show_device(devices[device])
+            card.show_may_match(words.may_match(me, devices[device]))
+        if moved:
             tab_as_seen(self)
 
     def _new_card(self, device: DeviceId) -> DeviceCard:
@@ -145,7 +124,7 @@ class DevicesView(View):
         self.looking.setVisible(nobody and not self._waited)
         self.nobody.setVisible(nobody and self._waited)
         if state.devices and self._offered and not self.by_address.edit.text():
-            # It was offered for want of anybody.
+            # It was offered because nobody was found.
             self._offered = False
             self.by_address.hide()
 
@@ -173,7 +152,7 @@ class DevicesView(View):
 
     def _on_answer(self, answer: Answer) -> None:
         self.problem.show_problem(words.problem_of(answer))
-        # What was refused is shown as it is again: a check box may show what is not so.
+        # A refused change is reverted on screen: a check box may show the wrong state.
         for card in self._cards.values():
             device = self.bridge.state.devices.get(card.device)
             if device is not None:
@@ -181,7 +160,7 @@ class DevicesView(View):
 
 
 def _rank(device: Device) -> tuple[bool, bool, str, str]:
-    """Paired ones first, then who is here; names keep the order still while states change."""
+    """Paired ones first, then present ones; names keep the order steady while states change."""
     return (not device.paired, not (device.linked or device.seen), device.shown_name.lower(), device.device)
 
 

@@ -1,12 +1,12 @@
-"""Around a node's life: why none could start, and what closing the window means while one trains."""
+"""A node's start and end: why none could start, and what closing the window means during a run."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.widgets.buttons import button
-from app.widgets.card import row
+from app.widgets.card import column, fill, row
 from app.widgets.labels import Label
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
@@ -15,8 +15,8 @@ from core.vocabulary.errors import Problem
 
 
 class ShutdownSheet(Sheet):
-    """What closing means while a run is under way. ``stay_asked``: keep running without a window.
-    ``quit_asked``: stop the run and end."""
+    """Explains closing while a run is under way. ``stay_asked``: keep running without a window.
+    ``quit_asked``: stop the run and exit."""
 
     stay_asked = Signal()
     quit_asked = Signal()
@@ -28,15 +28,14 @@ class ShutdownSheet(Sheet):
         self.stay = button("Keep in background", self._stay, "primary", name="keep-training")
         self.quit = button("Stop and quit", self._quit, "danger", name="stop-and-quit")
         self.cancel = button("Cancel", self.shut, name="cancel-closing")
-        self.body.addWidget(Label("A run is under way", "title", wraps=True))
-        self.body.addWidget(self.words)
-        self.body.addLayout(row(self.cancel, 1, self.quit, self.stay))
+        head = Label("A run is under way", "title", wraps=True)
+        fill(self.body, head, self.words, row(self.cancel, 1, self.quit, self.stay))
 
     def ask(self, tray: bool) -> None:
         back = "Tandem's icon in the tray" if tray else "starting Tandem again"
         self.words.say(
             f"The run can continue without the window; {back} brings it back. Stopping ends the run on every "
-            "laptop that takes part."
+            "laptop, unless the others can go on without this one."
         )
         self.open()
 
@@ -53,7 +52,7 @@ class ShutdownSheet(Sheet):
 
 
 class StartProblemPage(QWidget):
-    """In place of the screens where no node could start: what happened, how to mend it, and another try."""
+    """Replaces the screens if no node could start: the problem, its fix, and another try."""
 
     again_asked = Signal()
 
@@ -64,10 +63,6 @@ class StartProblemPage(QWidget):
         page = Page("Tandem can't work here at the moment", characters=90, centred=True)
         self.problem = ProblemBox(problem)
         self.again = button("Try again", self.again_asked.emit, "primary", name="try-again")
-        page.body.addWidget(self.problem)
-        page.body.addLayout(row(self.again, 1))
-        page.body.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        page.add(self.problem, row(self.again, 1), 1)
+        self.setLayout(column(page))
         self.setFocusProxy(self.again)

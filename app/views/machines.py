@@ -1,4 +1,4 @@
-"""Machines: how busy each laptop is, live, and who waits for whom."""
+"""Machines: each laptop's use, live, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app import device_words
 from app.bridge import Bridge
-from app.device_names import names_of
 from app.models import stragglers
 from app.theme import GAP
 from app.views.view import View
-from app.widgets.card import take_out
+from app.widgets.card import column, take_out
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.machine_card import MachineCard
 from app.widgets.page import Page
+from app.words import device_words
+from app.words.device_names import names_of
 from core.vocabulary.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Reading
 from core.vocabulary.state import Device, State
 
 WIDE_CHARACTERS = 150
-"""From this width on two cards stand side by side."""
+"""From this width on, two cards fit side by side."""
 _STEPS = (MemberProgressed, MemberEndedEpoch, MemberLogged)
 
 
@@ -37,7 +37,7 @@ class MachinesView(View):
     def __init__(self, bridge: Bridge, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(bridge)
         self._clock = clock
-        self._who_waits = stragglers.Waiting(clock)
+        self._who_waits = stragglers.WaitingShown(clock)
         self._heard_s: dict[DeviceId, float] = {}
         self._shown: dict[DeviceId, Reading] = {}
         self._state = State()
@@ -46,9 +46,7 @@ class MachinesView(View):
             self.title,
             "GPU, CPU, memory and network of each laptop, now and in the last ten minutes.",
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        self.setLayout(column(page))
         self.waiting = Label("", "warning", wraps=True)
         self.waiting.hide()
         self.wire = Label("", "faint", wraps=True)
@@ -65,21 +63,20 @@ class MachinesView(View):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(GAP)
         self._columns = 1
-        for piece in (self.waiting, self.wire, cards, self.alone):
-            page.body.addWidget(piece)
-        page.body.addStretch(1)
+        page.add(self.waiting, self.wire, cards, self.alone, 1)
         self._age_timer = QTimer(self, interval=1000)
         self._age_timer.timeout.connect(self._show_ages)
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         self._state = state
         now_s = self._clock()
+        self._keep_cards()
         for event in events:
             if isinstance(event, TelemetryReported):
                 self._heard_s[event.device] = now_s
-                # Also while another screen is in front: the history shall have no hole.
+                # Also while another screen is in front, so that the history has no gap.
                 self._take(event.device, event.reading)
-        # Steps come often; who waits for whom is shown with the next reading.
+        # Steps come often; waits are shown with the next reading.
         if self.isVisible() and not (events and all(isinstance(event, _STEPS) for event in events)):
             self._show()
 
@@ -113,9 +110,7 @@ class MachinesView(View):
         if me is None:
             return
         others = self._others()
-        wanted = [me.device, *(device.device for device in others)]
-        if wanted != list(self.cards):
-            self._make_cards(wanted)
+        self._keep_cards()
         self.cards[me.device].show_laptop(me.name, "This laptop", "faint", me.hardware)
         for other in others:
             words, kind = device_words.state_words(other)
@@ -131,12 +126,8 @@ class MachinesView(View):
     def _show_waiting(self) -> None:
         run = self._state.run
         names = names_of(self._state, run.members) if run is not None else {}
-        words = self._who_waits.words(run, names)
-        self.waiting.say(words)
-        self.waiting.setVisible(bool(words))
-        wire = stragglers.wire_words(run)
-        self.wire.say(wire)
-        self.wire.setVisible(bool(wire))
+        self.waiting.say_or_hide(self._who_waits.words(run, names))
+        self.wire.say_or_hide(stragglers.wire_words(run))
 
     def _show_ages(self) -> None:
         now_s = self._clock()
@@ -147,6 +138,14 @@ class MachinesView(View):
             if other is not None and not other.linked and other.problem is not None:
                 why = str(other.problem)
             card.show_age(None if heard_s is None else now_s - heard_s, why)
+            card.history.show_until(now_s)
+
+    def _keep_cards(self) -> None:
+        """One per laptop, seen or not: its history begins with its first reading."""
+        me = self._state.me
+        wanted = [me.device, *(device.device for device in self._others())] if me is not None else []
+        if wanted != list(self.cards):
+            self._make_cards(wanted)
 
     def _make_cards(self, wanted: list[DeviceId]) -> None:
         for device in [device for device in self.cards if device not in wanted]:

@@ -1,4 +1,4 @@
-"""The pairing sheet: six digits to compare on both screens, over whatever else is shown."""
+"""The pairing sheet: six digits to compare on both screens, over any other content."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.bridge import Bridge
-from app.device_words import code_words, problem_of
 from app.widgets.buttons import button
-from app.widgets.card import row
+from app.widgets.card import fill, row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from app.widgets.sheet import Sheet
+from app.words.device_words import code_words, problem_of
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
 from core.vocabulary.events import Event, PairingBegan
@@ -49,13 +49,12 @@ class PairingSheet(Sheet):
         self.cancel = button("Cancel", lambda: self._bridge.submit(CancelPairing()), name="cancel-pairing")
         self.again = button("Try again", self._again, "primary", name="pair-again")
         self.done = button("Close", self.dismiss, name="close-pairing")
-        for piece in (self.heading, self.warning, self.words, self.code, self.problem, self.progress):
-            self.body.addWidget(piece)
-        self.body.addLayout(row(self.cancel, 1, self.same, self.different, self.again, self.done))
+        fill(self.body, self.heading, self.warning, self.words, self.code, self.problem, self.progress)
+        fill(self.body, row(self.cancel, 1, self.same, self.different, self.again, self.done))
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         pairing = state.pairing
-        # One that failed at once begins and ends in the same batch.
+        # A pairing that failed immediately begins and ends in the same batch.
         began = any(isinstance(event, PairingBegan) for event in events)
         self._seen_under_way = self._seen_under_way or began
         if pairing is self._shown:
@@ -66,7 +65,7 @@ class PairingSheet(Sheet):
             self.shut()
             return
         under_way = pairing.stage in UNDER_WAY
-        # An ending is shown to who saw the beginning; one from before this window opened is old news.
+        # Show an ending only if its beginning was seen; one from before this window opened is old news.
         if not under_way and not self._seen_under_way:
             return
         self._seen_under_way = True
@@ -86,7 +85,7 @@ class PairingSheet(Sheet):
         return self._shown is not None and self._shown.stage in UNDER_WAY
 
     def dismiss(self) -> None:
-        """The ending was read."""
+        """The user has read the outcome."""
         self._seen_under_way = False
         self.shut()
 
@@ -100,11 +99,10 @@ class PairingSheet(Sheet):
         name, stage = _name(pairing), pairing.stage
         comparing = stage == "comparing"
         self.heading.say(_heading(pairing, name))
-        self.words.say(_words(pairing, name))
-        self.words.setVisible(bool(self.words.text()))
+        self.words.say_or_hide(_words(pairing, name))
         self.code.say(code_words(pairing.code))
         self.code.setVisible(stage in ("comparing", "waiting"))
-        # Read digit by digit: a screen reader would make it a number of hundred thousands.
+        # Read digit by digit: a screen reader would read a number in the hundred thousands.
         self.code.setAccessibleName(f"The digits are {' '.join(pairing.code)}")
         self.warning.show_problem(pairing.warning if stage in ("comparing", "waiting") else None)
         self.problem.show_problem(pairing.problem)
@@ -119,7 +117,7 @@ class PairingSheet(Sheet):
         name_for_readers(self, self.heading.text(), self.words.text())
 
     def _answer(self, same: bool) -> None:
-        # Once: the second click of a double click must not answer whatever comes next.
+        # Only once: a double click's second click must not answer the next question.
         self.disable(self.same, self.different)
         self._bridge.submit(AnswerPairing(same=same), self._on_refused)
 

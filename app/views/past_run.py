@@ -1,33 +1,30 @@
-"""Runs of the history: one with its result, plots and log, or two over each other."""
+"""Runs of the history: one with its result, plots and log, or several overlaid."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.charts.comparison import Comparison
 from app.charts.panel import ChartPanel
-from app.charts.points import RunPoints, Source
+from app.charts.sources import Source
 from app.long_work import in_thread
 from app.models.run_comparison import labels_of, ranked
 from app.models.runs_model import called, goes_on_from, samples_s, started
-from app.run_again import where_on
-from app.run_words import duration
-from app.views.resume import fetch_progress
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column, fill, row
 from app.widgets.cluster_export import ClusterExport
 from app.widgets.fold import Fold
-from app.widgets.folder_box import FolderBox
 from app.widgets.in_place_edit import InPlaceEdit
 from app.widgets.labels import ElidedLabel, TextView
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from core.report.points import RunPoints
+from core.vocabulary import units
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem
@@ -51,19 +48,14 @@ class PastRun(QWidget):
         super().__init__()
         self._runs: list[RunDetails] = []
         self.page = Page("Run")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.page)
+        self.setLayout(column(self.page))
         self.back = button("Back to all runs", self.closed.emit, name="back")
         self.rename = button("Rename", self._rename, "quiet", name="rename")
         self.name = InPlaceEdit("Name of this run", self.page.title, self.rename, MOST_NAME)
         self.name.kept.connect(lambda name: self._label(name, None))
-        self.report = button("Open report", self._open_report, name="open-report")
-        self.not_opened = FolderBox()
         self.page.head.insertWidget(0, self.name, 1)
         self.cluster = ClusterExport()
-        for each in (self.rename, self.report, self.cluster.button, self.back):
-            self.page.head.addWidget(each)
+        fill(self.page.head, self.rename, self.cluster.button, self.back)
         self.about = ElidedLabel("", "faint")
         self.noted = ElidedLabel()
         self.annotate = button("Add a note", self._annotate, "quiet", name="annotate")
@@ -78,7 +70,7 @@ class PastRun(QWidget):
         self.outcome.go_on_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry))
         self.compared = Card()
         self.comparison = Comparison()
-        self.compared.body.addWidget(self.comparison)
+        self.compared.add(self.comparison)
         self.charts = ChartPanel(_NO_POINTS)
         plots = Card()
         plots.setMinimumHeight(self.fontMetrics().height() * 24)
@@ -87,13 +79,9 @@ class PastRun(QWidget):
         self.log_text = TextView("Log", lines=14)
         self.log.body.addWidget(self.log_text)
         self.log.unfolded.connect(lambda _: self._show_log())
-        for piece in (
-            *(self.about, self.notes, self.not_opened, self.cluster),
-            *(self.problem, self.outcome, self.compared),
-        ):
-            self.page.body.addWidget(piece)
-        self.page.body.addWidget(plots, 1)
-        self.page.body.addWidget(self.log)
+        self.page.add(self.about, self.notes, self.cluster, self.problem, self.outcome, self.compared)
+        self.page.add(plots, self.log)
+        self.page.body.setStretchFactor(plots, 1)
 
     def show_problem(self, problem: Problem) -> None:
         """The run cannot be read."""
@@ -101,26 +89,17 @@ class PastRun(QWidget):
         self.page.title.say("Run")
         self.cluster.show_run(None)
         self.problem.show_problem(problem)
-        for piece in (
-            self.about,
-            self.notes,
-            self.rename,
-            self.report,
-            self.outcome,
-            self.compared,
-            self.log,
-        ):
+        for piece in (self.about, self.notes, self.rename, self.outcome, self.compared, self.log):
             piece.hide()
         self.charts.show_sources([])
 
     def show_runs(self, runs: Sequence[RunDetails], state: State) -> None:
-        """One run, or several over each other, the best first."""
+        """One run, or several overlaid, best first."""
         runs = [runs[place] for place in ranked([run.entry for run in runs])]
         for field in (self.name, self.note):
             field.cancel()
         self._runs = list(runs)
         self.page.verticalScrollBar().setValue(0)
-        self.not_opened.show_problem(None)
         one = runs[0] if len(runs) == 1 else None
         self.cluster.show_run(one)
         self.problem.show_problem(_lost(runs), "warning")
@@ -128,13 +107,14 @@ class PastRun(QWidget):
         self.compared.setVisible(one is None)
         for piece in (self.about, self.notes, self.rename):
             piece.setVisible(one is not None)
-        self.report.setVisible(one is not None and bool(one.report))
         self.log.setVisible(one is not None and bool(one.log))
         self.comparison.show_runs([run.entry for run in runs] if one is None else [])
+        if state.me is not None:
+            self.charts.bar.show_smoothing(state.me.settings.smoothing)
         self.charts.show_coming()
         labels = labels_of([run.entry for run in runs])
         self._show_labels()
-        # Of a long run there are thousands of points.
+        # A long run has thousands of points.
         in_thread(
             self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)
         )
@@ -163,7 +143,7 @@ class PastRun(QWidget):
             self.note.begin(self.entry.note)
 
     def _label(self, name: str | None, note: str | None) -> None:
-        """Shown at once; it is kept meanwhile."""
+        """Shown immediately, and saved meanwhile."""
         run = self._runs[0]
         entry = run.entry
         entry = replace(entry, name=name) if name is not None else replace(entry, note=note or "")
@@ -171,33 +151,28 @@ class PastRun(QWidget):
         self._show_labels()
         self.labelled.emit(entry.run, name, note)
 
-    def _open_report(self) -> None:
-        self.not_opened.open(Path(self._runs[0].report), "report")
-
     @property
     def entry(self) -> RunEntry | None:
-        """Of the run that is shown, where it is one."""
+        """The entry of a single shown run."""
         return self._runs[0].entry if len(self._runs) == 1 else None
 
     def show_checkpoints(self, state: State) -> None:
-        """Where the one run can go on, by all that is known now."""
+        """Where a single run can continue, by all that is known now."""
         if self.entry is not None:
             self._show_outcome(self._runs[0], state)
 
     def _show_outcome(self, run: RunDetails, state: State) -> None:
         entry = run.entry
-        checkpoint, lender = where_on(entry.run, run.checkpoint, state)
         self.outcome.show_outcome(
             entry.phase,
             entry.summary,
             _names(run),
             entry.folder,
+            state,
+            run=entry.run,
             own=bool(entry.source),
             plan=run.plan,
-            checkpoint=checkpoint,
-            lender=lender,
-            fetching=fetch_progress(entry.run, state),
-            accepted=state.me.settings.accepted if state.me is not None else (),
+            checkpoint=run.checkpoint,
         )
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:
@@ -210,7 +185,8 @@ class PastRun(QWidget):
             )
 
     def _show_log(self) -> None:
-        """Only where somebody looks, and made plain beside: thousands of lines take longer than a frame."""
+        """Only if visible, and converted to plain text in a thread: thousands of lines take longer than a
+        frame."""
         self.log_text.clear()
         if len(self._runs) == 1 and self.log.is_open:
             run = self._runs[0]
@@ -224,7 +200,7 @@ class PastRun(QWidget):
 
 
 def _lost(runs: Sequence[RunDetails]) -> Problem | None:
-    """That numbers were kept of a run, and cannot be read."""
+    """A run's numbers were recorded but cannot be read."""
     for run in runs:
         if run.entry.summary.steps and not run.steps and not run.epochs:
             made = f"{plain(run.entry.script, 80)} made {run.entry.summary.steps} steps"
@@ -244,14 +220,14 @@ def _about(entry: RunEntry) -> list[str]:
         goes_on_from(entry),
         plain(", ".join(entry.devices), 80),
         started(entry) if entry.name else "",
-        "" if entry.duration_s is None else duration(entry.duration_s),
-        "" if rate is None else f"{rate:,.0f} samples/s",
+        "" if entry.duration_s is None else units.clock(entry.duration_s),
+        "" if rate is None else units.samples(rate),
     ]
     return [each for each in words if each]
 
 
 def _title(entry: RunEntry) -> str:
-    return called(entry) if entry.name else f"{plain(entry.script, 80)}, {started(entry)}"
+    return called(entry) if entry.name else f"{called(entry)}, {started(entry)}"
 
 
 def _names(run: RunDetails) -> dict[DeviceId, str]:

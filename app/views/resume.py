@@ -1,4 +1,4 @@
-"""Resuming a run that was stopped or failed: with its laptops, roles and shares, from its checkpoint."""
+"""Resumes a stopped or failed run from its checkpoint, with the same laptops, roles and shares."""
 
 from __future__ import annotations
 
@@ -6,55 +6,77 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from app import run_again
 from app.bridge import Bridge
-from app.device_names import names_of
-from app.run_words import fetch_words
+from app.charts.panel import ChartPanel
+from app.models import run_again
 from app.widgets.outcome_card import OutcomeCard
-from core.vocabulary.answers import Answer, Refused, RunEntry
-from core.vocabulary.commands import FindCheckpoints, StartRun
-from core.vocabulary.errors import TandemError
+from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry
+from core.vocabulary.commands import ChangeSettings, FindCheckpoints, GetRun, StartRun, StopRun
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event, LinkDown, LinkUp
 from core.vocabulary.ids import RunId
-from core.vocabulary.state import State
+from core.vocabulary.settings import SettingsChange
 
 _FIX = "Pair it again under Devices, or resume without it from a terminal: tandem resume {run} --solo."
 
 
-def fetch_progress(run: RunId, state: State) -> str:
-    """How much of a run's checkpoint has come; ``""`` while none is on its way."""
-    fetch = state.fetch
-    if fetch is None or fetch.run != run:
-        return ""
-    return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])
+def connect_result(bridge: Bridge, outcome: OutcomeCard, charts: ChartPanel) -> None:
+    """Connects the actions on a run's result and plots, whether it just ended or is old."""
+    outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
+    outcome.accept_asked.connect(lambda code: bridge.submit(run_again.accepting(code, bridge.state)))
+    charts.bar.smoothing_kept.connect(
+        lambda weight: bridge.submit(ChangeSettings(change=SettingsChange(smoothing=weight)))
+    )
 
 
 def ask_for_checkpoints(bridge: Bridge, entry: RunEntry) -> None:
-    """What other laptops have that is newer comes into the state."""
+    """Other laptops' newer checkpoints go into the state."""
     if run_again.may_go_on(entry):
         bridge.submit(FindCheckpoints(run=entry.run))
 
 
 def link_changed(entry: RunEntry, events: Sequence[Event]) -> bool:
-    """Whether a laptop of this run was: then it is to be asked anew who has a checkpoint."""
+    """Whether the link of a laptop in this run changed: then ask again who has a checkpoint."""
     links = (event for event in events if isinstance(event, LinkUp | LinkDown))
     return any(event.device in entry.device_ids for event in links)
+
+
+def resume_cut_off(bridge: Bridge, run: RunId, tell: Callable[[Problem], object]) -> None:
+    """Does what ``tandem resume`` does, for a run that is not on screen. ``tell``: receives why it cannot
+    continue."""
+
+    def on_started(answer: Answer) -> None:
+        if isinstance(answer, Refused):
+            tell(answer.problem)
+
+    def on_details(answer: Answer) -> None:
+        if not isinstance(answer, RunDetails):
+            on_started(answer)
+            return
+        try:
+            spec = run_again.spec_of(answer.entry, bridge.state, resumes=True, fix=_FIX.format(run=run))
+        except TandemError as error:
+            tell(error.problem)
+            return
+        bridge.submit(StartRun(spec=replace(spec, resume=run)), on_started)
+
+    bridge.submit(GetRun(run=run, points=False), on_details)
 
 
 def resume_run(
     bridge: Bridge, outcome: OutcomeCard, entry: RunEntry, on_begun: Callable[[], object] = lambda: None
 ) -> None:
-    """What ``tandem resume`` does. ``outcome`` shows ``entry``'s run, and why it cannot go on."""
+    """Does what ``tandem resume`` does. ``outcome`` shows ``entry``'s run, and why it cannot continue."""
     try:
-        spec = run_again.spec_of(entry, bridge.state, fix=_FIX.format(run=entry.run))
+        spec = run_again.spec_of(entry, bridge.state, resumes=True, fix=_FIX.format(run=entry.run))
     except TandemError as error:
         outcome.show_start(error.problem, starting=False)
         return
 
     def on_answer(answer: Answer) -> None:
         refused = answer.problem if isinstance(answer, Refused) else None
-        if outcome.folder == entry.folder:  # else another run is looked at meanwhile
-            stopped = refused is not None and refused.code == "stopped"  # as the user wanted it
+        if outcome.folder == entry.folder:  # otherwise another run is open meanwhile
+            stopped = refused is not None and refused.code == "stopped"  # the user wanted that
             outcome.show_start(None if stopped else refused, starting=False)
         if refused is None:
             on_begun()

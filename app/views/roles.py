@@ -1,4 +1,4 @@
-"""Roles: who does what in the run to be, as the node proposes it or as the user wants it."""
+"""Roles: who does what in the next run, as the node proposes or the user wants."""
 
 from __future__ import annotations
 
@@ -6,41 +6,39 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox
 
-from app.device_words import hardware_words
-from app.models.draft import Draft, candidates, standing_roles, taking_part, why_not
+from app.models.draft import RunDraft, candidates, standing_roles, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
-from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, row, take_out
+from app.widgets.card import ByKey, Card, column, row
 from app.widgets.labels import Label, set_tooltip
 from app.widgets.role_row import RoleRow
 from app.widgets.tab_order import tab_as_seen
 from app.widgets.tf_config_fold import TfConfigFold
+from app.words.device_words import hardware_words
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.state import State
 
-_LEAD = "Proposed by speed. Change a role, or drag one laptop onto another to swap them."
+_LEAD = "This laptop is the chief unless you change that. Drag one laptop onto another to swap their roles."
 _SHARES = "Each laptop's share of a batch follows its speed while it trains, unless you set it by hand."
 _COMPUTES = {Role.CHIEF, Role.WORKER}
 
 
 class RolesBox(Card):
-    """``changed(draft)``: what the user made of it."""
+    """``changed(draft)``: the draft after a user's change."""
 
     changed = Signal(object)
 
     def __init__(self) -> None:
         super().__init__(framed=False)
         self.setAccessibleName("Roles")
-        self._draft = Draft()
+        self._draft = RunDraft()
         self._plan: Plan | None = None
         self._last_shares: dict[DeviceId, int] = {}
         self._own = False
-        self.rows: dict[DeviceId, RoleRow] = {}
         self.swap = button("Swap chief and worker", self._swap, name="swap-roles")
         self.reset = button("Reset to suggested", self._reset, "quiet", name="reset-roles")
         self.by_hand = QCheckBox("Set shares by hand")
@@ -48,16 +46,13 @@ class RolesBox(Card):
         self.by_hand.clicked.connect(self._on_by_hand)
         set_tooltip(self.by_hand, "How many rows of each batch a laptop computes, compared to the others.")
         self.tf_config = TfConfigFold()
-        self._rows = QVBoxLayout()
-        self._rows.setSpacing(GAP // 2)
-        self.body.addLayout(row(Label("Roles", "heading"), 1, self.reset, self.swap))
+        rows = column()
+        self.rows = ByKey(rows, self._new)
         self._lead = Label(_LEAD, "faint", wraps=True)
-        self.body.addWidget(self._lead)
-        self.body.addLayout(self._rows)
-        self.body.addLayout(row(self.by_hand, 1))
-        self.body.addWidget(self.tf_config)
+        head = row(Label("Roles", "heading"), 1, self.reset, self.swap)
+        self.add(head, self._lead, rows, row(self.by_hand, 1), self.tf_config)
 
-    def show_roles(self, draft: Draft, state: State, made: PlanMade | None, *, own: bool) -> None:
+    def show_roles(self, draft: RunDraft, state: State, made: PlanMade | None, *, own: bool) -> None:
         """``made``: the newest plan, also while the next one is on its way."""
         self._draft, self._own = draft, own
         self._plan = made.plan if made is not None else None
@@ -91,18 +86,8 @@ class RolesBox(Card):
 
     def _keep_rows(self, state: State) -> None:
         me = [state.me.device] if state.me is not None else []
-        wanted = [*me, *(device.device for device in candidates(state))]
-        if wanted == list(self.rows):
-            return
-        for device in [device for device in self.rows if device not in wanted]:
-            line = self.rows.pop(device)
-            take_out(self._rows, line)
-        self.rows = {
-            device: self.rows[device] if device in self.rows else self._new(device) for device in wanted
-        }
-        for place, line in enumerate(self.rows.values()):
-            self._rows.insertWidget(place, line)
-        tab_as_seen(self)
+        if self.rows.keep((*me, *(device.device for device in candidates(state)))):
+            tab_as_seen(self)
 
     def _new(self, device: DeviceId) -> RoleRow:
         line = RoleRow(device)
@@ -112,7 +97,7 @@ class RolesBox(Card):
         return line
 
     def _part(self, device: DeviceId, part: float) -> str:
-        """What a laptop computes of each batch, as far as one can know."""
+        """The fraction of each batch that a laptop computes, as far as known."""
         if self._draft.shares or self._plan is None or not self._plan.balance:
             return f"{100 * part:.0f} % of each batch"
         total = sum(self._last_shares.values())

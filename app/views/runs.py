@@ -1,4 +1,4 @@
-"""Runs: the history, to be filtered, sorted, named and cleared up; a run's details; runs over each other."""
+"""Runs: the history to filter, sort, name and delete; a run's details; overlaid runs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
 from app import theme
 from app.bridge import Bridge
 from app.models.runs_filter import RunsFilter
 from app.models.runs_model import Column, RunsModel, called, started
-from app.run_again import accepting
 from app.theme import GAP
 from app.views.past_run import PastRun
-from app.views.resume import ask_for_checkpoints, link_changed, resume_run
+from app.views.resume import ask_for_checkpoints, connect_result, link_changed, resume_run
 from app.views.view import View
 from app.widgets.buttons import button
-from app.widgets.card import row
+from app.widgets.canvas import Illustration
+from app.widgets.card import column, row
 from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
-from app.widgets.labels import Label, name_for_readers, set_kind
+from app.widgets.labels import Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.runs_table import RunsTable
 from app.widgets.undo_bar import UndoBar
+from core.vocabulary import units
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
-from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns, StopRun
+from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import (
     CheckpointCame,
@@ -46,15 +47,15 @@ from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State
 
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
-_COMPARING = "To compare runs, hold Ctrl and click each of them."
+_COMPARE = "Draws the ticked runs over each other: tick two or more."
 _NO_MATCH = "No run matches the filter."
 _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
 _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 
 class RunsView(View):
-    """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
-    prepared once more. ``resumed``: a past run was resumed. ``live_asked``: the chosen run is under way."""
+    """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: prepare that
+    run again. ``resumed``: a past run was resumed. ``live_asked``: the chosen run is under way."""
 
     title = "Runs"
     resumed = Signal()
@@ -66,7 +67,7 @@ class RunsView(View):
         super().__init__(bridge)
         self._stale = True
         self._refused: Problem | None = None
-        """Why the last change was not made."""
+        """Why the last change failed."""
         self._opening: list[RunId] = []
         self._opened: dict[RunId, RunDetails] = {}
         self.model = RunsModel(self)
@@ -76,47 +77,41 @@ class RunsView(View):
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.labelled.connect(self._label)
+        connect_result(bridge, self.past.outcome, self.past.charts)
         self.past.go_on_asked.connect(
             lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
         )
-        self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
-        self.past.outcome.accept_asked.connect(lambda code: bridge.submit(accepting(code, bridge.state)))
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)
         self.pages.addWidget(self.past)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.pages)
+        self.setLayout(column(self.pages))
         self.setFocusProxy(self.table)
         self._show_buttons()
 
     def _list(self) -> QWidget:
         page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
-        layout.setSpacing(GAP)
         self.problem = ProblemBox(level="warning")
         self.not_opened = FolderBox()
         self.empty = Label(_EMPTY, "faint", wraps=True)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter by name, argument, laptop …")
         self.filter.setClearButtonEnabled(True)
         name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
         self.filter.textChanged.connect(self._filter)
         self.count = Label("", "faint")
-        self.comparing = Label(_COMPARING, "faint", wraps=True)
-        self.comparing.hide()
         self.table = self._table()
         self.undo = UndoBar()
         self._going: list[RunEntry] = []
-        """Deleted, but for the time in which that can be taken back."""
+        """Deleted runs that can still be restored."""
         QShortcut(QKeySequence.StandardKey.Find, page, self.filter.setFocus)
         QShortcut(QKeySequence.StandardKey.Undo, page, self.undo.take_back)
         self.first = button("Train something", self.train_asked.emit, "primary", name="train-first")
         self.first.hide()
         self.open = button("Details", self._open, "primary", name="details")
         self.compare = button("Compare", self._open, name="compare")
+        set_tooltip(self.compare, _COMPARE)
         self.again = button("Run again", self._again, name="run-again")
         self.rename = button("Rename", lambda: self.table.edit_cell(Column.RUN), name="rename-run")
         self.report = button("Open report", self._open_report, name="run-report")
@@ -124,17 +119,23 @@ class RunsView(View):
         self.delete = button("Delete", self._delete, "danger", name="delete-run")
         head = row(Label(self.title, "title"), 1, self.count, self.filter)
         head.setStretch(3, 20)
-        layout.addLayout(head)
         self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
-        for piece in (self.comparing, self.problem, self.not_opened, self.empty):
-            layout.addWidget(piece)
-        layout.addLayout(row(self.first, 1))
-        layout.addWidget(self.table, 1)
-        layout.addWidget(self.undo)
+        self.instead = QWidget()  # centred in the table's place
+        self.instead.setLayout(
+            column(
+                1, row(1, Illustration("screens/runs"), 1), self.empty, row(1, self.first, 1), 2, spacing=GAP
+            )
+        )
         foot = row(Flow(*self._buttons), self.delete)
         foot.setStretch(0, 1)
         foot.setAlignment(self.delete, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(foot)
+        layout = column(
+            head, self.problem, self.not_opened, self.table, self.instead, self.undo, foot, spacing=GAP
+        )
+        layout.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
+        for piece in (self.table, self.instead):
+            layout.setStretchFactor(piece, 1)
+        page.setLayout(layout)
         return page
 
     def _table(self) -> RunsTable:
@@ -183,7 +184,7 @@ class RunsView(View):
 
     @property
     def chosen(self) -> list[RunEntry]:
-        """The selected runs, as they stand in the list."""
+        """The selected runs, in list order."""
         rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
         return [self.sorted.entry(row) for row in rows]
 
@@ -201,7 +202,7 @@ class RunsView(View):
             level: Level = "warning" if self._refused is None else "bad"
             self.problem.show_problem(self._refused or answer.problem, level)
         elif isinstance(answer, Refused):
-            self._stale = True  # once it is mended, the next look finds it
+            self._stale = True  # after a fix, the next look finds it
             self.problem.show_problem(answer.problem, "bad")
         self._show_what_there_is()
 
@@ -212,12 +213,12 @@ class RunsView(View):
         self.empty.say(_EMPTY if nothing else _NO_MATCH)
         self.empty.setVisible(nothing or (there > 0 and not seen))
         self.first.setVisible(nothing)
-        self.table.setVisible(self.model.rowCount() > 0)
+        self.table.setVisible(seen > 0)
+        self.instead.setVisible(not seen)
         self.filter.setVisible(there > 1 or self.sorted.filtering)
-        self.comparing.setVisible(there > 1)
         self.count.setVisible(self.sorted.filtering)
         self.count.say(f"{seen:,} of {there:,}")
-        self.setFocusProxy(self.first if nothing else self.table)
+        self.setFocusProxy(self.first if nothing else self.table if seen else self.filter)
         if focused or self.hasFocus():
             self.setFocus()
         self._show_buttons()
@@ -243,7 +244,7 @@ class RunsView(View):
         self.past.back.setFocus()
 
     def _on_changed(self, answer: Answer) -> None:
-        """A name, a note or a deletion was refused: what is kept is shown again."""
+        """A name, a note or a deletion was refused: the stored state is shown again."""
         if isinstance(answer, Refused):
             self._refused = answer.problem
             self._ask()
@@ -279,7 +280,7 @@ class RunsView(View):
         menu.popup(self.table.viewport().mapToGlobal(where))
 
     def _menu(self) -> QMenu:
-        """What the buttons do, and the note."""
+        """The buttons' actions, and the note."""
         menu = QMenu(self.table)
         theme.wear(menu)
         for each in (*self._buttons, self.delete):
@@ -309,7 +310,7 @@ class RunsView(View):
         self.bridge.submit(LabelRun(run=run, name=name, note=note), self._on_changed)
 
     def _delete(self) -> None:
-        """The runs are out of sight at once, and gone for good only when nobody takes it back."""
+        """Hides the runs immediately, and deletes them for good unless the user undoes it."""
         if not self.delete.isEnabled():
             return
         chosen = self.chosen
@@ -328,7 +329,7 @@ class RunsView(View):
         self._show_what_there_is()
 
     def _delete_for_good(self, runs: Collection[RunId]) -> None:
-        """They stay out of sight: the node's next list is without them."""
+        """They stay hidden: the node's next list is without them."""
         self._going.clear()
         self._refused = None
         for run in sorted(runs):
@@ -357,6 +358,6 @@ def _going(entries: Sequence[RunEntry], after_s: float) -> str:
     )
     whose = "its" if len(entries) == 1 else "their"
     return (
-        f"{which} deleted. In {after_s:.0f} seconds {whose} log, model and checkpoints in Tandem's folder "
-        "are gone for good."
+        f"{which} deleted. In {units.duration(after_s)} {whose} log, model and checkpoints in Tandem's "
+        "folder are gone for good."
     )

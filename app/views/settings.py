@@ -1,4 +1,4 @@
-"""Settings and help: what the user can choose here, who is paired, what works and what does not."""
+"""Settings and help: the user's choices, and what works or does not."""
 
 from __future__ import annotations
 
@@ -6,33 +6,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout
 
-from app import autostart
 from app.bridge import Bridge
-from app.device_words import problem_of
+from app.system import autostart
 from app.views.view import View
+from app.widgets.card import column
 from app.widgets.help_card import HelpCard
-from app.widgets.kept_card import KeptCard
-from app.widgets.network_card import NetworkCard
 from app.widgets.page import Page
-from app.widgets.paired_card import PairedCard
 from app.widgets.problem_box import ProblemBox
-from app.widgets.settings_cards import BackgroundCard, ThisLaptopCard
-from core.vocabulary.answers import Answer, Findings, KeptList, Saved
+from app.widgets.settings_cards import BackgroundCard, NetworkCard, ThisLaptopCard
+from app.widgets.storage_card import StorageCard
+from app.words.device_words import problem_of
+from core.vocabulary.answers import Answer, Cleared, Findings, Saved
 from core.vocabulary.commands import (
     ChangeSettings,
-    Forget,
-    ListKept,
+    Clear,
     Mend,
-    RemoveKept,
     RunDoctor,
     SaveDiagnostics,
-    SetCodePolicy,
 )
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event
-from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 
@@ -47,32 +41,20 @@ class SettingsView(View):
         super().__init__(bridge)
         self._set_start = set_start
         self.page = Page(self.title)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.page)
+        self.setLayout(column(self.page))
         self.problem = ProblemBox()
         self.laptop = ThisLaptopCard()
         self.network = NetworkCard()
         self.background = BackgroundCard()
-        self.paired = PairedCard()
-        self.kept = KeptCard()
+        self.storage = StorageCard()
         self.help = HelpCard()
-        self.page.body.addWidget(self.problem)
-        for card in (self.laptop, self.network, self.background, self.paired, self.kept, self.help):
-            self.page.body.addWidget(card)
-        self.page.body.addStretch(1)
+        self.page.add(self.problem, self.laptop, self.network, self.background, self.storage, self.help, 1)
         self.laptop.changed.connect(self._change)
         self.network.changed.connect(self._change)
         self.background.changed.connect(self._change)
         self.background.start_at_login_asked.connect(self._change_start)
-        self.paired.forgotten.connect(lambda device: self._ask(Forget(device=device)))
-        self.paired.allowed.connect(
-            lambda device, yes: self._ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
-        )
-        self.kept.asked.connect(lambda device: self._ask_kept(ListKept(device=device)))
-        self.kept.removed.connect(
-            lambda device, where: self._ask_kept(RemoveKept(device=device, where=where))
-        )
+        self.storage.changed.connect(self._change)
+        self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
         self.help.doctor_asked.connect(self.examine)
         self.help.mend_asked.connect(self._mend)
         self.help.save_asked.connect(self._save)
@@ -85,18 +67,17 @@ class SettingsView(View):
         self.laptop.show_settings(state.me)
         self.network.show_settings(state.me)
         self.background.show_settings(state.me.settings)
-        self.paired.show_devices(state.devices)
-        self.kept.show_devices(state.devices)
+        self.storage.show_settings(state.me.settings)
         self.help.show_me(state.me)
 
     def examine(self, deep: bool = False) -> None:
-        """Have the doctor look, and bring the findings into view."""
+        """Runs the doctor and scrolls to the findings."""
         self.help.show_looking(deep)
         self.page.ensureWidgetVisible(self.help)
         self.bridge.submit(RunDoctor(deep=deep), self._on_findings)
 
     def _change(self, change: SettingsChange) -> None:
-        self._ask(ChangeSettings(change=change))
+        self.bridge.submit(ChangeSettings(change=change), lambda answer: self._refused(problem_of(answer)))
 
     def _change_start(self, wanted: bool) -> None:
         try:
@@ -110,22 +91,16 @@ class SettingsView(View):
     def _on_start_kept(self, wanted: bool, answer: Answer) -> None:
         problem = problem_of(answer)
         if problem is not None:
-            # What the box shows again must hold.
+            # Undo the change, so that the box shows the real state.
             with suppress(TandemError):
                 self._set_start(not wanted)
         self._refused(problem)
 
-    def _ask(self, command: ChangeSettings | Forget | SetCodePolicy) -> None:
-        self.bridge.submit(command, lambda answer: self._refused(problem_of(answer)))
-
-    def _ask_kept(self, command: ListKept | RemoveKept) -> None:
-        self.bridge.submit(command, lambda answer: self._on_kept(command.device, answer))
-
-    def _on_kept(self, device: DeviceId, answer: Answer) -> None:
-        if isinstance(answer, KeptList):
-            self.kept.show_kept(answer)
+    def _on_cleared(self, answer: Answer) -> None:
+        if isinstance(answer, Cleared):
+            self.storage.show_cleared(answer.freed_bytes)
         elif (problem := problem_of(answer)) is not None:
-            self.kept.show_problem(device, problem)
+            self.storage.show_problem(problem)
 
     def _refused(self, problem: Problem | None) -> None:
         self.problem.show_problem(problem)
@@ -133,10 +108,10 @@ class SettingsView(View):
         if problem is None or me is None:
             return
         self.page.ensureWidgetVisible(self.problem)
-        # What was refused did not change: the widgets show again what holds.
+        # A refused change had no effect: the widgets show the current settings again.
         self.background.show_settings(me.settings, again=True)
         self.network.show_settings(me, again=True)
-        self.paired.show_devices(self.bridge.state.devices, again=True)
+        self.storage.show_settings(me.settings, again=True)
 
     def _on_findings(self, answer: Answer) -> None:
         if isinstance(answer, Findings):

@@ -1,26 +1,28 @@
-"""Train: put a run together, watch it, see what came out."""
+"""Train: compose a run, watch it, see its result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from app.bridge import Bridge
-from app.models.draft import as_then, spec_of
+from app.models.draft import as_then
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
+from app.widgets.card import column
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.events import Event, RunPlanned
 from core.vocabulary.ids import RunId
+from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed
 from core.vocabulary.state import State
 
 
 class TrainView(View):
-    """Shows a run as soon as there is one, unless the form for the next one is edited;
-    ``choose``, ``choose_example``, ``run_again`` prepare the next."""
+    """Shows a run as soon as there is one, unless the next run's form is being edited; ``choose``,
+    ``choose_example``, ``run_again`` prepare the next."""
 
     title = "Train"
 
@@ -36,9 +38,7 @@ class TrainView(View):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.setup)
         self.pages.addWidget(self.live)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.pages)
+        self.setLayout(column(self.pages))
         self.setFocusProxy(self.setup)
 
     @property
@@ -56,14 +56,17 @@ class TrainView(View):
         self.setup.drop.take_example(name)
 
     def train_example(self, name: str) -> None:
-        """And start it as soon as it can."""
+        """Also starts it as soon as possible."""
         self.choose_example(name)
         self.setup.start_when_ready()
 
     def run_again(self, entry: RunEntry) -> None:
-        """As that run of the history was, as far as it tells."""
+        """Like that run of the history, as far as its record goes."""
         self.show_setup()
         self.setup.prepare(as_then(entry, self.bridge.state))
+        if isinstance(entry.phase, Failed) and entry.phase.problem.code == ARGUMENTS_REFUSED:
+            self.setup.arguments.setFocus()
+            self.setup.arguments.selectAll()
 
     def show_setup(self) -> None:
         self._show_page(self.setup)
@@ -73,8 +76,8 @@ class TrainView(View):
         self.live.refresh(self.bridge.state)
 
     def _show_page(self, page: QWidget) -> None:
-        """With the keyboard, where it was on the page before. By itself Qt would give it to the page's first
-        button: that is Stop while a run goes on, and Space would end everybody's run."""
+        """Restores the keyboard focus of the page. By default Qt would focus the page's first button:
+        during a run that is Stop, and Space would end everybody's run."""
         focused = QApplication.focusWidget()
         before = self.live if page is self.setup else self.setup
         if focused is not None and not before.isAncestorOf(focused):
@@ -97,8 +100,8 @@ class TrainView(View):
         if run is None or run.plan.run == self._shown:
             return
         self._shown = run.plan.run
-        # A run that was over before this window opened belongs to the history. What somebody is putting
-        # together stays in front of whatever begins meanwhile; the form itself says that it has begun.
+        # A run that was over before this window opened belongs to the history. A form being edited stays in
+        # front of any run that begins meanwhile; the form itself announces it.
         began = not run.over or any(isinstance(event, RunPlanned) for event in events)
         if began and not self.setup.edited:
             self.show_live()
@@ -108,16 +111,7 @@ class TrainView(View):
         self.live.refresh(self.bridge.state)
 
     def _again(self) -> None:
-        """At once where the screen still has what the run was made of; else it is put together anew."""
-        entry = self.live.entry
-        if entry is not None and entry.source and not self._still_has(entry):
-            self.run_again(entry)
-        elif self.setup.draft.script:
-            self.setup.start()
-        else:
+        if self.live.entry is not None:
+            self.run_again(self.live.entry)
+        else:  # its record is not read yet: the form has its draft
             self.show_setup()
-
-    def _still_has(self, entry: RunEntry) -> bool:
-        if entry.spec is None:
-            return entry.source == self.setup.draft.script
-        return spec_of(self.setup.draft, self.bridge.state) == entry.spec

@@ -1,34 +1,35 @@
-"""A run on this laptop, while it goes on and after it: progress, plots, log, result."""
+"""A run on this laptop, during and after it: progress, plots, log, result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.bridge import Bridge
 from app.charts import loader
 from app.charts.panel import ChartPanel
-from app.charts.points import RunPoints, Source, UseMeter
-from app.device_names import names_of
+from app.charts.sources import Source, UseMeter
 from app.long_work import in_thread
 from app.models import laptop_rows, stragglers
-from app.run_again import accepting, where_on
 from app.theme import GAP
-from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
+from app.views.resume import ask_for_checkpoints, connect_result, link_changed, resume_run
+from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
-from app.widgets.card import Card
+from app.widgets.card import Card, column
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
+from app.words.device_names import names_of
+from core.report.points import RunPoints
 from core.vocabulary.answers import Answer, RunDetails, RunEntry
 from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
-from core.vocabulary.events import Event, MemberLogged, RunPlanned, TelemetryReported
+from core.vocabulary.events import Event, MemberLogged, RunEvent, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Planning, Preparing, Stopping
+from core.vocabulary.phases import Planning, Preparing, Stopped, Stopping
 from core.vocabulary.plan import Moment
 from core.vocabulary.state import Run, State
 
@@ -39,7 +40,8 @@ _END_HINT = "Does not wait for the script any longer."
 
 
 class TrainLive(QWidget):
-    """``show_run`` with every batch of events, seen or not: points are kept, nothing is drawn unseen."""
+    """Call ``show_run`` with every batch of events, visible or not: points are kept, nothing is drawn
+    unseen."""
 
     again_asked = Signal()
     new_asked = Signal()
@@ -50,27 +52,27 @@ class TrainLive(QWidget):
         self.run: RunId | None = None
         self.points = RunPoints()
         self._use = UseMeter(self.points)
-        self._who_waits = stragglers.Waiting()
+        self._who_waits = stragglers.WaitingShown()
         self._late: list[Event] | None = None
-        """Events that came while the points before them were asked for."""
+        """Events that came while earlier points were being fetched."""
         self.entry: RunEntry | None = None
-        """Of the history, once the run is over."""
+        """The run's history entry, once it is over."""
         self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
         self.page = Page("Run")
-        # The keyboard waits here, not at Stop: its keys scroll.
+        # The keyboard focus waits here, not at Stop: its keys scroll.
         self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         name_for_readers(self.page, "Run")
         self.setFocusProxy(self.page)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.page)
+        self.setLayout(column(self.page))
         self.script = ElidedLabel("", "faint")
         self.stop = button(STOP, self._stop, "danger", name="stop")
         self.page.head.setStretchFactor(self.page.title, 0)
         self.page.head.addWidget(self.script, 1)
-        self.page.head.addStretch()  # where the label is hidden
+        self.page.head.addStretch()  # in place of a hidden label
+        self.add_laptop = AddLaptop(self, bridge)
+        self.page.head.addWidget(self.add_laptop.button)
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
@@ -78,22 +80,20 @@ class TrainLive(QWidget):
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
         self.outcome.go_on_asked.connect(self._go_on)
-        self.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
-        self.outcome.accept_asked.connect(lambda code: bridge.submit(accepting(code, bridge.state)))
         self.charts = ChartPanel()
+        connect_result(bridge, self.outcome, self.charts)
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
         self.no_gpu = Label("", "faint", wraps=True)
         self.no_gpu.hide()
-        plots.body.addWidget(self.no_gpu)
+        plots.add(self.no_gpu)
         plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
-        for piece in (self.progress, self.outcome):
-            self.page.body.addWidget(piece)
-        self.page.body.addWidget(plots, 1000)
-        self.page.body.addWidget(self.log)
-        self.page.body.addStretch(1)  # for a run without plots
+        self.page.add(
+            self.add_laptop.said, self.progress, self.outcome, plots, self.log, 1
+        )  # the last for a run without plots
+        self.page.body.setStretchFactor(plots, 1000)
         self.page.body.setSpacing(GAP)
 
     def show_run(self, state: State, events: Sequence[Event]) -> None:
@@ -103,34 +103,37 @@ class TrainLive(QWidget):
         names = names_of(state, run.members)
         begins = run.plan.run != self.run
         if begins:
-            self._begin(run, names, events)
-        # Of a run that was met on its way, this batch's lines are in the state already.
+            self._begin(state, run, names, events)
+        # For a run joined midway, this batch's lines are already in the state.
         lines = not begins or _seen_whole(run, events)
-        # The first event of a run may stand in the middle of a batch.
+        # A run's first event may be in the middle of a batch.
         for event in events:
-            if getattr(event, "run", None) == self.run:
+            if isinstance(event, RunEvent) and event.run == self.run:
                 self._hear(event, lines)
-            elif isinstance(event, TelemetryReported) and not run.over and event.device in run.members:
-                self._use.hear(event)
+            elif isinstance(event, TelemetryReported) and not _is_over(run) and event.device in run.members:
+                if self._late is None:
+                    self._use.hear(event)
+                else:
+                    self._late.append(event)
         self.progress.hear(run)
         if self.isVisible():
             self._show(state, run, names)
-        if run.over and not self._over:
+        if _is_over(run) and not self._over:
             self._over = True
-            # Its points are here already; reading them once more would hold up the window.
+            # Its points are here already; reading them again would block the window.
             self._bridge.submit(GetRun(run=run.plan.run, points=False), self._on_details)
         elif self.entry is not None and link_changed(self.entry, events):
             ask_for_checkpoints(self._bridge, self.entry)
 
     def refresh(self, state: State) -> None:
-        """It comes to the front."""
+        """Called when it comes to the front."""
         if state.run is not None:
             self._show(state, state.run, names_of(state, state.run.members))
             self.charts.take_in()
 
     # --- what comes ----------------------------------------------------------------------------------------
 
-    def _begin(self, run: Run, names: dict[DeviceId, str], events: Sequence[Event]) -> None:
+    def _begin(self, state: State, run: Run, names: dict[DeviceId, str], events: Sequence[Event]) -> None:
         self.run = run.plan.run
         self.points = RunPoints(run.plan)
         self._use = UseMeter(self.points)
@@ -147,6 +150,8 @@ class TrainLive(QWidget):
         if run.plan.resume is not None or not _seen_whole(run, events):
             self._late = []
             self._bridge.submit(GetRun(run=self.run), self._on_points)
+        if state.me is not None:
+            self.charts.bar.show_smoothing(state.me.settings.smoothing)
         self.charts.show_sources([self._source(run, names)])
 
     def _source(self, run: Run, names: dict[DeviceId, str]) -> Source:
@@ -164,8 +169,8 @@ class TrainLive(QWidget):
                 self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
-        """The window was opened in the middle of the run, or the run resumes another: what was before comes
-        from its record."""
+        """The window opened midway through the run, or the run resumes another: earlier points come from
+        its record."""
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
             script, run = answer.entry.script, answer.entry.run
             in_thread(self, lambda: RunPoints.of(answer), lambda points: self._on_read(run, script, points))
@@ -182,6 +187,7 @@ class TrainLive(QWidget):
             self.charts.show_sources([Source(script, points, self._names())])
         for event in late:
             self.points.hear(event)
+            self._use.hear(event)
         self.charts.take_in()
 
     def _on_details(self, answer: Answer) -> None:
@@ -190,7 +196,7 @@ class TrainLive(QWidget):
             self.refresh(self._bridge.state)
             ask_for_checkpoints(self._bridge, self.entry)
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
-                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main action now
+                self.outcome.go_on.setFocus()  # Stop had the focus, and this is the main action now
 
     def _names(self) -> dict[DeviceId, str]:
         state = self._bridge.state
@@ -199,8 +205,8 @@ class TrainLive(QWidget):
     # --- what is seen --------------------------------------------------------------------------------------
 
     def _show(self, state: State, run: Run, names: dict[DeviceId, str]) -> None:
-        if not isinstance(run.phase, Planning | Preparing) and not run.over:
-            # Trainers take seconds to start: time to load what the plots need.
+        if not isinstance(run.phase, Planning | Preparing) and not _is_over(run):
+            # Trainers take seconds to start: time to load the plots' modules.
             loader.load(self, lambda: None)
         self.page.title.say(run.plan.script)
         arguments = " ".join(run.plan.arguments)
@@ -208,44 +214,42 @@ class TrainLive(QWidget):
         mine = state.me is not None and run.plan.starter == state.me.device
         self.script.say(arguments if mine else f"Started on {who}. {arguments}")
         self.script.setVisible(bool(self.script.text()))
-        stopped = run.over and self.stop.hasFocus()
+        over = _is_over(run)
+        stopped = over and self.stop.hasFocus()
         self._show_stop(run)
+        self.add_laptop.show_run(run, state)
         self.plots.setVisible(bool(self.points.curves))
-        if not run.over:
-            why = laptop_rows.why_no_gpu(run, state, names)
-            self.no_gpu.say(why)
-            self.no_gpu.setVisible(bool(why))
-        # Each card is filled before it is seen: a line that comes later lays the whole page out anew.
-        if run.over:
+        if not over:
+            self.no_gpu.say_or_hide(laptop_rows.why_no_gpu(run, state, names))
+        # Fill each card before it is visible: a line added later lays out the whole page again.
+        if over:
             self.progress.hide()
             folder = self.entry.folder if self.entry is not None else ""
-            checkpoint, lender = where_on(run.plan.run, self._checkpoint, state)
             self.outcome.show_outcome(
                 run.phase,
                 run.summary,
                 names,
                 folder,
+                state,
+                run=run.plan.run,
                 own=mine,
                 plan=run.plan,
-                checkpoint=checkpoint,
-                lender=lender,
-                fetching=fetch_progress(run.plan.run, state),
-                accepted=state.me.settings.accepted if state.me is not None else (),
+                checkpoint=self._checkpoint,
             )
             self.outcome.show()
             if stopped:
-                # The button that was pressed is gone; Qt would go on to the next one.
+                # The pressed button is gone; Qt would focus the next one.
                 (self.outcome.again if mine else self.outcome.new).setFocus()
         else:
             focused = QApplication.focusWidget()
             if focused is not None and self.outcome.isAncestorOf(focused):
-                self.page.setFocus()  # a hidden button's focus would go on to the next one: to Stop
+                self.page.setFocus()  # a hidden button's focus would go to the next one: Stop
             self.outcome.hide()
             self.progress.show_run(run, state, names, self._who_waits.words(run, names))
             self.progress.show()
 
     def _show_stop(self, run: Run) -> None:
-        self.stop.setVisible(not run.over)
+        self.stop.setVisible(not _is_over(run))
         ending = isinstance(run.phase, Stopping) or self._pressed > 0
         words = END if ending else STOP
         if self.stop.text() != words:
@@ -270,6 +274,11 @@ class TrainLive(QWidget):
             self._show_stop(state.run)
 
 
+def _is_over(run: Run) -> bool:
+    """Over for its viewer: a run that continues immediately is the same training."""
+    return run.over and not (isinstance(run.phase, Stopped) and run.phase.goes_on)
+
+
 def _seen_whole(run: Run, events: Sequence[Event]) -> bool:
-    """Whether it begins among these events: nothing was before."""
+    """Whether it begins among these events: nothing came before."""
     return any(isinstance(event, RunPlanned) and event.plan.run == run.plan.run for event in events)

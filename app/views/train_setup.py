@@ -1,38 +1,38 @@
-"""Before a run: script, arguments, roles, options, what was looked at, and Train."""
+"""Before a run: script, arguments, roles, options, checks, and Train."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from app.bridge import Bridge
-from app.device_names import names_of
-from app.device_words import problem_of
 from app.models import preflight
-from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
-from app.run_again import withdrawing
+from app.models.draft import RunDraft, candidates, spec_of, taking_part, why_not
+from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
 from app.widgets.buttons import button
-from app.widgets.card import row
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.card import column, row
+from app.widgets.labels import Label, name_for_readers, set_tooltip
+from app.widgets.options_fold import OptionsFold
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
-from app.widgets.run_options import RunOptions
-from app.widgets.script_choices import ScriptChoices
-from app.widgets.script_drop import ScriptDrop
+from app.widgets.script_drop import ScriptChoices, ScriptDrop
+from app.words.device_names import names_of
+from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
 from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import State
 
 SETTLE_MS = 250
-"""After a change: whoever types or turns a wheel is not done with the first one."""
+"""Delay after a change: a user who types or scrolls rarely stops at the first one."""
 
 
 class TrainSetup(QWidget):
@@ -44,12 +44,12 @@ class TrainSetup(QWidget):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__()
         self._bridge = bridge
-        self.draft = Draft()
+        self.draft = RunDraft()
         self.edited = False
-        """A person has begun to put a run together here, and has not pressed Train yet."""
+        """A person has begun to compose a run here, and has not pressed Train yet."""
         self.read: ScriptRead | None = None
         self.made: PlanMade | None = None
-        """The newest plan; it stays to be seen while the next one is made."""
+        """The newest plan; it stays visible while the next one is made."""
         self.refusal: Problem | None = None
         self._state = State()
         self._asked = 0
@@ -58,7 +58,7 @@ class TrainSetup(QWidget):
         self._starting = False
         self._starts_itself = False
         self._alone_asked = False
-        """The user was told that the run would be one alone: pressing again means it."""
+        """The user was told that the run would be alone: pressing again confirms it."""
         self._findings: tuple[Finding, ...] = ()
         self._shown: list[Finding] = []
         self._signature: object = None
@@ -71,10 +71,6 @@ class TrainSetup(QWidget):
 
     def _build(self) -> None:
         page = Page("Train")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(page, 1)
         self.drop = ScriptDrop()
         self.drop.chosen.connect(self.choose)
         self.drop.refused.connect(self._refuse)
@@ -89,7 +85,7 @@ class TrainSetup(QWidget):
         name_for_readers(self.arguments, "Arguments of the script")
         self.roles = RolesBox()
         self.roles.changed.connect(self._change)
-        self.options = RunOptions()
+        self.options = OptionsFold()
         self.options.changed.connect(self._take_options)
         self.ready = ReadyCard(self.roles, self.options)
         self.ready.mend_asked.connect(self._mend)
@@ -98,56 +94,51 @@ class TrainSetup(QWidget):
         label = Label("Arguments", "faint")
         label.setBuddy(self.arguments)
         self.argued = QWidget()
-        self.argued.setLayout(row(label, self.arguments))
+        self.takes = Label("", "faint", wraps=True)
+        self.argued.setLayout(column(row(label, self.arguments), self.takes))
         self.drop.take_line(self.argued)
         self.banner = ProblemBox(level="note")
         self.under_way = button("Show", self.live_asked.emit, name="show-live")
         name_for_readers(self.under_way, "Show the run under way")
         self.banner.buttons.addWidget(self.under_way)
-        for piece in (
-            self.banner,
-            self.drop,
-            self.problem,
-            self.choices,
-            self.reading,
-            self.ready,
-            self.drop.examples,
-        ):
-            page.body.addWidget(piece)
-        page.body.addStretch(1)
-        # Below what scrolls, so that the main action is always in reach.
+        page.add(self.banner, self.drop, self.problem, self.choices)
+        page.add(self.reading, self.ready, self.drop.examples, 1)
+        # Below the scrolling part, so that the main action is always in reach.
         self.foot = QFrame()
         self.foot.setObjectName("foot")
         foot = row(self.train, self.why)
         foot.setStretchFactor(self.why, 1)
         foot.setContentsMargins(GAP * 2, GAP, GAP * 2, GAP)
         self.foot.setLayout(foot)
-        layout.addWidget(self.foot)
+        layout = column(page, self.foot, spacing=0)
+        layout.setStretchFactor(page, 1)
+        self.setLayout(layout)
 
     # --- what is to be run ---------------------------------------------------------------------------------
 
     def choose(self, path: str) -> None:
-        """Reads what lies at ``path``: a script, or a folder with one. It has arguments of its own, and what
-        was accepted for another one is not accepted for it."""
+        """Reads the script at ``path``, or a folder with one. It has its own arguments; acceptances for
+        another script do not apply to it."""
         draft = replace(self.draft, script=path, strategy=None, then={})
         if path != self.draft.script:
-            draft = replace(draft, arguments="", open_port=False, accept_differences=False)
+            options = structs.replace(draft.options, accept_differences=False)
+            draft = replace(draft, arguments="", options=options)
         self.arguments.setText(draft.arguments)
         self._begin(draft)
 
-    def prepare(self, draft: Draft) -> None:
-        """As in an earlier run."""
+    def prepare(self, draft: RunDraft) -> None:
+        """Fills the form like an earlier run."""
         self.arguments.setText(draft.arguments)
         self._begin(draft)
 
-    def _begin(self, draft: Draft) -> None:
+    def _begin(self, draft: RunDraft) -> None:
         self._starts_itself = self._starts_itself and not self.draft.script
         self.draft = draft
         self.edited = True
         self.options.show_options(draft)
         self.ready.begin()
         if self.options.is_open or draft.roles or draft.shares or draft.left_out:
-            self.ready.more.head.setChecked(True)  # what is not as usual is in sight
+            self.ready.more.head.setChecked(True)  # unusual settings are visible
         self.read = self.made = self.refusal = None
         self._alone_asked = False
         self.problem.show_problem(None)
@@ -161,7 +152,7 @@ class TrainSetup(QWidget):
     def show_state(self, state: State) -> None:
         self._state = state
         self.drop.home = state.me.home if state.me is not None else ""
-        # Planned anew only when who could take part, and how, has changed, not with every reading.
+        # Plan again only when the possible members or their abilities change, not with every reading.
         me = state.me
         signature = (
             (me.device, me.versions, me.settings.accepted) if me is not None else None,
@@ -202,6 +193,11 @@ class TrainSetup(QWidget):
         self.foot.setVisible(read is not None)
         if read is None:
             return
+        takes, meanings = preflight.options_words(read)
+        self.takes.say(f"It takes {takes}")
+        self.takes.setVisible(bool(takes))
+        set_tooltip(self.takes, meanings)
+        self.arguments.setAccessibleDescription(takes)
         plan = self.refusal or (None if self._stale else self.made)
         own = (self.draft.strategy or read.kind) == "own"
         self.roles.show_roles(self.draft, self._state, self.made, own=own)
@@ -235,9 +231,9 @@ class TrainSetup(QWidget):
 
     # --- the user ------------------------------------------------------------------------------------------
 
-    def _change(self, draft: Draft) -> None:
+    def _change(self, draft: RunDraft) -> None:
         self.draft = draft
-        self._starts_itself = False  # somebody has ideas of their own
+        self._starts_itself = False  # the user has other plans
         self.edited = True
         self._stale = True
         self.refusal = None
@@ -246,16 +242,14 @@ class TrainSetup(QWidget):
         self._show()
 
     def _take_options(self) -> None:
-        options = self.options
-        draft = replace(self.draft, seed=options.seed, strategy=options.strategy, wire=options.wire)
-        self._change(replace(draft, exchange=options.exchange, downloads=options.downloads))
+        self._change(self.options.chosen(self.draft))
 
     def _refuse(self, problem: Problem) -> None:
         self.problem.show_problem(problem)
         self._show()
 
     def _take_question_back(self) -> None:
-        """What it was asked about is another run, or other laptops."""
+        """The question was about another run, or other laptops."""
         if self._alone_asked:
             self._alone_asked = False
             self.problem.show_problem(None)
@@ -268,16 +262,15 @@ class TrainSetup(QWidget):
     def _mend(self, code: str) -> None:
         if code == preflight.ACCEPTED and self.read is not None:
             self._bridge.submit(withdrawing(self.read.code, self._state))
-            self._change(replace(self.draft, accept_differences=False))
-        elif code in (preflight.NOT_SEALED, preflight.OPENED.code):
-            self._change(replace(self.draft, open_port=code == preflight.NOT_SEALED))
+            options = structs.replace(self.draft.options, accept_differences=False)
+            self._change(replace(self.draft, options=options))
         else:
             self._bridge.submit(Mend(code=code), self._on_mended)
 
     def start_when_ready(self) -> None:
-        """Press Train once that can be done with every paired laptop. With one that is away it stays a
+        """Presses Train once that is possible with every paired laptop. If one is away it stays a
         question: the form says so, and a person presses Train."""
-        # Of a form that has a script already, nothing begins without a press.
+        # A form that already has a script never starts without a press.
         self._starts_itself = not self.draft.script
         self._show()
 
@@ -313,7 +306,7 @@ class TrainSetup(QWidget):
                 self._on_read(answer)
             case ScriptsFound(problem=problem):
                 self.choices.show_scripts(answer)
-                self.problem.show_problem(problem, "note")  # nothing is wrong: a person has to say which
+                self.problem.show_problem(problem, "note")  # nothing is wrong: the user has to choose
                 self._show()
                 self.choices.buttons[0].setFocus()
             case Refused(problem=problem):
@@ -336,7 +329,7 @@ class TrainSetup(QWidget):
             self._show()
             return
         self._planning = True
-        # Only the newest question counts, and there is only one on its way.
+        # Only the newest question counts, and only one is pending at a time.
         self._bridge.submit(PlanRun(spec=spec), self._on_planned)
 
     def _on_planned(self, answer: Answer) -> None:
@@ -364,13 +357,11 @@ class TrainSetup(QWidget):
             self.edited = True
             self.problem.show_problem(answer.problem)
             self.refused.emit()
-        else:
-            self.draft = replace(self.draft, open_port=False)  # for one run
         self._show()
 
 
 def _under_way(state: State) -> Problem | None:
-    """Whose run goes on while another one is put together here."""
+    """The run that goes on while another one is being composed here."""
     if not state.busy or state.run is None:
         return None
     starter = state.run.plan.starter

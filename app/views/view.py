@@ -1,4 +1,4 @@
-"""What every screen is: a widget that is shown the state, and gives commands to the bridge."""
+"""The base of every screen: a widget that renders the state, and gives commands to the bridge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.vocabulary.state import State
 
 
 class View(QWidget):
-    """``title`` stands in the navigation and is the accessible name."""
+    """``title`` appears in the navigation and is the accessible name."""
 
     title = ""
 
@@ -23,7 +23,7 @@ class View(QWidget):
 
     @property
     def pieces(self) -> Sequence[QWidget]:
-        """What wears the theme for itself: of a large screen, its pages."""
+        """Parts that wear the theme separately: for a large screen, its pages."""
         return (self,)
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:

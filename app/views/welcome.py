@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.bridge import Bridge
-from app.device_words import problem_of
 from app.theme import GAP
 from app.views.view import View
-from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column, row
 from app.widgets.findings import FindingsList
 from app.widgets.inputs import NAME_BYTES, NameEdit
 from app.widgets.labels import Label, faint, heading, name_for_readers, set_kind, title
-from app.widgets.nearby_list import NearbyList
+from app.widgets.other_laptops import AddressCard, NearbyList
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Findings
 from core.vocabulary.commands import ChangeSettings, Pair, RunDoctor
 from core.vocabulary.events import Event, PairingEnded
@@ -32,7 +31,7 @@ STEPS = 2
 
 
 class WelcomeView(View):
-    """``finished(example)``: the name of an example to train, or ``""``."""
+    """``finished(example)``: the example to train, or ``""``."""
 
     title = "Welcome"
     finished = Signal(str)
@@ -41,7 +40,7 @@ class WelcomeView(View):
         super().__init__(bridge)
         self._named = ""
         self._then: Callable[[], object] = _nothing
-        """What waits for the name to be kept."""
+        """Called after the name is saved."""
         self._looked = False
         page = Page(
             "Welcome to Tandem",
@@ -49,22 +48,17 @@ class WelcomeView(View):
             characters=100,
             centred=True,
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        self.setLayout(column(page))
         self.step = Label("", "faint")
         page.head.addWidget(self.step)
         self.steps = QStackedWidget()
         for make in (self._meet_step, self._sample_step):
             self.steps.addWidget(make())
-        page.body.addWidget(self.steps)
         self.problem = ProblemBox()
-        page.body.addWidget(self.problem)
         self.skip = button("Skip these steps", lambda: self._finish(""), "quiet", name="skip")
         self.back = button("Back", lambda: self._go(-1), name="back")
         self.next = button("Next", self._next, "primary", name="next")
-        page.body.addLayout(row(self.skip, 1, self.back, self.next))
-        page.body.addStretch(1)
+        page.add(self.steps, self.problem, row(self.skip, 1, self.back, self.next), 1)
         self._show_step()
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
@@ -73,7 +67,7 @@ class WelcomeView(View):
         if not self._looked:
             self._looked = True
             self.bridge.submit(RunDoctor(), self._on_findings)
-        # What the person is typing stays.
+        # Keep the text the person is typing.
         if self.name.text() == self._named:
             self.name.setText(state.me.name)
             self._named = state.me.name
@@ -86,7 +80,7 @@ class WelcomeView(View):
     # --- the steps -----------------------------------------------------------------------------------------
 
     def _meet_step(self) -> QWidget:
-        """Who this is, and whom to train with: on one page, so that it takes one press of Pair."""
+        """Name and partner on one page, so that one press of Pair is enough."""
         card = Card()
         self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
@@ -95,10 +89,7 @@ class WelcomeView(View):
         self.findings = FindingsList()
         self.findings.hide()
         self.checking = faint("Checking the network…")
-        card.body.addWidget(heading("This laptop's name, as others see it"))
-        card.body.addWidget(self.name)
-        card.body.addWidget(self.checking)
-        card.body.addWidget(self.findings)
+        card.add(heading("This laptop's name, as others see it"), self.name, self.checking, self.findings)
         pair = Card()
         self.nearby = NearbyList()
         self.nearby.pair_asked.connect(self._pair)
@@ -108,29 +99,27 @@ class WelcomeView(View):
                 lambda: self.bridge.submit(Pair(address=where), self._on_address_answered)
             )
         )
-        pair.body.addWidget(heading("Pair with another laptop"))
-        pair.body.addWidget(
-            faint("Open Tandem there, too. Both show six digits; press Same on both.", wraps=True)
+        pair.add(
+            heading("Pair with another laptop"),
+            faint("Open Tandem there, too. Both show six digits; press Same on both.", wraps=True),
+            self.nearby,
         )
-        pair.body.addWidget(self.nearby)
         return _step(card, pair, self.by_address)
 
     def _sample_step(self) -> QWidget:
         card = Card()
         self.partners = title("Try it")
-        card.body.addWidget(self.partners)
-        card.body.addWidget(
-            Label(
-                "Tandem comes with a small script that learns to read handwritten digits. Training it takes "
-                "about a minute, on this laptop alone or with the paired ones, whose users are asked first.",
-                wraps=True,
-            )
+        words = Label(
+            "Tandem comes with a small script that learns to read handwritten digits. Training it takes "
+            "about a minute, on this laptop alone or with the paired ones, whose users are asked first.",
+            wraps=True,
         )
+        card.add(self.partners, words)
         self.train = button(
             "Train the digits", lambda: self._finish("digits"), "primary", name="train-sample"
         )
         card.body.addSpacing(GAP)
-        card.body.addLayout(row(self.train, 1))
+        card.add(row(self.train, 1))
         return _step(card)
 
     # --- going on ------------------------------------------------------------------------------------------
@@ -150,7 +139,7 @@ class WelcomeView(View):
         self._named_then(lambda: self.bridge.submit(Pair(device=device), self._on_answer))
 
     def _named_then(self, then: Callable[[], object]) -> None:
-        """The name is kept first where it has changed: the other laptop is to see the new one."""
+        """Saves a changed name first: the other laptop is to see the new one."""
         name = self.name.text().strip()
         if name == self._named:
             then()
@@ -187,7 +176,7 @@ class WelcomeView(View):
         paired = [plain(device.shown_name, 40) for device in devices if device.paired]
         self.partners.say(f"Paired with {' and '.join(paired)}" if paired else "Try it")
         last = "Not now" if at == STEPS - 1 else "Next"
-        # Each step has its own main action: pairing where somebody is there, training the sample.
+        # Each step has its own main action: pairing if somebody is there, training the sample.
         other = at == STEPS - 1 or (not paired and bool(devices))
         set_kind(self.next, "" if other else "primary")
         self.next.setText("Continue alone" if at == 0 and not paired else last)
@@ -213,23 +202,18 @@ class WelcomeView(View):
         wrong = [each for each in found if each.level in ("warning", "error")]
         self.findings.show_findings(wrong)
         self.findings.setVisible(bool(wrong))
-        # In the same place where all is well: nothing moves under the mouse.
+        # In the same place if all is well: nothing moves under the mouse.
         self.checking.say("✓ The network is fine.")
         self.checking.make("good")
         self.checking.setVisible(not wrong)
 
 
-def _step(*cards: QWidget) -> QWidget:
-    """Cards as tall as what is in them, from the top."""
+def _step(*cards: Card) -> QWidget:
+    """Cards at their natural height, from the top."""
     step = QWidget()
-    layout = QVBoxLayout(step)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(GAP)
-    for card in cards:
-        layout.addWidget(card)
-    layout.addStretch(1)
+    step.setLayout(column(*cards, 1, spacing=GAP))
     return step
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Default: nobody waits."""

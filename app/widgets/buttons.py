@@ -1,5 +1,5 @@
-"""Buttons: an ordinary one, one for the screen's main action, one that takes something away;
-``side``: one of several things that can be shown in a place."""
+"""Buttons: ordinary, main action, destructive, copy; ``side``: one of several choices for what a place
+shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
 from core.vocabulary import text as safe
@@ -15,7 +16,7 @@ Kind = Literal["", "primary", "danger", "quiet", "side"]
 
 
 def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: str = "") -> QPushButton:
-    """``name``: the object name, and by it tests find the button. ``text`` is never read as a mnemonic."""
+    """``name``: the object name, by which tests find the button. ``text`` is never parsed for a mnemonic."""
     made = QPushButton(escape_mnemonic(text))
     made.setAccessibleName(safe.plain(text))
     made.setAutoDefault(True)  # Enter presses the button that has the focus
@@ -26,6 +27,16 @@ def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: 
         made.setObjectName(name)
     made.clicked.connect(lambda: on_click())
     return made
+
+
+def copy_button(text: Callable[[], str], words: str = "Copy", kind: Kind = "", *, name: str) -> QPushButton:
+    """Copies ``text`` to the clipboard, if there is any."""
+
+    def copy() -> None:
+        if words_now := text():
+            QGuiApplication.clipboard().setText(words_now)
+
+    return button(words, copy, kind, name=name)
 
 
 def escape_mnemonic(text: str) -> str:

@@ -1,14 +1,13 @@
-"""Takes a run to a cluster: writes its job, and says the command that starts it there."""
+"""Exports a run to a cluster: writes its job, and shows the command that starts it there."""
 
 from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from app.long_work import in_thread
-from app.widgets.buttons import button
+from app.widgets.buttons import button, copy_button
 from app.widgets.card import Card, row
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label
@@ -24,7 +23,7 @@ _START = "Every node needs Tandem and the script; the file says how. Start it th
 
 
 class ClusterExport(Card):
-    """Hidden until a job was written or could not be. ``button`` goes where the run's other actions are."""
+    """Hidden until a job was written or failed to be. ``button`` goes with the run's other actions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,15 +41,15 @@ class ClusterExport(Card):
         self.command = Label("", wraps=True)
         self.problem = ProblemBox()
         self.not_opened = FolderBox()
-        self._copy = button("Copy command", self._copy_command, name="copy-job")
+        self._copy = copy_button(
+            lambda: self._written.start if self._written is not None else "", "Copy command", name="copy-job"
+        )
         self._open = button("Open folder", self._open_folder, name="open-job")
-        for piece in (self.head, self.command, self.problem, self.not_opened):
-            self.body.addWidget(piece)
-        self.body.addLayout(row(self._copy, self._open, 1))
+        self.add(self.head, self.command, self.problem, self.not_opened, row(self._copy, self._open, 1))
         self.show_run(None)
 
     def show_run(self, run: RunDetails | None) -> None:
-        """None, or one whose script lies elsewhere: there is nothing to take."""
+        """None, or a run whose script lies elsewhere: there is nothing to export."""
         self._run = run
         self.button.setVisible(run is not None and bool(run.entry.source) and run.plan is not None)
         self._show(None)
@@ -75,10 +74,6 @@ class ClusterExport(Card):
         for piece in (self.head, self.command, self._copy, self._open):
             piece.setVisible(self._written is not None)
         self.setVisible(end is not None)
-
-    def _copy_command(self) -> None:
-        if self._written is not None:
-            QGuiApplication.clipboard().setText(self._written.start)
 
     def _open_folder(self) -> None:
         if self._written is not None:

@@ -1,10 +1,11 @@
-"""Source code to be read: plain text with some colour, filled in a piece a turn. Diffs, too."""
+"""A viewer for source code and diffs: plain text with some colour, filled in one piece per turn."""
 
 from __future__ import annotations
 
 import builtins
 import keyword
 import re
+from collections.abc import Collection
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QTimer
@@ -17,7 +18,7 @@ from app.widgets.labels import TextView
 Language = Literal["python", "diff", ""]
 
 LINES_A_TURN = 120
-"""Colouring so many takes some milliseconds."""
+"""Colouring this many takes some milliseconds."""
 _QUOTES = ('"""', "'''")
 _TOKEN = re.compile(
     r"(?P<comment>\#.*)"
@@ -30,11 +31,11 @@ _TOKEN = re.compile(
 
 
 class CodeView(TextView):
-    """``show_code`` takes whole texts of any length; the window lives meanwhile. Long lines are wrapped, so
-    that nothing lies beyond the edge."""
+    """``show_code`` takes whole texts of any length; the window stays responsive. Long lines are wrapped,
+    so that nothing lies beyond the edge."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, lines=8, wraps=True)
+        super().__init__(name, lines=5, wraps=True)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         self._highlighter = _Highlighter(self.document())
         self._lines: list[str] = []
@@ -43,22 +44,23 @@ class CodeView(TextView):
         self._turn = QTimer(self, singleShot=True, interval=0)
         self._turn.timeout.connect(self._fill)
 
-    def show_code(self, text: str, language: Language) -> None:
+    def show_code(self, text: str, language: Language, marked: Collection[int] = ()) -> None:
+        """``marked``: highlighted lines, counted from 1."""
         self._turn.stop()
-        self._highlighter.begin(language)
+        self._highlighter.begin(language, marked)
         self._text, self._lines, self._at = text, text.split("\n"), 0
         self.clear()
         self._fill()
 
     @property
     def is_whole(self) -> bool:
-        """Everything is there."""
+        """All text is filled in."""
         return self._at >= len(self._lines)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._text:
-            self.show_code(self._text, self._highlighter.language)
+            self.show_code(self._text, self._highlighter.language, self._highlighter.marked)
 
     def _fill(self) -> None:
         piece = self._lines[self._at : self._at + LINES_A_TURN]
@@ -75,11 +77,14 @@ class _Highlighter(QSyntaxHighlighter):
     def __init__(self, document: QTextDocument) -> None:
         super().__init__(document)
         self.language: Language = ""
+        self.marked: Collection[int] = ()
+        self._ground = QColor()
         self._formats: dict[str, QTextCharFormat] = {}
 
-    def begin(self, language: Language) -> None:
+    def begin(self, language: Language, marked: Collection[int]) -> None:
         colours = theme.colours()
-        self.language = language
+        self.language, self.marked = language, marked
+        self._ground = QColor(theme.faded(colours.warning, 0.2))
         self._formats = {
             "comment": _format(colours.faint, italic=True),
             "string": _format(colours.good),
@@ -97,9 +102,14 @@ class _Highlighter(QSyntaxHighlighter):
                 self.setFormat(0, len(text), self._formats[text[0]])
         elif self.language == "python":
             self._python(text)
+        if self.currentBlock().blockNumber() + 1 in self.marked:
+            for at in range(len(text)):
+                marked = self.format(at)
+                marked.setBackground(self._ground)
+                self.setFormat(at, 1, marked)
 
     def _python(self, text: str) -> None:
-        """A block's state is the place in ``_QUOTES`` of the string that goes on behind its end, or -1."""
+        """A block's state is the index in ``_QUOTES`` of the string still open at its end, or -1."""
         at, open_one = 0, self.previousBlockState()
         while True:
             if open_one >= 0:

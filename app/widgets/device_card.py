@@ -1,4 +1,4 @@
-"""A laptop on the Devices screen: this one, or another. Made once and then only told what changed, so that
+"""A laptop on the Devices screen: this one, or another. Created once and then updated in place, so that
 the focus stays."""
 
 from __future__ import annotations
@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
-from app import device_words as words
 from app.theme import GAP
-from app.widgets.buttons import button
+from app.widgets.buttons import button, copy_button
 from app.widgets.card import Card, column, row
 from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.problem_box import ProblemBox
+from app.words import device_words as words
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Reading
 from core.vocabulary.state import Device, Me
@@ -26,8 +27,8 @@ USUAL, RENAMING, FORGETTING = range(3)
 
 
 class DeviceCard(Card):
-    """Another laptop. Says what its user wants; ``renamed`` carries the new nickname, ``allowed`` whether
-    runs may start; ``match_asked``: this laptop is to have its versions."""
+    """Another laptop. Emits its user's wishes; ``renamed`` carries the new nickname, ``allowed`` whether
+    runs may start; ``match_asked``: this laptop should get that one's versions."""
 
     pair_asked = Signal()
     match_asked = Signal()
@@ -45,6 +46,7 @@ class DeviceCard(Card):
         self.name = ElidedLabel("", "heading")
         self.state = Label()
         self.state.setObjectName("state")
+        set_tooltip(self.state, f"Fingerprint of its key: {device}")
         self.where = ElidedLabel("", "faint")
         self.hardware = ElidedLabel("", "faint")
         self.use = ElidedLabel("", "faint")
@@ -58,15 +60,16 @@ class DeviceCard(Card):
         self.allow = QCheckBox("May run scripts here without asking")
         self.allow.setObjectName("allow")
         self.allow.clicked.connect(self.allowed)
-        self._edit = _NameEdit(self._rename, self._end_edit)
+        self._edit = QLineEdit()
+        self._edit.setObjectName("nickname")
+        self._edit.setMaxLength(NAME_LIMIT)
+        self._edit.returnPressed.connect(self._rename)
         self._sure = Label("", wraps=True)
         self._quiet = QTimer(self, singleShot=True, interval=int(words.STALE_AFTER_S * 1000))
         self._quiet.timeout.connect(self._show_stale)
 
-        self.body.addLayout(row(self.name, self.state))
         self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
-        for line in (self.where, self.hardware, self.use, self.problem):
-            self.body.addWidget(line)
+        self.add(row(self.name, self.state), self.where, self.hardware, self.use, self.problem)
         usual, sure, edit = QWidget(), QWidget(), QWidget()
         usual.setLayout(column(Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename)))
         keep = button("Keep", self._end_edit, name="keep")
@@ -78,13 +81,12 @@ class DeviceCard(Card):
         edit.setLayout(row(self._edit, save, cancel))
         self._ways = (usual, edit, sure)
         self.body.addSpacing(GAP // 2)
-        for way in self._ways:
-            self.body.addWidget(way)
+        self.add(*self._ways)
         self._way = USUAL
         self._show_way(USUAL)
 
     def show_device(self, device: Device) -> None:
-        """Cheap where nothing but the reading changed."""
+        """Cheap if only the reading changed."""
         before, self._shown = self._shown, device
         if device.reading is not self._reading:
             self._reading = device.reading
@@ -109,11 +111,11 @@ class DeviceCard(Card):
         self._name_buttons(device.shown_name)
 
     def show_may_match(self, may: bool) -> None:
-        """Whether another environment here mends that versions differ."""
+        """Whether another environment here would fix the version mismatch."""
         self.match.setVisible(may)
 
     def show_busy_pairing(self, busy: bool) -> None:
-        """One pairing at a time."""
+        """Only one pairing at a time."""
         self.pair.setEnabled(not busy)
         set_tooltip(self.pair, "Another pairing is under way." if busy else "")
 
@@ -134,7 +136,7 @@ class DeviceCard(Card):
 
     def _show_stale(self) -> None:
         if self._reading is not None:
-            at = time.strftime("%H:%M:%S", time.localtime(self._clock() - words.STALE_AFTER_S))
+            at = units.moment(self._clock() - words.STALE_AFTER_S, "%H:%M:%S")
             self.use.say(f"Nothing heard since {at} · {words.use_words(self._reading)}")
             self.use.make("warning")
 
@@ -180,21 +182,6 @@ class DeviceCard(Card):
             super().keyPressEvent(event)
 
 
-class _NameEdit(QLineEdit):
-    def __init__(self, save: Callable[[], None], cancel: Callable[[], None]) -> None:
-        super().__init__()
-        self.setObjectName("nickname")
-        self.setMaxLength(NAME_LIMIT)
-        self.returnPressed.connect(save)
-        self._cancel = cancel
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self._cancel()
-        else:
-            super().keyPressEvent(event)
-
-
 def _same_but_reading(before: Device, now: Device) -> bool:
     return all(
         getattr(before, field) is getattr(now, field) or getattr(before, field) == getattr(now, field)
@@ -204,7 +191,7 @@ def _same_but_reading(before: Device, now: Device) -> bool:
 
 
 class MyCard(Card):
-    """This laptop: its name, where others reach it, what it has, how busy it is."""
+    """This laptop: its name, its addresses, its hardware, its use."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,16 +200,13 @@ class MyCard(Card):
         self.state = Label("This laptop", "faint")
         self.where = Label("", "mono")
         self.where.setObjectName("own-address")
-        self.copy = button("Copy", self._copy, "quiet", name="copy-address")
+        self.copy = copy_button(self._address, kind="quiet", name="copy-address")
         name_for_readers(self.copy, "Copy this laptop's address")
         self.hardware = ElidedLabel("", "faint")
         self.use = ElidedLabel("", "faint")
         self._me: Me | None = None
         self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
-        self.body.addLayout(row(self.name, self.state))
-        self.body.addLayout(row(self.where, self.copy, 1))
-        self.body.addWidget(self.hardware)
-        self.body.addWidget(self.use)
+        self.add(row(self.name, self.state), row(self.where, self.copy, 1), self.hardware, self.use)
 
     def show_me(self, me: Me | None, busy: bool) -> None:
         self._me = me
@@ -239,6 +223,5 @@ class MyCard(Card):
         self.use.say(words.use_words(me.reading))
         name_for_readers(self, me.name, "This laptop")
 
-    def _copy(self) -> None:
-        if self._me is not None and (addresses := words.in_the_network(self._me.addresses)):
-            QGuiApplication.clipboard().setText(addresses[0])
+    def _address(self) -> str:
+        return next(iter(words.in_the_network(self._me.addresses)), "") if self._me is not None else ""

@@ -1,4 +1,5 @@
-"""Makes the environment in which this laptop can train with another one: asks, does it, offers to go over."""
+"""Makes the environment in which this laptop can train with another one: asks, builds it, offers to
+switch."""
 
 from __future__ import annotations
 
@@ -9,15 +10,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
-from app.device_words import size_words
 from app.long_work import in_thread
-from app.widgets.buttons import button
+from app.widgets.buttons import button, copy_button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, TextView, faint, set_tooltip
 from app.widgets.problem_box import ProblemBox
 from core.environment.make import Making, said_by
 from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
-from core.vocabulary import environments
+from core.vocabulary import environments, units
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.text import plain, plain_lines
 from core.vocabulary.versions import installed
@@ -27,19 +27,21 @@ _AGENT = (
 )
 MOST_LINES = 500
 REMOVAL_LIMIT_S = 15.0
-"""The hidden window waits so long for what is half made to be removed; the rest is left to the next try."""
+"""How long the hidden window waits for a half-made environment to be removed; the rest is left to the next
+try."""
 Looked = tuple[Recipe, str]
-"""How it would be made, and what a whole one that is there says of itself."""
+"""The recipe, and what an existing complete environment reports of itself."""
 
 
 class EnvironmentCard(Card):
-    """Hidden until ``ask``. ``restart_asked(tandem)``: the user wants the one there instead of this one."""
+    """Hidden until ``ask``. ``restart_asked(tandem)``: the user wants to switch to that environment's
+    Tandem."""
 
     restart_asked = Signal(object)
     _heard = Signal(str)
 
     def __init__(self, look: Callable[[WantedVersions], Looked | Problem] | None = None) -> None:
-        """``look``: for tests, instead of looking at this laptop."""
+        """``look``: replaces inspecting this laptop, for tests."""
         super().__init__()
         self.setObjectName("environment")
         self.setAccessibleName("Environment with other versions")
@@ -60,12 +62,10 @@ class EnvironmentCard(Card):
         self.stop = button("Stop", self._stop, name="stop-environment")
         self.restart = button("Restart Tandem there", self._restart, "primary", name="restart-there")
         self.again = button("Try again", self._ask_again, name="environment-again")
-        self.copy = button("Copy command", self._copy, name="copy-environment")
+        self.copy = copy_button(lambda: self.log.toPlainText(), "Copy command", name="copy-environment")
         self.leave = button("Not now", self.hide, name="leave-environment")
-        for piece in (self.head, self.words, self.problem, self.log, self.hint):
-            self.body.addWidget(piece)
         self._buttons = (self.make, self.restart, self.stop, self.again, self.copy, self.leave)
-        self.body.addLayout(row(*self._buttons, 1))
+        self.add(self.head, self.words, self.problem, self.log, self.hint, row(*self._buttons, 1))
         self._heard.connect(self._on_line, Qt.ConnectionType.QueuedConnection)
         QGuiApplication.instance().aboutToQuit.connect(self.end)  # type: ignore[union-attr]
         self.hide()
@@ -75,7 +75,7 @@ class EnvironmentCard(Card):
         return self._making is not None
 
     def ask(self, wanted: WantedVersions) -> None:
-        """What would be made is said, and waits for a yes. One that is under way goes on instead."""
+        """Shows what would be made, and waits for a yes. A build under way continues instead."""
         self.show()
         if self.under_way:
             return
@@ -90,7 +90,7 @@ class EnvironmentCard(Card):
         set_tooltip(self.restart, "A run is under way: it has to end first." if busy else "")
 
     def end(self) -> None:
-        """Nothing goes on without the window, and nothing half made stays."""
+        """Nothing continues without the window, and nothing half-made stays."""
         if self._making is not None and self._thread is not None:
             self._making.stop()
             self._thread.join(REMOVAL_LIMIT_S)
@@ -111,8 +111,8 @@ class EnvironmentCard(Card):
         self._show(
             f"Tandem with {made.wanted}",
             "Beside this one, which stays as it is; with the same key, paired laptops, settings and runs. "
-            f"Up to {size_words(made.download_bytes)} are fetched from the internet, and up to "
-            f"{size_words(made.disk_bytes)} used in {made.folder}. It takes some minutes; Tandem can be used "
+            f"Up to {units.size(made.download_bytes)} are fetched from the internet, and up to "
+            f"{units.size(made.disk_bytes)} used in {made.folder}. It takes some minutes; Tandem can be used "
             "meanwhile.",
             self.make,
             self.leave,
@@ -133,11 +133,11 @@ class EnvironmentCard(Card):
         self._thread = in_thread(self, lambda: _run(making), self._on_made)
 
     def _tell(self, line: str) -> None:
-        """On the thread that makes it."""
+        """Called on the thread that makes it."""
         try:
             self._heard.emit(line)
         except RuntimeError:
-            pass  # the window went meanwhile
+            pass  # the window closed meanwhile
 
     def _on_line(self, line: str) -> None:
         self.log.appendPlainText(plain(line, 1000))
@@ -182,17 +182,13 @@ class EnvironmentCard(Card):
         if self._wanted is not None:
             self.ask(self._wanted)
 
-    def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.log.toPlainText())
-
     def _restart(self) -> None:
         if self._recipe is not None:
             self.restart_asked.emit(self._recipe.tandem)
 
     def _show(self, head: str, words: str, *buttons: QPushButton, text: str = "") -> None:
         self.head.say(head)
-        self.words.say(words)
-        self.words.setVisible(bool(words))
+        self.words.say_or_hide(words)
         self.log.setPlainText(text)
         self.log.setVisible(bool(text))
         self.problem.show_problem(None)
@@ -203,7 +199,7 @@ class EnvironmentCard(Card):
 
 
 def look_here(wanted: WantedVersions) -> Looked | Problem:
-    """Blocks for a second where an environment is there."""
+    """Blocks for a second if an environment exists."""
     try:
         made = recipe(environments.look(), wanted, installed(), extras=extras_here(), able=can_make)
         return made, said_by(made)

@@ -1,23 +1,23 @@
-"""One large number with its name above and a note below. Canvas by hand: it changes twice a second, and a
-label that changes lays its whole page out anew."""
+"""One large number with its name above and a note below. Painted by hand: it changes twice a second, and a
+changing label lays out the whole page again."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
 from app.models.headline import Figure
-from app.widgets.canvas import Canvas
+from app.widgets.canvas import Painted, write
 from app.widgets.labels import set_tooltip
 
 LARGER = 1.9
-"""Times the size of ordinary text."""
+"""Size relative to ordinary text."""
 LEAST_CHARACTERS = 12
 
 
-class FigureView(Canvas):
+class FigureView(Painted):
     def __init__(self) -> None:
         super().__init__()
         self.figure = Figure("", "–")
@@ -46,15 +46,15 @@ class FigureView(Canvas):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, shades = QPainter(self), theme.colours()
         name, value, whole = self._heights()
-        painter.setPen(QColor(shades.faint))
-        self._write(painter, QRect(0, 0, self.width(), name), self.figure.name)
-        self._write(painter, QRect(0, name + value, self.width(), whole - name - value), self.figure.note)
-        painter.setPen(QColor(shades.warning if self.figure.kind else shades.text))
+        write(painter, QRectF(0, 0, self.width(), name), self.figure.name, shades.faint)
+        note = QRectF(0, name + value, self.width(), whole - name - value)
+        write(painter, note, self.figure.note, shades.faint)
         painter.setFont(self._large())
-        self._write(painter, QRect(0, name, self.width(), value), self.figure.value)
+        colour = shades.warning if self.figure.kind else shades.text
+        write(painter, QRectF(0, name, self.width(), value), self.figure.value, colour)
 
     def _heights(self) -> tuple[int, int, int]:
-        """Of the name, the value, and of all."""
+        """Heights of the name, of the value, and in total."""
         line = self.fontMetrics().height()
         value = round(line * LARGER)
         return line, value, 2 * line + value
@@ -64,8 +64,3 @@ class FigureView(Canvas):
         font.setPixelSize(round(self.fontInfo().pixelSize() * LARGER))
         font.setWeight(QFont.Weight.DemiBold)
         return font
-
-    def _write(self, painter: QPainter, area: QRect, words: str) -> None:
-        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, area.width())
-        align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(area, int(align | Qt.TextFlag.TextSingleLine), shown)

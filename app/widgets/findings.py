@@ -1,26 +1,21 @@
-"""The doctor's findings, one a line, each with its mend."""
+"""The doctor's findings, one per line, each with its fix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import take_out
+from app.widgets.card import ByKey, column, row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
-ACTIONS = {
-    "differences-accepted": "Withdraw",
-    "open-port": "Withdraw",
-    "not-sealed": "Open the port for this run",
-}
-"""By code, what a finding's button says where that is not Mend."""
+ACTIONS = {"differences-accepted": "Withdraw"}
+"""By code: a finding's button text if it is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 
 
@@ -31,46 +26,31 @@ class FindingsList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(GAP // 2)
-        self._lines: dict[Finding, QWidget] = {}
+        layout = column()
+        self.setLayout(layout)
+        self._lines = ByKey(layout, self._line)
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
-        """Replaces what was shown; worst first. A line that stays keeps its widgets, and the keyboard."""
+        """Replaces the shown findings, worst first. A line that stays keeps its widgets and the keyboard
+        focus."""
         order = ["error", "warning", "note", "ok"]
-        shown = list(dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level))))
-        if shown == list(self._lines):
-            return
-        before, self._lines = self._lines, {}
-        for finding in shown:
-            line = before.pop(finding, None)
-            if line is not None:
-                self._layout.removeWidget(line)
-            self._lines[finding] = line or self._line(finding)
-            self._layout.addWidget(self._lines[finding])
-        for line in before.values():
-            take_out(self._layout, line)
-        if any(finding.mend for finding in findings):
+        shown = dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level)))
+        if self._lines.keep(shown) and any(finding.mend for finding in findings):
             tab_as_seen(self)
 
     def _line(self, finding: Finding) -> QWidget:
         line = QWidget()
         line.setObjectName(f"finding-{finding.code}")
         name_for_readers(line, f"{SPOKEN[finding.level]}: {finding.what}", finding.fix)
-        layout = QHBoxLayout(line)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GAP)
         sign, kind = SIGNS[finding.level]
         mark = Label(sign, kind)
         mark.setFixedWidth(mark.fontMetrics().averageCharWidth() * 2)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(Label(finding.what, wraps=True))
-        if finding.fix:
-            words.addWidget(Label(finding.fix, "faint", wraps=True))
-        layout.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(words, 1)
+        fix = [Label(finding.fix, "faint", wraps=True)] if finding.fix else []
+        words = column(Label(finding.what, wraps=True), *fix, spacing=0)
+        layout = row(mark, words)
+        layout.setAlignment(mark, Qt.AlignmentFlag.AlignTop)
+        layout.setStretchFactor(words, 1)
+        line.setLayout(layout)
         if finding.mend:
             action = ACTIONS.get(finding.code, "Mend")
             mend = button(action, lambda: self.mend_asked.emit(finding.code), name=f"mend-{finding.code}")

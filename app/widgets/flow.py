@@ -1,4 +1,4 @@
-"""Widgets side by side that go on in the next line where there is no room: at any width and size of text."""
+"""Widgets in rows that wrap if there is no room: at any width and text size."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from app.theme import GAP
 
 
 class Flow(QWidget):
-    """``equal``: as many columns of one width as fit, at most as many as there are widgets, and lines of one
-    height; else each widget has its own width. Hidden widgets take no room. ``right``: from this widget on
-    they stand at the right end, where all fit into one line.
+    """``equal``: as many equal columns as fit, at most one per widget, and rows of one height; else each
+    widget has its own width. Hidden widgets take no room. ``right``: from this widget on, they stand at the
+    right end if all fit into one row.
 
-    No ``QLayout``: Qt would make its items, and Python hold what Qt may delete.
+    Not a ``QLayout``: Qt would create its items, and Python hold what Qt may delete.
     """
 
     def __init__(self, *pieces: QWidget, equal: bool = False, right: QWidget | None = None) -> None:
@@ -31,15 +31,22 @@ class Flow(QWidget):
             self.add(piece)
 
     def add(self, piece: QWidget) -> None:
-        """At the end."""
+        """Appends ``piece``."""
         hidden = piece.isHidden() and piece.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
         piece.setParent(self)
         piece.setVisible(not hidden)
         self._pieces.append(piece)
         self.updateGeometry()
 
+    def clear(self) -> None:
+        """Removes them for good. Hidden immediately: until Qt deletes them, they would stay drawn."""
+        for piece in self._pieces:
+            piece.hide()
+            piece.deleteLater()
+        self._pieces = []
+
     def centre(self, centred: bool) -> None:
-        """Each line in the middle, or at the left."""
+        """Aligns each row in the middle, or at the left."""
         if centred != self._centred:
             self._centred = centred
             self._place()
@@ -73,7 +80,7 @@ class Flow(QWidget):
         self._place()
 
     def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:  # one of them came, went, or has another size
+        if event.type() == QEvent.Type.LayoutRequest:  # one of them was added, removed or resized
             self.updateGeometry()
             self._place()
         return super().event(event)
@@ -107,12 +114,12 @@ class Flow(QWidget):
         return placed
 
     def _lines(self, width: int) -> list[list[tuple[QWidget, int]]]:
-        """Each with the width that it gets."""
+        """Each widget with its assigned width."""
         items, gap = self._shown(), self.spacing
         if self._equal and items:
             widest = max(_least(item).width() for item in items)
             columns = max(1, min(len(items), (width + gap) // (widest + gap)))
-            columns = -(-len(items) // -(-len(items) // columns))  # no line much shorter than the others
+            columns = -(-len(items) // -(-len(items) // columns))  # no row much shorter than the others
             wide, left = divmod(width - gap * (columns - 1), columns)
             widths = [wide + (column < left) for column in range(columns)]
             return [

@@ -1,12 +1,13 @@
-"""A piece of a screen that stays folded away until somebody wants it."""
+"""A section of a screen that stays folded until somebody opens it."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button, escape_mnemonic
+from app.widgets.card import column, row
 
 CLOSED, OPEN = "▸", "▾"
 
@@ -26,14 +27,7 @@ class Fold(QWidget):
         self._inner.hide()
         self.body = QVBoxLayout(self._inner)
         self.body.setContentsMargins(GAP, 0, 0, 0)
-        line = QHBoxLayout()
-        line.addWidget(self.head)
-        line.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GAP // 2)
-        layout.addLayout(line)
-        layout.addWidget(self._inner)
+        self.setLayout(column(row(self.head, 1), self._inner))
         self._show_arrow(False)
 
     @property

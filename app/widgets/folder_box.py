@@ -1,4 +1,4 @@
-"""Opens a folder or a report by the desktop's own program; where there is none, shows its path to copy."""
+"""Opens a folder or a report with the desktop's own program; if there is none, shows the path to copy."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtGui import QDesktopServices
 
 from app.long_work import in_thread
-from app.widgets.buttons import button
+from app.widgets.buttons import copy_button
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
 
 
 class FolderBox(ProblemBox):
-    """Hidden, unless ``open`` failed: then it says why, with the path and a button that copies it."""
+    """Hidden unless ``open`` failed: then it shows why, with the path and a button that copies it."""
 
     def __init__(self) -> None:
         super().__init__(level="warning")
         self.path = ""
         self._kind = "folder"
-        self.copy = button("Copy path", self._copy, name="copy-path")
+        self.copy = copy_button(lambda: self.path, "Copy path", name="copy-path")
         self.buttons.addWidget(self.copy)
 
     def open(self, path: Path, kind: Literal["folder", "report"] = "folder") -> None:
-        """Returns at once; whether it worked may be known only later."""
+        """Returns immediately; the outcome may be known only later."""
         self.path, self._kind = str(path), kind
         self.show_problem(None)
         opener = shutil.which("xdg-open") if sys.platform == "linux" else None
         if not path.exists():
             self._say(f"There is no such {kind} any more.", "It may have been moved or deleted. It was at")
         elif opener is not None:
-            # Qt starts it as well, and takes for success that it began.
+            # Qt starts it as well, but counts a started program as success.
             words = self.path
             in_thread(self, lambda: _run(opener, words), lambda opened: self._on_ended(words, opened))
         else:
@@ -51,12 +51,9 @@ class FolderBox(ProblemBox):
         fix = f"{where} {plain(self.path, 400)}"
         self.show_problem(Problem(code=f"{self._kind}-not-opened", what=what, fix=fix), "warning")
 
-    def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.path)
-
 
 def _run(opener: str, path: str) -> bool:
-    """Waits for its end, which some desktops put off until the file manager is closed."""
+    """Waits for it to exit, which on some desktops is when the file manager is closed."""
     silent = subprocess.DEVNULL
     try:
         done = subprocess.run(

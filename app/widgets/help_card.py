@@ -1,4 +1,4 @@
-"""Help: the doctor's findings, a zip for whoever helps, and what is installed where."""
+"""Help: the doctor's findings, a zip for supporters, and installed versions with their paths."""
 
 from __future__ import annotations
 
@@ -48,27 +48,17 @@ class HelpCard(Card):
         self.open = button("Open folder", self._open, "quiet", name="open-home")
         self.not_opened = FolderBox()
         self.welcome = button("Show the first steps again", self.welcome_asked.emit, "quiet", name="welcome")
-        self.body.addWidget(heading("Help"))
-        self.body.addWidget(Flow(self.look, self.deep))
-        self.body.addWidget(self.looking)
-        self.body.addWidget(self.findings)
-        self.body.addWidget(self.problem)
-        self.body.addWidget(
+        self.add(
+            *(heading("Help"), Flow(self.look, self.deep), self.looking, self.findings, self.problem),
             faint(
                 "For whoever helps you: the log, these findings and versions in one zip. Neither keys nor "
                 "scripts are in it.",
                 wraps=True,
-            )
+            ),
+            *(row(self.save, 1), self.saved, self.versions, row(self.home, self.open, 1), self.not_opened),
+            faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.", wraps=True),
+            row(self.welcome, 1),
         )
-        self.body.addLayout(row(self.save, 1))
-        self.body.addWidget(self.saved)
-        self.body.addWidget(self.versions)
-        self.body.addLayout(row(self.home, self.open, 1))
-        self.body.addWidget(self.not_opened)
-        self.body.addWidget(
-            faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.", wraps=True)
-        )
-        self.body.addLayout(row(self.welcome, 1))
 
     def show_me(self, me: Me) -> None:
         if self._me is not None and self._me.versions == me.versions and self._me.home == me.home:
@@ -107,7 +97,7 @@ class HelpCard(Card):
         self.doctor_asked.emit(self.deep.isChecked())
 
     def _ask_where(self) -> None:
-        """Never waits for the answer: the window lives on under the dialog."""
+        """Never blocks: the window stays alive under the dialog."""
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         suggested = str(Path(folder) / "tandem-diagnostics.zip")
         dialog = FileDialog(self.window(), "Save diagnostics", suggested, saves="zip")

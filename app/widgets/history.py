@@ -1,4 +1,4 @@
-"""What a laptop was busy with in the last minutes, with axes. Canvas by hand, without pyqtgraph."""
+"""A laptop's use in the last minutes, with axes. Painted by hand, without pyqtgraph."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
-from app.widgets.canvas import Canvas
+from app.widgets.canvas import Painted
 from app.widgets.labels import set_tooltip
 
 KEPT_S = 600.0
 GAP_S = 5.0
-"""Readings come once a second; where none came for longer the line has a gap."""
+"""Readings come once a second; a longer pause leaves a gap in the line."""
 LINES = 7
-"""Of text, that it is high."""
+"""Height in lines of text."""
 MOST = 1200
-"""Readings kept, however fast they come."""
+"""Maximum readings kept, however fast they come."""
 _MINUTES = (10, 5, 0)
 
 
-class History(Canvas):
-    """Percent over time, a line for each name that was ever told."""
+class UseHistory(Painted):
+    """Percent over time, one line for each name ever reported."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kept: deque[tuple[float, dict[str, float]]] = deque(maxlen=MOST)
-        """Seconds, monotonic, and parts of the whole, 0 to 1."""
+        """Seconds, monotonic, and fractions of the whole, 0 to 1."""
         self.names: list[str] = []
+        self._until_s = 0.0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def add(self, at_s: float, parts: Mapping[str, float | None]) -> None:
@@ -42,6 +43,12 @@ class History(Canvas):
         self.setAccessibleName(f"The last ten minutes of {', '.join(self.names)}")
         set_tooltip(self, "")
         self.update()
+
+    def show_until(self, now_s: float) -> None:
+        """The right edge is now, however old the newest reading is."""
+        if now_s - self._until_s >= 1.0:
+            self._until_s = now_s
+            self.update()
 
     def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()
@@ -65,12 +72,12 @@ class History(Canvas):
             self._paint_line(painter, area, name, QColor(_colour(number)))
 
     def pieces(self, name: str) -> list[list[tuple[float, float]]]:
-        """Age in seconds and part, in runs without a gap."""
-        newest_s = self.kept[-1][0] if self.kept else 0.0
+        """Age in seconds and fraction, in runs without a gap."""
+        newest_s = max(self._until_s, self.kept[-1][0] if self.kept else 0.0)
         pieces: list[list[tuple[float, float]]] = []
         before_s: float | None = None
         for at_s, parts in self.kept:
-            if name not in parts:
+            if name not in parts or newest_s - at_s > KEPT_S:
                 continue
             if before_s is None or at_s - before_s > GAP_S:
                 pieces.append([])
@@ -99,7 +106,7 @@ class History(Canvas):
             painter.drawText(QPointF(x, area.bottom() + metrics.height()), words)
 
     def _paint_names(self, painter: QPainter, area: QRectF) -> None:
-        """In a row above, from the right."""
+        """In a row above, right-aligned."""
         metrics, right = painter.fontMetrics(), area.right()
         for number, name in reversed(list(enumerate(self.names))):
             right -= metrics.horizontalAdvance(name)

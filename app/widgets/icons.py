@@ -1,4 +1,4 @@
-"""Tandem's own icons, drawn from SVG in the colours of the present theme."""
+"""Tandem's own icons, drawn from SVG in the present theme's colours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ APPLICATION = FOLDER / "tandem.svg"
 
 
 def image(svg: bytes, size: int) -> QImage:
-    """A square picture of ``size`` pixels with a transparent ground."""
+    """A square picture of ``size`` pixels with a transparent background."""
     # Not fill: it would load Qt's hundred enums, 20 ms before the first paint.
     ground = bytes(size * size * 4)
     picture = QImage(ground, size, size, QImage.Format.Format_ARGB32_Premultiplied).copy()
@@ -24,23 +24,14 @@ def image(svg: bytes, size: int) -> QImage:
 
 
 def screen_icon(name: str, colour: str, size: int, ratio: float = 1.0) -> QIcon:
-    """An icon of ``resources/icons/screens`` with its lines in ``colour``; ``ratio``: pixels of the screen
-    to one of the window."""
-    return QIcon(_drawn(FOLDER / "screens" / f"{name}.svg", colour, size, ratio))
+    """An icon from ``resources/icons/screens`` with its lines in ``colour``; ``ratio``: screen pixels per
+    window pixel."""
+    return QIcon(drawn(f"screens/{name}", colour, size, ratio))
 
 
-def example_picture(name: str, colour: str, size: int, ratio: float = 1.0) -> QPixmap:
-    """What an example learns, of ``resources/icons/examples``."""
-    return _drawn(FOLDER / "examples" / f"{name}.svg", colour, size, ratio)
-
-
-def drop_picture(colour: str, size: int, ratio: float = 1.0) -> QPixmap:
-    """Here something may be dropped."""
-    return _drawn(FOLDER / "drop.svg", colour, size, ratio)
-
-
-def _drawn(path: Path, colour: str, size: int, ratio: float) -> QPixmap:
-    svg = path.read_bytes().replace(b"currentColor", colour.encode())
+def drawn(name: str, colour: str, size: int, ratio: float = 1.0) -> QPixmap:
+    """A drawing from ``resources/icons``, like ``screen_icon``."""
+    svg = (FOLDER / f"{name}.svg").read_bytes().replace(b"currentColor", colour.encode())
     pixmap = QPixmap.fromImage(image(svg, round(size * ratio)))
     pixmap.setDevicePixelRatio(ratio)
     return pixmap

@@ -1,4 +1,4 @@
-"""A line of text that a person changes where it stands: a button turns it into a field."""
+"""A line of text edited in place: a button turns it into a field."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from app.widgets.labels import name_for_readers
 
 
 class InPlaceEdit(QLineEdit):
-    """Hidden until ``begin``; then it stands in ``shown``'s place. ``kept(text)``: Enter, or the keyboard
-    went elsewhere; Esc leaves everything as it was."""
+    """Hidden until ``begin``; then it replaces ``shown``. ``kept(text)``: Enter, or the focus moved
+    elsewhere; Esc restores the old text."""
 
     kept = Signal(str)
 
     def __init__(self, what: str, shown: QWidget, opener: QPushButton, most: int) -> None:
-        """``what``: the field's name for readers. ``opener``: pressed to begin, and focused again after it.
-        ``most``: characters that it takes."""
+        """``what``: the field's name for screen readers. ``opener``: pressed to begin, and focused again
+        afterwards. ``most``: maximum characters."""
         super().__init__()
         self._shown = shown
         self._opener = opener
@@ -40,7 +40,7 @@ class InPlaceEdit(QLineEdit):
         self.setFocus()
 
     def cancel(self) -> None:
-        """As it was; also where another text takes the line's place."""
+        """Restores the old text; also called when another text takes the line's place."""
         self._end(self._text)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -59,7 +59,7 @@ class InPlaceEdit(QLineEdit):
     def _end(self, text: str) -> None:
         if not self._editing:
             return
-        self._editing = False  # the focus that leaves it ends it, too
+        self._editing = False  # losing the focus ends it, too
         self._opener.show()
         self._shown.show()
         if self.hasFocus():

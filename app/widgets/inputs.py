@@ -1,4 +1,4 @@
-"""Fields with which a person sets a value, and the dialogs that ask for a file."""
+"""Input fields, and the dialogs that ask for a file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from app import theme
 
 Field = TypeVar("Field", bound=QWidget)
 NAME_BYTES = 63
-"""Of a laptop's name, which goes into an mDNS label."""
+"""Maximum bytes of a laptop's name, which goes into an mDNS label."""
 
 
 class _PassWheel(QObject):
-    """As if the widget did not know the wheel: Qt gives the event to what lies around it."""
+    """Ignores the wheel for a widget, so that Qt passes the event to its parent."""
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.Wheel:
@@ -35,8 +35,8 @@ class _PassWheel(QObject):
 def unscrolled(field: Field) -> Field:
     """``field``, whose value the mouse wheel does not change: it scrolls the page, wherever the mouse is.
 
-    Every combo box, slider and spin box of the window is made by this. Qt's own take the wheel even where
-    they have no focus: whoever scrolls past would change what lies under the mouse.
+    Every combo box, slider and spin box of the window goes through this. By default Qt's take the wheel even
+    without focus: scrolling past one would change its value.
     """
     field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not the wheel's
     field.installEventFilter(_PassWheel(field))
@@ -44,10 +44,10 @@ def unscrolled(field: Field) -> Field:
 
 
 class FileDialog(QFileDialog):
-    """Wears the theme and goes once it is closed. To be opened by ``open``, which waits for nothing."""
+    """Wears the theme and is deleted once closed. Open it by ``open``, which does not block."""
 
     def __init__(self, parent: QWidget, title: str, suggested: str = "", *, saves: str = "") -> None:
-        """``saves``: asks where to save a file with this suffix (``png``); else for what is there."""
+        """``saves``: asks where to save a file with this suffix (``png``); else asks for an existing file."""
         super().__init__(parent, title, suggested)
         if saves:
             self.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
@@ -61,14 +61,14 @@ class FileDialog(QFileDialog):
 
 
 def takes_wheel(widget: QWidget) -> bool:
-    """Whether Qt would change its value by the wheel. A scroll bar is there for it."""
+    """Whether Qt would change its value by the wheel. Scroll bars don't count: that is their purpose."""
     kinds = (QComboBox, QAbstractSlider, QAbstractSpinBox)
     return isinstance(widget, kinds) and not isinstance(widget, QScrollBar)
 
 
 class NameEdit(QLineEdit):
-    """Takes as much of a name as may be kept: ``limit_bytes`` of UTF-8. What is typed or pasted beyond that
-    is left out, as Qt does with characters."""
+    """Limits a name to ``limit_bytes`` of UTF-8. Text typed or pasted beyond that is dropped, as Qt does
+    with characters."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class NameEdit(QLineEdit):
     def _fit(self, text: str) -> None:
         if len(_utf8(text)) <= self._limit_bytes:
             return
-        # What has just come ends at the cursor; as much of it goes as is too long, and no character in part.
+        # New text ends at the cursor; its excess is dropped, in whole characters.
         at = self.cursorPosition()
         keep = at
         while keep and len(_utf8(text[:keep] + text[at:])) > self._limit_bytes:

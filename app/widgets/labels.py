@@ -1,4 +1,4 @@
-"""Labels and texts that show words exactly as they are: whatever a peer sent is never read as markup.
+"""Labels and texts that show words exactly as given: text from a peer is never parsed as markup.
 
 Kinds (see ``app.theme``): title, subtitle, heading, faint, good, good-heading, warning, bad, code, mono.
 """
@@ -8,24 +8,24 @@ from __future__ import annotations
 import html
 import re
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QTimer
 from PySide6.QtGui import QFontDatabase, QFontInfo, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QWidget
 
 from core.vocabulary import text as safe
 
 LIMIT = 2_000
-"""Characters of one label; nobody reads more, and a peer may send megabytes."""
+"""Maximum characters of a label; nobody reads more, and a peer may send megabytes."""
 
 SHOWN_MS = 8_000
 """Long enough to read a path twice."""
 WIDEST = 48
-"""Average characters that a label demands at most; what is longer and does not wrap is cut off."""
+"""Maximum width a label demands, in average characters; longer text that does not wrap is cut off."""
 _LONG_WORD = re.compile(r"\S{25,}")
 
 
 class Label(QLabel):
-    """Plain text only. ``say`` is the way to change it: it costs nothing while the words stay the same."""
+    """Plain text only. Change it by ``say``, which costs nothing while the words stay the same."""
 
     def __init__(self, text: str = "", kind: str = "", *, wraps: bool = False) -> None:
         super().__init__()
@@ -46,18 +46,23 @@ class Label(QLabel):
         if words != self.text():
             self.setText(words)
 
+    def say_or_hide(self, text: str) -> None:
+        """Without words it takes no room."""
+        self.say(text)
+        self.setVisible(bool(text))
+
     def minimumSizeHint(self) -> QSize:
-        """A long word must not widen the window: its owner could push the buttons out of it."""
+        """A long word must not widen the window: whoever sent it could push the buttons out of view."""
         hint = super().minimumSizeHint()
         return QSize(min(hint.width(), self.fontMetrics().averageCharWidth() * WIDEST), hint.height())
 
     def make(self, kind: str) -> None:
-        """Give the label another kind (colour, size)."""
+        """Changes the label's kind (colour, size)."""
         set_kind(self, kind)
 
 
 class BriefLabel(Label):
-    """News, such as where something was saved: shown for a while. What went wrong stays."""
+    """News, such as where something was saved: shown for a while. Errors stay."""
 
     def __init__(self, *, shown_ms: int = SHOWN_MS) -> None:
         super().__init__(wraps=True)
@@ -77,9 +82,9 @@ class BriefLabel(Label):
 
 
 class ElidedLabel(QWidget):
-    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then.
+    """One line, elided with ``…`` if too long; the whole text is then its tooltip.
 
-    ``least``: average characters that it keeps whatever stands beside it.
+    ``least``: minimum width in average characters, whatever is beside it.
     """
 
     def __init__(
@@ -96,7 +101,7 @@ class ElidedLabel(QWidget):
         self._said = ""
         self._mode = mode
         self._least = least
-        # A label of the same kind lends its font and colour: the style sheet speaks of labels.
+        # A label of the same kind supplies font and colour: the style sheet only addresses labels.
         self._like = QLabel(self)
         self._like.hide()
         self._like.setTextFormat(Qt.TextFormat.PlainText)
@@ -122,13 +127,13 @@ class ElidedLabel(QWidget):
             self.update()
 
     def make(self, kind: str) -> None:
-        """Give the label another kind (colour, size)."""
+        """Changes the label's kind (colour, size)."""
         set_kind(self._like, kind)
         self.update()
 
     @property
     def elided(self) -> bool:
-        """True while the whole text does not fit."""
+        """True while the text does not fit."""
         return self._metrics_width() > self.width()
 
     def sizeHint(self) -> QSize:
@@ -148,8 +153,8 @@ class ElidedLabel(QWidget):
         painter.setPen(self._like.palette().color(QPalette.ColorRole.WindowText))
         metrics = self._like.fontMetrics()
         shown = metrics.elidedText(self._text, self._mode, self.width())
-        # On the font's own baseline: a letter that another font has, as it is higher, would push all of them
-        # out of sight below.
+        # On the font's own baseline: a letter from a taller fallback font would push the whole line down, out
+        # of sight.
         from_right = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         left = self.width() - metrics.horizontalAdvance(shown) if from_right else 0
         base = (self.height() - metrics.height()) / 2 + metrics.ascent()
@@ -172,9 +177,9 @@ class ElidedLabel(QWidget):
 
 
 class TextView(QPlainTextEdit):
-    """Text to be read and copied, not changed: logs, tracebacks, TF_CONFIG. Always plain, in a fixed font.
+    """Text to read and copy, not to edit: logs, tracebacks, TF_CONFIG. Always plain, in a monospaced font.
 
-    ``lines``: it is at least so many high. Tab leaves it.
+    ``lines``: minimum height. Tab leaves it.
     """
 
     def __init__(self, name: str, description: str = "", *, lines: int = 0, wraps: bool = False) -> None:
@@ -183,7 +188,7 @@ class TextView(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
         fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        fixed.setPointSizeF(QFontInfo(self.font()).pointSizeF())  # as large as what stands around it
+        fixed.setPointSizeF(QFontInfo(self.font()).pointSizeF())  # as large as the text around it
         self.setFont(fixed)
         if not wraps:
             self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -193,12 +198,8 @@ class TextView(QPlainTextEdit):
 
 
 def _breakable(word: re.Match[str]) -> str:
-    """Zero-width spaces let Qt break a word that has no end."""
+    """Zero-width spaces let Qt break a very long word."""
     return "\u200b".join(word[0][at : at + 12] for at in range(0, len(word[0]), 12))
-
-
-def plain(text: str = "", *, wraps: bool = False) -> Label:
-    return Label(text, wraps=wraps)
 
 
 def faint(text: str = "", *, wraps: bool = False) -> Label:
@@ -220,7 +221,7 @@ def set_tooltip(widget: QWidget, text: str) -> None:
 
 
 def set_kind(widget: QWidget, kind: str) -> None:
-    """Style sheets look at properties only when a widget is polished anew."""
+    """Qt evaluates a style sheet's property selectors only when a widget is polished again."""
     set_property(widget, "kind", kind)
 
 
@@ -232,12 +233,7 @@ def set_property(widget: QWidget, name: str, value: object) -> None:
 
 
 def name_for_readers(widget: QWidget, name: str, description: str = "") -> None:
-    """What a screen reader says of a widget."""
+    """A screen reader's name and description of a widget."""
     widget.setAccessibleName(safe.plain(name, LIMIT))
     if description:
         widget.setAccessibleDescription(safe.plain(description, LIMIT))
-
-
-def called(widget: QObject, name: str) -> None:
-    """An object name, by which tests and scripts find the widget."""
-    widget.setObjectName(name)

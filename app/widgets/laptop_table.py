@@ -1,17 +1,17 @@
-"""A row for each laptop of a run, with bars for GPU and CPU. Canvas by hand: it changes twice a second."""
+"""A row per laptop of a run, with bars for GPU and CPU. Painted by hand: it changes twice a second."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app import theme
 from app.models.laptop_rows import LaptopRow, Use
-from app.widgets.canvas import Canvas
-from app.widgets.card import take_out
+from app.widgets.canvas import Painted, paint_bar, write
+from app.widgets.card import column, take_out
 from app.widgets.labels import set_tooltip
 from core.vocabulary.ids import DeviceId
 
@@ -20,9 +20,9 @@ DOT = 8
 BAR = 6
 
 
-class Column(NamedTuple):
-    """``parts`` of the width. Where there is less room than ``least`` characters for each, those with a
-    ``goes`` leave, the smallest first."""
+class TableColumn(NamedTuple):
+    """``parts`` of the width. If there is less room than ``least`` characters for each, columns with a
+    ``goes`` are dropped, smallest first."""
 
     name: str
     parts: int
@@ -31,18 +31,18 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("Laptop", 24, 16),
-    Column("Share", 16, 13, goes=2),
-    Column("GPU", 30, 16),
-    Column("CPU", 16, 14),
-    Column("Network", 13, 11, goes=1),
-    Column("Waits", 12, 11, goes=3),
-    Column("State", 13, 16),
+    TableColumn("Laptop", 24, 16),
+    TableColumn("Share", 16, 13, goes=2),
+    TableColumn("GPU", 30, 16),
+    TableColumn("CPU", 16, 14),
+    TableColumn("Network", 13, 11, goes=1),
+    TableColumn("Waits", 12, 11, goes=3),
+    TableColumn("State", 13, 16),
 )
 
 
 def placed(width: int, character: int) -> dict[str, tuple[int, int]]:
-    """Left and width of each column there is room for."""
+    """Left and width of each column that fits."""
     columns = list(COLUMNS)
     for _ in COLUMNS:
         if sum(column.least for column in columns) * character <= width:
@@ -53,15 +53,15 @@ def placed(width: int, character: int) -> dict[str, tuple[int, int]]:
         columns.remove(min(leaving, key=lambda column: column.goes))
     whole = sum(column.parts for column in columns)
     places, left = {}, 0
-    for column in columns:
-        right = left + width * column.parts // whole
-        places[column.name] = (left, max(0, right - left - 2 * PAD))
+    for each in columns:
+        right = left + width * each.parts // whole
+        places[each.name] = (left, max(0, right - left - 2 * PAD))
         left = right
     return places
 
 
-class _Line(Canvas):
-    """One line of the table, as wide as it is."""
+class _Line(Painted):
+    """One line of the table, at full width."""
 
     lines = 1
 
@@ -80,12 +80,8 @@ class _Line(Canvas):
         return placed(self.width(), self.fontMetrics().averageCharWidth())
 
     def write(self, painter: QPainter, left: int, width: int, line: int, words: str, colour: str) -> None:
-        metrics = painter.fontMetrics()
-        area = QRect(left, line * metrics.height() + PAD // 2, width, metrics.height())
-        painter.setPen(QColor(colour))
-        shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, width)
-        align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(area, int(align | Qt.TextFlag.TextSingleLine), shown)
+        high = painter.fontMetrics().height()
+        write(painter, QRectF(left, line * high + PAD // 2, width, high), words, colour)
 
 
 class _Head(_Line):
@@ -101,7 +97,7 @@ class LaptopLine(_Line):
     lines = 2
 
     def __init__(self, place: int) -> None:
-        """``place`` among the run's laptops: by it, its colour in the plots."""
+        """``place`` among the run's laptops, which sets its colour in the plots."""
         super().__init__()
         self._place = place
         self.row: LaptopRow | None = None
@@ -114,7 +110,7 @@ class LaptopLine(_Line):
             self.update()
 
     def text(self) -> str:
-        """As a sentence."""
+        """The row as a sentence."""
         return self.row.about if self.row is not None else ""
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -155,16 +151,11 @@ class LaptopLine(_Line):
         self.write(painter, left, words, 0, use.words, shades.text)
         height = painter.fontMetrics().height()
         bar = QRectF(left + words, PAD / 2 + (height - BAR) / 2, max(0, width - words), BAR)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(shades.raised))
-        painter.drawRoundedRect(bar, BAR / 2, BAR / 2)
-        bar.setWidth(max(BAR, bar.width() * min(1.0, max(0.0, use.part))))
-        painter.setBrush(QColor(theme.laptop_colour(self._place)))
-        painter.drawRoundedRect(bar, BAR / 2, BAR / 2)
+        paint_bar(painter, bar, use.part, theme.laptop_colour(self._place))
 
 
 def _halves(words: str, *, same_unit: bool = False) -> tuple[str, str]:
-    """``75 % of each batch`` in two lines; ``same_unit``: of ``4 of 11 ms`` both have it."""
+    """Splits ``75 % of each batch`` into two lines; ``same_unit``: in ``4 of 11 ms`` both get the unit."""
     part, of, whole = words.partition(" of ")
     if not of:
         return words, ""
@@ -172,7 +163,7 @@ def _halves(words: str, *, same_unit: bool = False) -> tuple[str, str]:
 
 
 def _folded(words: str, line: QWidget, width: int) -> tuple[str, str]:
-    """In two lines where one has no room."""
+    """Folds into two lines if one is too short."""
     metrics, first = line.fontMetrics(), words
     while first and metrics.horizontalAdvance(first) > width:
         first = first.rpartition(" ")[0]
@@ -183,10 +174,8 @@ class LaptopTable(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.lines: dict[DeviceId, LaptopLine] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(PAD)
-        self._column.addWidget(_Head())
+        self._column = column(_Head(), spacing=PAD)
+        self.setLayout(self._column)
 
     def show_rows(self, rows: dict[DeviceId, LaptopRow]) -> None:
         if list(rows) != list(self.lines):

@@ -1,14 +1,14 @@
-"""What the members' scripts print, as plain text, one page a task. Folded away until wanted."""
+"""Output of the members' scripts, as plain text, one page per task. Folded until wanted."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy
 
-from app.widgets.buttons import button
+from app.widgets.buttons import copy_button
 from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
@@ -25,7 +25,7 @@ Page = tuple[DeviceId, str]
 
 
 class LogDrawer(Fold):
-    """``hear`` takes what comes; text is made only while the drawer is open."""
+    """``hear`` takes new lines; text is rendered only while the drawer is open."""
 
     def __init__(self) -> None:
         super().__init__("Log", name="log")
@@ -34,7 +34,7 @@ class LogDrawer(Fold):
         self.pages = unscrolled(QComboBox())
         name_for_readers(self.pages, "Whose log")
         self.pages.currentIndexChanged.connect(lambda _: self._show_page())
-        self.copy = button("Copy", self._copy, name="copy-log")
+        self.copy = copy_button(self._whole_page, name="copy-log")
         self.pages.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.text = TextView("Log", lines=12, wraps=True)
         self.text.setMaximumBlockCount(MOST_LINES)
@@ -48,14 +48,14 @@ class LogDrawer(Fold):
         self.unfolded.connect(lambda unfolded: self._show_page() if unfolded else None)
 
     def begin(self, run: Run, names: dict[DeviceId, str]) -> None:
-        """A new run, or one that was under way before: its newest lines are in the state."""
+        """A new run, or one already under way: its newest lines are in the state."""
         self._lines, self._new = {}, {}
         self.pages.blockSignals(True)
         self.pages.clear()
         for task in run.plan.tasks:
             page = (task.device, task.name)
             name = names.get(task.device, task.device[:8])
-            # The role first: what comes last is cut off where there is no room.
+            # The role first: without room, the end is cut off.
             self.pages.addItem(name if run.plan.solo else f"{task.name} on {name}", page)
             self._lines[page] = deque(maxlen=MOST_LINES)
             for line in run.members[task.device].log.get(task.name, ()):
@@ -105,7 +105,7 @@ class LogDrawer(Fold):
         if not count:
             return
         bar = self.text.verticalScrollBar()
-        # Whoever scrolled up to read stays there.
+        # A reader who scrolled up stays there.
         at_end = bar.value() >= bar.maximum() - 2
         lines = list(self._lines[page])[-count:]
         self.text.appendPlainText("\n".join(lines))
@@ -116,7 +116,6 @@ class LogDrawer(Fold):
         bar = self.text.verticalScrollBar()
         bar.setValue(bar.maximum())
 
-    def _copy(self) -> None:
+    def _whole_page(self) -> str:
         page = self._page()
-        if page is not None:
-            QGuiApplication.clipboard().setText("\n".join(self._lines[page]))
+        return "" if page is None else "\n".join(self._lines[page])

@@ -1,8 +1,10 @@
-"""The list of screens at the window's left: a button each, the last ones at the bottom."""
+"""The window's screens, and their list at the left: a button each, the last ones at the bottom."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QVBoxLayout, QWidget
@@ -11,20 +13,38 @@ from app import theme
 from app.widgets.icons import screen_icon
 
 
-class Entry(NamedTuple):
-    """``icon``: a name in resources/icons/screens. ``bottom``: stands at the lower end."""
+class ScreenEntry(NamedTuple):
+    """``name``: of its icon in resources/icons/screens, and of its module in ``app.views`` with the class
+    ``view``. ``bottom``: at the lower end."""
 
     title: str
-    icon: str
+    name: str
+    view: str = ""
     bottom: bool = False
+
+    def load(self) -> Callable[..., Any]:
+        """Imports the screen's modules, and returns its factory: two turns of the event loop."""
+        made: Callable[..., Any] = getattr(import_module(f"app.views.{self.name}"), self.view)
+        return made
+
+
+DEVICES, TRAIN, MACHINES, RUNS, SETTINGS = range(5)
+SCREENS = (
+    ScreenEntry("Devices", "devices", "DevicesView"),
+    ScreenEntry("Train", "train", "TrainView"),
+    ScreenEntry("Machines", "machines", "MachinesView"),
+    ScreenEntry("Runs", "runs", "RunsView"),
+    ScreenEntry("Settings and help", "settings", "SettingsView", bottom=True),
+)
+"""In order. Each is made in its turn, after the first paint."""
 
 
 class Navigation(QFrame):
-    """``chosen(index)`` when a screen is asked for by mouse or keyboard."""
+    """``chosen(index)``: a screen was chosen by mouse or keyboard."""
 
     chosen = Signal(int)
 
-    def __init__(self, entries: tuple[Entry, ...], parent: QWidget | None = None) -> None:
+    def __init__(self, entries: tuple[ScreenEntry, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("navigation")
         self.setAccessibleName("Screens")
@@ -41,7 +61,7 @@ class Navigation(QFrame):
                 stretched = True
             button = QPushButton(entry.title)
             button.setProperty("kind", "screen")
-            button.setObjectName(f"screen-{entry.icon}")
+            button.setObjectName(f"screen-{entry.name}")
             button.setAccessibleName(entry.title)
             button.setCheckable(True)
             button.setToolTip(f"Ctrl+{index + 1}")
@@ -68,5 +88,5 @@ class Navigation(QFrame):
         self._drawn = wanted
         for index, entry in enumerate(self._entries):
             button = self._group.button(index)
-            button.setIcon(screen_icon(entry.icon, *wanted))
+            button.setIcon(screen_icon(entry.name, *wanted))
             button.setIconSize(QSize(size, size))

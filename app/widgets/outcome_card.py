@@ -1,4 +1,4 @@
-"""How a run ended and what came out of it."""
+"""A run's outcome and results."""
 
 from __future__ import annotations
 
@@ -6,39 +6,47 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 
-from app.run_words import (
+from app.models import headline
+from app.models.run_again import where_on
+from app.widgets.buttons import button
+from app.widgets.card import Card
+from app.widgets.figure import FigureView
+from app.widgets.flow import Flow
+from app.widgets.fold import Fold
+from app.widgets.folder_box import FolderBox
+from app.widgets.labels import Label, TextView, name_for_readers, set_kind
+from app.widgets.problem_box import ProblemBox
+from app.words.advice_words import WINDOW
+from app.words.device_names import names_of
+from app.words.run_words import (
+    difference_lines,
+    fetch_words,
     goes_on_words,
-    in_the_window,
     listed,
     models_words,
     outcome_words,
     summary_lines,
     told_apart,
 )
-from app.widgets.buttons import button
-from app.widgets.card import Card, column, row
-from app.widgets.fold import Fold
-from app.widgets.folder_box import FolderBox
-from app.widgets.labels import Label, TextView, name_for_readers, set_kind
-from app.widgets.problem_box import ProblemBox
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId
-from core.vocabulary.phases import Failed, Finished, Phase, Stopped
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed, Finished, Phase, Stopped
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import Summary
-from core.vocabulary.run_folder import OUTPUTS
+from core.vocabulary.run_folder import OUTPUTS, REPORT
+from core.vocabulary.state import State
 
-GO_ON = "Resume"
+GO_ON, AGAIN, EDIT = "Resume", "Run again", "Edit arguments"
 ACCEPT, ACCEPTED = "Accept for this script", "Accepted from the next run on"
 _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
-    """``again_asked``: train it once more. ``go_on_asked``: from its checkpoint, where it has one;
-    ``stop_asked``: not after all. ``accept_asked``: by what the result differs from one machine's is no fault
-    of this code.
+    """``again_asked``: fill the form with it again. ``go_on_asked``: resume it from its checkpoint;
+    ``stop_asked``: cancel that. ``accept_asked``: the result's differences from one machine's are acceptable
+    for this code.
 
-    Says failures with the script's line; the traceback is folded.
+    Reports failures with the script's line; the traceback is folded.
     """
 
     again_asked = Signal()
@@ -60,10 +68,14 @@ class OutcomeCard(Card):
         self.traceback = Fold("What Python said", name="traceback")
         self.detail = TextView("Traceback", lines=10, wraps=True)
         self.traceback.body.addWidget(self.detail)
+        self.figures = [FigureView() for _ in range(4)]
+        self._figures = Flow(*self.figures, equal=True)
+        self.result = Label("", wraps=True)
+        self.more = Fold("Details", name="result-details")
         self.lines: list[Label] = []
-        self._lines = column()
+        self.report = button("Open report", self._open_report, name="open-report")
         self.open = button("Open folder", self._open, name="open-folder")
-        self.again = button("Run again", self.again_asked.emit, "primary", name="again")
+        self.again = button(AGAIN, self.again_asked.emit, "primary", name="again")
         self.new = button("New run", self.new_asked.emit, name="new-run")
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
@@ -72,12 +84,11 @@ class OutcomeCard(Card):
         self.where = Label("", "faint", wraps=True)
         self.not_opened = FolderBox()
         self.not_started = ProblemBox()
-        for piece in (self.head, self.problem, self.traceback, self.not_opened):
-            self.body.addWidget(piece)
-        self.body.addLayout(self._lines)
-        self.body.addWidget(self.not_started)
-        self.body.addWidget(self.where)
-        self.body.addLayout(row(self.go_on, self.stop, self.again, self.new, self.open, self.accept, 1))
+        buttons = (self.go_on, self.stop, self.again, self.new, self.report, self.open, self.accept)
+        self.add(
+            *(self.head, self.problem, self.traceback, self.not_opened, self._figures, self.result),
+            *(self.not_started, self.where, Flow(*buttons), self.more),
+        )
         self._show_go_on()
 
     def show_outcome(
@@ -86,24 +97,24 @@ class OutcomeCard(Card):
         summary: Summary | None,
         names: dict[DeviceId, str],
         folder: str,
+        state: State,
         *,
+        run: RunId,
         own: bool,
         plan: Plan | None = None,
         checkpoint: Moment | None = None,
-        lender: str = "",
-        fetching: str = "",
-        accepted: tuple[str, ...] = (),
     ) -> None:
-        """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop.
+        """``folder`` of the run, ``""`` while unknown. ``own``: it was started on this laptop.
 
-        ``checkpoint``: where the run can go on; None while nobody knows of one. ``lender``: on which other
-        laptop that lies. ``fetching``: how much of it has come, while it is on its way. ``accepted``: code
-        whose differences from one machine's result the user has accepted.
+        ``checkpoint``: where it can continue with local files; other laptops may have a newer one.
         """
+        checkpoint, lender = where_on(run, checkpoint, state)
+        accepted = state.me.settings.accepted if state.me is not None else ()
         words = outcome_words(phase, summary)
         self.head.say(words[:1].upper() + words[1:])
         differs = isinstance(phase, Finished) and summary is not None and summary.differs
-        good = "warning-heading" if differs else "good-heading"
+        doubtful = differs or (summary is not None and summary.diverged is not None)
+        good = "warning-heading" if doubtful else "good-heading"
         self.head.make(good if isinstance(phase, Finished) else "heading")
         self._code = plan.code if plan is not None and differs and own else ""
         self.accept.setVisible(bool(self._code))
@@ -116,19 +127,25 @@ class OutcomeCard(Card):
         self.traceback.setVisible(bool(detail))
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
-        self._show_lines(_lines(summary, names, plan))
+        me = state.me.device if state.me is not None else None
+        self._show_result(summary or Summary(), names, plan, me)
         if folder != self.folder:
             self.not_opened.show_problem(None)
         self.folder = folder
-        self.open.setVisible(bool(folder))
+        for piece in (self.open, self.report):
+            piece.setVisible(bool(folder))
         self.again.setVisible(own)
-        may = own and isinstance(phase, Stopped | Failed) and checkpoint is not None
+        again = EDIT if problem is not None and problem.code == ARGUMENTS_REFUSED else AGAIN
+        self.again.setText(again)
+        self.again.setAccessibleName(again)
+        may = isinstance(phase, Stopped | Failed) and checkpoint is not None
         self._goes_on = goes_on_words(checkpoint, lender) if may and checkpoint is not None else ""
-        self._fetching = fetching
+        self._fetching = _fetch_progress(run, state)
         self._show_go_on()
 
     def show_start(self, refused: Problem | None, *, starting: bool) -> None:
-        """Going on was asked for and is ``starting``, or was refused. Neither: as if nothing was asked."""
+        """Resuming was requested and is ``starting``, or was refused. Neither: as if nothing was
+        requested."""
         self._starting = starting
         self.not_started.show_problem(refused)
         self._show_go_on()
@@ -137,7 +154,7 @@ class OutcomeCard(Card):
         self.accept_asked.emit(self._code)
 
     def _go_on(self) -> None:
-        # It stays enabled meanwhile: a button that loses the focus would give it to the next one.
+        # It stays enabled meanwhile: a button that loses the focus would pass it to the next one.
         if not self._starting:
             self.go_on_asked.emit()
 
@@ -148,19 +165,36 @@ class OutcomeCard(Card):
         for piece in (self.go_on, self.where):
             piece.setVisible(there)
         if self.stop.hasFocus() and not self._starting:
-            self.go_on.setFocus()  # Qt would go on to the next one.
+            self.go_on.setFocus()  # Qt would focus the next one.
         self.stop.setVisible(self._starting)
         set_kind(self.again, "" if there else "primary")  # one main action
 
-    def _show_lines(self, words: list[str]) -> None:
+    def _show_result(
+        self, summary: Summary, names: dict[DeviceId, str], plan: Plan | None, me: DeviceId | None
+    ) -> None:
+        """The four numbers, the differences and the model; everything else is folded."""
+        for view, figure in zip(self.figures, headline.results(summary, plan, me), strict=True):
+            view.show_figure(figure)
+        self._figures.setVisible(bool(summary.steps))
+        models, written = told_apart(summary.outputs)
+        differ = difference_lines(summary, names)
+        left = [f"{models_words(models)}."] if models else []
+        left += [f"The script wrote {listed(written)}."] if written else []
+        self.result.say_or_hide(" ".join([*differ, *left]))
+        self._show_details(
+            [line for line in summary_lines(summary, names, "", plan, WINDOW) if line not in differ]
+        )
+
+    def _show_details(self, words: list[str]) -> None:
         while len(self.lines) < len(words):
-            label = Label(wraps=True)
-            self.lines.append(label)
-            self._lines.addWidget(label)
-        for label, text in zip(self.lines, words, strict=False):
-            label.say(text)
+            self.lines.append(Label(wraps=True))
+            self.more.body.addWidget(self.lines[-1])
         for number, label in enumerate(self.lines):
-            label.setVisible(number < len(words))
+            label.say_or_hide(words[number] if number < len(words) else "")
+        self.more.setVisible(bool(words))
+
+    def _open_report(self) -> None:
+        self.not_opened.open(Path(self.folder) / REPORT, "report")
 
     def _open(self) -> None:
         outputs = Path(self.folder) / OUTPUTS
@@ -168,13 +202,9 @@ class OutcomeCard(Card):
         self.not_opened.open(folder)
 
 
-def _lines(summary: Summary | None, names: dict[DeviceId, str], plan: Plan | None) -> list[str]:
-    if summary is None:
-        return []
-    words = [in_the_window(line) for line in summary_lines(summary, names, "", plan)]
-    models, written = told_apart(summary.outputs)
-    if models:
-        words.append(f"{models_words(models)}.")
-    if written:
-        words.append(f"The script wrote {listed(written)}.")
-    return words
+def _fetch_progress(run: RunId, state: State) -> str:
+    """Progress of fetching a run's checkpoint; ``""`` while none is on its way."""
+    fetch = state.fetch
+    if fetch is None or fetch.run != run:
+        return ""
+    return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])

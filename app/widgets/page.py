@@ -1,21 +1,22 @@
-"""The frame of a screen: a scrolling column with a title, of the same width on all screens."""
+"""The frame of a screen: a scrolling column with a title, equally wide on all screens."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
 from app.theme import GAP
+from app.widgets.card import Piece, column, fill, row
 from app.widgets.labels import ElidedLabel, Label
 
 WIDEST = 200
-"""Average characters: beyond, nobody finds what stands at the other end of a line."""
+"""Maximum width in average characters: in longer lines the eye loses its place."""
 
 
 class Page(QScrollArea):
-    """``head`` is the row of the title, to which buttons may be added; ``body`` takes the content.
+    """``head`` is the title's row, to which buttons may be added; ``add`` takes the content.
 
-    What stands in it is as wide with a scroll bar beside it as without.
+    The content is equally wide with and without a scroll bar.
     """
 
     def __init__(
@@ -30,34 +31,26 @@ class Page(QScrollArea):
         inner.setObjectName("page")
         outer = QHBoxLayout(inner)
         outer.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
-        column = QWidget()
-        column.setMaximumWidth(self.fontMetrics().averageCharWidth() * characters)
-        self.body = QVBoxLayout(column)
-        self.body.setContentsMargins(0, 0, 0, 0)
-        self.body.setSpacing(GAP)
+        content = QWidget()
+        content.setMaximumWidth(self.fontMetrics().averageCharWidth() * characters)
         if centred:
             outer.addStretch(1)
-        outer.addWidget(column, 30)
+        outer.addWidget(content, 30)
         outer.addStretch(1 if centred else 0)
-        self.head = QHBoxLayout()
-        self.head.setSpacing(GAP)
         self.title = ElidedLabel(title, "title")
-        self.head.addWidget(self.title, 1)
-        self.body.addLayout(self.head)
+        self.head = row(self.title)
+        self.head.setStretchFactor(self.title, 1)
         self.lead = Label(lead, "faint", wraps=True)
+        self.body = column(self.head, self.lead, spacing=GAP)
+        content.setLayout(self.body)
         self.lead.setVisible(bool(lead))
-        self.body.addWidget(self.lead)
         self.setWidget(inner)
-        self.verticalScrollBar().rangeChanged.connect(lambda *_: self._keep_room())
-        self._keep_room()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.StyleChange:
-            self._keep_room()
-
-    def _keep_room(self) -> None:
-        """For the scroll bar, while there is none."""
+        # Always on: a bar that appears makes lines wrap, and a page that just fits would lose and regain it.
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         bar = self.verticalScrollBar()
-        bar.ensurePolished()
-        self.setViewportMargins(0, 0, 0 if bar.maximum() else bar.sizeHint().width(), 0)
+        bar.rangeChanged.connect(lambda _, most: bar.setEnabled(most > 0))  # else the handle is not drawn
+        bar.setEnabled(False)
+
+    def add(self, *pieces: Piece) -> None:
+        """Adds from top to bottom; a number is a stretch."""
+        fill(self.body, *pieces)

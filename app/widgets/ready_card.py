@@ -1,4 +1,4 @@
-"""Whether Train can be pressed, in one line; the rest is folded away unless it needs the user."""
+"""Whether Train can be pressed, in one line; the rest is folded unless it needs the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.models.preflight import Headline, needs_the_user
 from app.theme import GAP
-from app.widgets.card import Card
+from app.widgets.card import Card, fill
 from app.widgets.findings import FindingsList
 from app.widgets.fold import Fold
 from app.widgets.labels import Label
@@ -17,7 +17,7 @@ from core.vocabulary.answers import Finding
 
 
 class ReadyCard(Card):
-    """``mend_asked(code)``: the user pressed a finding's Mend. ``details`` are shown when it is unfolded."""
+    """``mend_asked(code)``: the user pressed a finding's Mend. ``details`` are shown when unfolded."""
 
     mend_asked = Signal(str)
 
@@ -31,26 +31,23 @@ class ReadyCard(Card):
         self.checks = FindingsList()
         self.more = Fold("Roles, options and checks", name="more")
         self.more.body.setSpacing(GAP)
-        for piece in (*details, Label("Before the start", "heading"), self.checks):
-            self.more.body.addWidget(piece)
+        fill(self.more.body, *details, Label("Before the start", "heading"), self.checks)
         for findings in (self.needs, self.checks):
             findings.mend_asked.connect(self.mend_asked)
-        for line in (self.headline, self.summary, self.needs, self.more):
-            self.body.addWidget(line)
+        self.add(self.headline, self.summary, self.needs, self.more)
 
     def show_headline(self, headline: Headline | None) -> None:
-        """None: it is being found out. What was said stays while somebody types."""
+        """None: not known yet. The last headline stays while the user types."""
         if headline is None:
             if not self.headline.text():
                 self.headline.say("Getting ready…")
             return
         self.headline.say(headline.words)
         self.headline.make(headline.kind)
-        self.summary.say(headline.summary)
-        self.summary.setVisible(bool(headline.summary))
+        self.summary.say_or_hide(headline.summary)
 
     def begin(self) -> None:
-        """Another script: nothing is known of it."""
+        """Another script: nothing is known about it."""
         self.headline.say("")
         self.headline.make("heading")
         self.summary.hide()

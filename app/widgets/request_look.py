@@ -1,4 +1,4 @@
-"""Before the yes: the files of a request, each as it would run, and what changed since the last yes."""
+"""Before the consent: a request's files, each as it would run, and the changes since the last consent."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QButtonGroup, QHeaderView, QPushButton, QTreeWidget, QTreeWidgetItem, QWidget
 
-from app.device_words import size_words
 from app.widgets.buttons import button
 from app.widgets.card import column, row
 from app.widgets.code_view import CodeView
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
-from core.project.script import SUFFIXES
+from core.script.analysis import SUFFIXES
+from core.vocabulary import units
 from core.vocabulary.answers import RequestFile
-from core.vocabulary.text import plain
+from core.vocabulary.text import spelled
 
 FILES_SHOWN = 500
 LEAST_CHARACTERS = 22
-"""Of the list of files."""
+"""Minimum width of the list of files."""
 CHANGES = {"": "", "new": "new", "changed": "changed", "same": "as before", "gone": "gone"}
 NOT_SHOWN = (
     "This file is no text, or too large to come with the request: it comes after the yes. Its fingerprint is "
@@ -28,7 +28,7 @@ GONE = "This file was there when you allowed the script before, and is no more."
 
 
 class RequestLook(QWidget):
-    """``show_files`` takes what the node answered."""
+    """``show_files`` takes the node's answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class RequestLook(QWidget):
         self.list.setHeaderHidden(not compared)
         self.list.setColumnHidden(1, not compared)
         for file in files[:FILES_SHOWN]:
-            self.list.addTopLevelItem(QTreeWidgetItem([plain(file.path), CHANGES[file.change]]))
+            self.list.addTopLevelItem(QTreeWidgetItem([spelled(file.path), CHANGES[file.change]]))
         if len(files) > FILES_SHOWN:
             more = QTreeWidgetItem([f"and {len(files) - FILES_SHOWN:,} more files"])
             more.setFlags(Qt.ItemFlag.NoItemFlags)
@@ -92,7 +92,7 @@ class RequestLook(QWidget):
         file = self._file
         if file is None:
             return
-        self.path.say(f"{file.path} · {size_words(file.size)}")
+        self.path.say(f"{spelled(file.path)} · {units.size(file.size)}")
         for side in (self.changes, self.whole):
             side.setVisible(bool(file.diff))
         (self.changes if file.diff else self.whole).setChecked(True)
@@ -109,7 +109,8 @@ class RequestLook(QWidget):
         if file.diff and self.changes.isChecked():
             self.code.show_code(file.diff, "diff")
         else:
-            self.code.show_code(file.text or "", "python" if file.path.endswith(SUFFIXES) else "")
+            marked = {deed.line for deed in file.deeds or () if deed.marked}
+            self.code.show_code(file.text or "", "python" if file.path.endswith(SUFFIXES) else "", marked)
 
 
 def _side(words: str, name: str) -> QPushButton:

@@ -1,13 +1,12 @@
-"""One laptop of the run to be: its role, its share. Rows can be dragged onto each other to swap roles."""
+"""One laptop of the next run: its role, its share. Drag a row onto another to swap roles."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QMimeData, QPoint, Qt, Signal
 from PySide6.QtGui import QDrag, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QIntValidator, QMouseEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit
 
-from app.theme import GAP
-from app.widgets.card import Card, column
+from app.widgets.card import Card, column, row
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.vocabulary.ids import DeviceId
@@ -28,7 +27,7 @@ Roles = tuple[Role, ...]
 
 
 class RoleRow(Card):
-    """``roles_chosen``, ``share_chosen`` and ``dropped`` (another device's id) are the user's."""
+    """``roles_chosen``, ``share_chosen`` and ``dropped`` (another device's id) come from the user."""
 
     roles_chosen = Signal(tuple)
     share_chosen = Signal(int)
@@ -53,12 +52,10 @@ class RoleRow(Card):
         self.part = Label("", "faint")
         self._showing = False
         self._share = ""
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        line.addLayout(column(self.name, self.about, spacing=2), 1)
-        for piece in (self.part, self.share, self.role):
-            line.addWidget(piece)
-        self.body.addLayout(line)
+        names = column(self.name, self.about, spacing=2)
+        line = row(names, self.part, self.share, self.role)
+        line.setStretchFactor(names, 1)
+        self.add(line)
 
     def show_device(self, name: str, about: str) -> None:
         self.name.say(name)
@@ -68,7 +65,7 @@ class RoleRow(Card):
         name_for_readers(self.share, f"Share of {name}")
 
     def show_roles(self, roles: Roles, *, own: bool, able: bool) -> None:
-        """``own``: the script brings its strategy, so that every role can be. ``able``: it can take part."""
+        """``own``: the script brings its strategy, so every role is possible. ``able``: it can take part."""
         choices: list[Roles] = [(role,) for role in (OWN if own else MANAGED)]
         if roles and roles not in choices:
             choices.insert(0, roles)
@@ -82,9 +79,9 @@ class RoleRow(Card):
         self._showing = False
 
     def show_share(self, share: int | None, part: str, by_hand: bool) -> None:
-        """``part`` of each batch, in words; ``""`` for one that computes none of it."""
+        """``part`` of each batch, in words; ``""`` for a laptop that computes none of it."""
         self.share.setVisible(by_hand and share is not None)
-        # What somebody is typing stays.
+        # Keep the value somebody is typing.
         if share is not None and not self.share.hasFocus():
             self._share = str(share)
             self.share.setText(self._share)

@@ -1,4 +1,4 @@
-"""A run at a glance: large numbers, how it starts, a row for each laptop, and why it is as fast as it is."""
+"""A run at a glance: large numbers, startup, a row per laptop, and what limits its speed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QProgressBar
 
-from app import run_words, wait_words
 from app.models import headline, laptop_rows
+from app.models.paces import Paces
 from app.models.startup import Startup, awaited, starting_up, to_allow
-from app.paces import Paces
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.figure import FigureView
@@ -21,6 +20,8 @@ from app.widgets.fold import Fold
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.laptop_table import LaptopLine, LaptopTable
 from app.widgets.stepper import Stepper
+from app.words import run_words, wait_words
+from app.words.advice_words import WINDOW, advice_words
 from core.speed.sentences import expected
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopping, Training
@@ -29,11 +30,12 @@ from core.vocabulary.state import Run, State
 PARTS = 1000
 TICK_MS = 1000
 BACK_S = 15.0
-"""So long it is said that a laptop has come back."""
+"""How long the return of a laptop is shown."""
 
 
 class RunProgress(Card):
-    """``hear`` for each change, seen or not; ``show_run`` where it is seen: cheap while the words stay."""
+    """Call ``hear`` for each change, visible or not, and ``show_run`` when visible: cheap while the words
+    stay."""
 
     keep_waiting_asked = Signal()
 
@@ -45,7 +47,7 @@ class RunProgress(Card):
         self._startup = Startup(clock)
         self._away: dict[DeviceId, float] = {}
         self._back: dict[DeviceId, tuple[float, float]] = {}
-        """When one came back, and after how many seconds."""
+        """When each laptop returned, and after how many seconds."""
         self._run: Run | None = None
         self._paces = Paces()
         self.state = Label("", "heading")
@@ -73,19 +75,11 @@ class RunProgress(Card):
         self.waiting = Label("", "warning", wraps=True)
         for label in (self.expected, self.advice, self.waiting):
             self.why.body.addWidget(label)
-        self.body.addLayout(row(self.state, self.step, 1, self.why.head))
-        for piece in (
-            self.why,
-            self.held,
-            self.keep_waiting,
-            self._figures,
-            self.bar,
-            self.allow,
-            self.stepper,
-            self.awaited,
-            self.table,
-        ):
-            self.body.addWidget(piece)
+        self.add(
+            row(self.state, self.step, 1, self.why.head),
+            *(self.why, self.held, self.keep_waiting, self._figures, self.bar),
+            *(self.allow, self.stepper, self.awaited, self.table),
+        )
         self._show_whether_why(False)
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._show_steps)
@@ -95,7 +89,7 @@ class RunProgress(Card):
         return self.table.lines
 
     def hear(self, run: Run) -> None:
-        """Also while nobody looks: the clock of its start runs."""
+        """Also while nobody looks: it times the startup."""
         self._startup.hear(run)
         self._note_who_is_back(run)
         self._paces.hear(run)
@@ -113,19 +107,22 @@ class RunProgress(Card):
 
     def show_run(self, run: Run, state: State, names: dict[DeviceId, str], waiting: str) -> None:
         """``waiting``: who waits for whom, if anybody does."""
+        if self._run is not None and self._run.plan.run != run.plan.run:
+            self._show_whether_why(False)
+            self.why.head.setChecked(False)
         self._run = run
         self.hear(run)
-        words = run_words.phase_words(run.phase)
+        words = run_words.run_phase_words(run)
         self.state.say(f"{words[:1].upper()}{words[1:]}" + ("" if isinstance(run.phase, Training) else "…"))
-        progress = run.members[run.plan.chief.device].progress
+        progress = run.members[run.chief.device].progress
         moving = progress is not None and isinstance(run.phase, Training | Stopping)
         part = run_words.fraction(progress) if moving and progress is not None else _received(run)
-        # Without an end known there is no bar: one that moves for its own sake takes time from the training.
+        # With no known end there is no bar: an animated one takes time from the training.
         self.bar.setVisible(part is not None)
         self._show_part(round(PARTS * (part or 0.0)))
         if progress is not None:
             step = run_words.step_words(progress)
-            rate = run_words.rate_words(progress)
+            rate = "" if headline.stands(run) else run_words.rate_words(progress)
             self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
         self.step.setVisible(progress is not None)
         me = state.me.device if state.me is not None else None
@@ -135,9 +132,10 @@ class RunProgress(Card):
         self._show_startup(run, names, me)
         back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
         self.table.show_rows(laptop_rows.rows(run, state, names, back))
-        waiting_for = wait_words.lines(run, names)
-        self.held.say("\n".join(waiting_for))
-        self.held.setVisible(bool(waiting_for))
+        waiting_for = [*run_words.left_words(run, names), *wait_words.lines(run, names)]
+        if progress is not None and progress.diverged is not None:
+            waiting_for.insert(0, f"{progress.diverged.words}. {run_words.DIVERGED_FIX}")
+        self.held.say_or_hide("\n".join(waiting_for))
         asks = run.waiting is not None and run.waiting.asks
         self.keep_waiting.setVisible(asks)
         self._show_why(run, names, waiting)
@@ -153,11 +151,9 @@ class RunProgress(Card):
     def _show_startup(self, run: Run, names: dict[DeviceId, str], me: DeviceId | None) -> None:
         starting = starting_up(run)
         asked = [names[device] for device in to_allow(run) if device != me] if starting else []
-        self.allow.say(f"Press Allow on {' and '.join(asked)}" if asked else "")
-        self.allow.setVisible(bool(asked))
-        self.awaited.say(f"Waiting for {awaited(run, names)}" if starting else "")
-        for piece in (self.stepper, self.awaited):
-            piece.setVisible(starting)
+        self.allow.say_or_hide(f"Press Allow on {' and '.join(asked)}" if asked else "")
+        self.awaited.say_or_hide(f"Waiting for {awaited(run, names)}" if starting else "")
+        self.stepper.setVisible(starting)
         self._show_steps()
         self._keep_ticking()
 
@@ -176,28 +172,27 @@ class RunProgress(Card):
         said = expected(run.expectation, run.plan, names)
         for label, words in (
             (self.expected, said.what),
-            (self.advice, run_words.in_the_window(said.fix)),
+            (self.advice, advice_words(said.advice, WINDOW)),
             (self.waiting, waiting),
         ):
-            label.say(words)
-            label.setVisible(bool(words))
-        # It comes with the first step, and stays.
+            label.say_or_hide(words)
+        # Appears with the first step, and stays.
         self._show_whether_why(bool(said) or bool(waiting) or not self.why.isHidden())
 
     def _show_whether_why(self, there: bool) -> None:
         self.why.setVisible(there)
-        self.why.head.setVisible(there)  # it stands in the first line
+        self.why.head.setVisible(there)  # its head is laid out in the first line
 
     def _show_part(self, value: int) -> None:
         if value != self.bar.value():
-            # By itself a bar is painted at once, apart from the words that change with it.
+            # By default a bar is painted immediately, apart from the words that change with it.
             self.bar.setUpdatesEnabled(False)
             self.bar.setValue(value)
             self.bar.setUpdatesEnabled(True)
 
 
 def _received(run: Run) -> float | None:
-    """How much of the project's files the members have, while they receive them."""
+    """The fraction of the project's files that the members have, while they receive them."""
     coming = [member for member in run.members.values() if member.phase == "receiving" and member.total]
     total = sum(member.total for member in coming)
     return sum(member.done for member in coming) / total if total else None

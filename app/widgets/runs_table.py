@@ -1,9 +1,23 @@
-"""The history's table: two lines a cell, the state as a chip, name and note edited in place."""
+"""The history's table: two lines per cell, the state as a chip, the loss as a curve, name and note edited
+in place. A check box before each run shows whether it is selected; clicking it leaves the other
+selections."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen, QResizeEvent
+from collections.abc import Sequence
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRectF,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
@@ -17,27 +31,32 @@ from PySide6.QtWidgets import (
 )
 
 from app import theme
-from app.models.runs_model import KIND_ROLE, MORE_ROLE, Column
+from app.models.runs_model import CURVE_ROLE, KIND_ROLE, MORE_ROLE, Column
 from app.theme import GAP
+from app.widgets.canvas import write
 from app.widgets.labels import name_for_readers
 from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 
 _Index = QModelIndex | QPersistentModelIndex
 _PAD = 8
+_BOX = 16
+_TICK = ((0.25, 0.52), (0.42, 0.7), (0.75, 0.32))
+"""Points of the tick, as fractions of its box."""
 _WIDEST = {
     Column.STATE: "Recovering",
+    Column.LOSS: "a curve so wide",
     Column.BEST: "val_loss, epoch 100",
     Column.SPEED: "88,888 samples/s",
     Column.DURATION: "Duration ↓",
     Column.STARTED: "2026-08-28 08:08",
 }
-"""What a column is wide enough for; those of words share the rest."""
-_DISPENSABLE = (Column.SPEED, Column.DURATION, Column.STARTED)
-"""What goes first where letters are large or the window is small."""
-NAMES_LEAST = 16
+"""Text for which a column is wide enough; text columns share the rest."""
+_DISPENSABLE = (Column.SPEED, Column.DURATION, Column.LOSS, Column.STARTED)
+"""Columns dropped first if letters are large or the window is small."""
+NAMES_LEAST = 20
 NOTES_FROM = 36
-"""Characters that have to be left for names and notes together; else the names have all of it, and the note
-stands in their tooltips."""
+"""Minimum characters left for names and notes together; with fewer, names get all of it, and notes go into
+their tooltips."""
 
 
 class RunsTable(QTableView):
@@ -73,7 +92,7 @@ class RunsTable(QTableView):
         self._fit_columns()
 
     def edit_cell(self, column: Column) -> None:
-        """Of the one chosen row: its name or its note becomes a field."""
+        """Edits the name or note of the one selected row."""
         self.setColumnHidden(Column.NOTE, self.isColumnHidden(Column.NOTE) and column != Column.NOTE)
         index = self.selectionModel().selectedRows(column)[0]
         self.setCurrentIndex(index)
@@ -106,6 +125,25 @@ class RunsTable(QTableView):
             self.setColumnHidden(column, left < NAMES_LEAST)
             left += widths[column] // character if left < NAMES_LEAST else 0
 
+    def selectionCommand(
+        self, index: _Index, event: QEvent | None = None
+    ) -> QItemSelectionModel.SelectionFlag:
+        flag = QItemSelectionModel.SelectionFlag
+        if isinstance(event, QMouseEvent) and self._is_on_box(event):
+            pressed = event.type() != QEvent.Type.MouseButtonRelease
+            return flag.Toggle | flag.Rows if pressed else flag.NoUpdate
+        return super().selectionCommand(index, event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if self._is_on_box(event):
+            self.mousePressEvent(event)  # two ticks, not opening a run
+        else:
+            super().mouseDoubleClickEvent(event)
+
+    def _is_on_box(self, event: QMouseEvent) -> bool:
+        left = self.columnViewportPosition(Column.RUN)
+        return left <= event.position().x() < left + _BOX + 2 * _PAD
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:
             self.delete_asked.emit()
@@ -127,7 +165,7 @@ class _Cell(QStyledItemDelegate):
         self.initStyleOption(option, index)
         words, option.text = option.text, ""
         if option.state & QStyle.StateFlag.State_Selected:
-            option.state &= ~QStyle.StateFlag.State_HasFocus  # it is seen by its colour
+            option.state &= ~QStyle.StateFlag.State_HasFocus  # its colour shows it
         option.widget.style().drawControl(
             QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget
         )
@@ -140,13 +178,24 @@ class _Cell(QStyledItemDelegate):
         top = area.top() if more else area.center().y() - high / 2
         first = QRectF(area.left(), top, area.width(), high)
         painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(option.font)
+        if index.column() == Column.RUN:
+            box = QRectF(area.left(), area.center().y() - _BOX / 2, _BOX, _BOX)
+            _paint_box(painter, box, chosen)
+            first.setLeft(box.right() + _PAD)
+            area.setLeft(first.left())
+        _paint_curve(painter, area, index.data(CURVE_ROLE), ink if chosen else shades.curves[0])
         if kind := str(index.data(KIND_ROLE) or ""):
             _paint_chip(painter, words, first, getattr(shades, kind), shades.panel)
         else:
-            _paint_line(painter, words, first, ink, bold=index.column() == Column.RUN)
+            font = QFont(option.font)
+            font.setBold(index.column() == Column.RUN)
+            painter.setFont(font)
+            write(painter, first, words, ink)
+            painter.setFont(option.font)
         if more:
-            _paint_line(painter, more, QRectF(area.left(), area.bottom() - high, area.width(), high), faint)
+            write(painter, QRectF(area.left(), area.bottom() - high, area.width(), high), more, faint)
         painter.restore()
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
@@ -159,22 +208,35 @@ class _Cell(QStyledItemDelegate):
         return editor
 
 
-def _paint_line(painter: QPainter, words: str, area: QRectF, colour: str, *, bold: bool = False) -> None:
-    font = painter.font()
-    font.setBold(bold)
-    painter.setFont(font)
-    painter.setPen(QColor(colour))
-    shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(area.width()))
-    align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-    painter.drawText(area, int(align | Qt.TextFlag.TextSingleLine), shown)
+def _paint_box(painter: QPainter, box: QRectF, ticked: bool) -> None:
+    shades = theme.colours()
+    painter.setPen(QPen(QColor(shades.on_accent if ticked else shades.edge), 1))
+    painter.setBrush(QColor(shades.on_accent if ticked else shades.panel))
+    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+    if ticked:
+        painter.setPen(QPen(QColor(shades.accent), 2))
+        painter.drawPolyline([box.topLeft() + QPointF(x * _BOX, y * _BOX) for x, y in _TICK])
+
+
+def _paint_curve(painter: QPainter, area: QRectF, values: Sequence[float], colour: str) -> None:
+    """Fills its cell: only the curve's shape matters."""
+    if len(values) < 2:
+        return
+    least, most = min(values), max(values)
+    across, up = area.width() / (len(values) - 1), (area.height() - 4) / ((most - least) or 1.0)
+    painter.setPen(QPen(QColor(colour), 1.5))
+    low = area.bottom() - 2
+    points = enumerate(values)
+    painter.drawPolyline(
+        [QPointF(area.left() + place * across, low - (value - least) * up) for place, value in points]
+    )
 
 
 def _paint_chip(painter: QPainter, words: str, area: QRectF, colour: str, ground: str) -> None:
-    """On a ground of its own, so that it can be read in a chosen row, too."""
+    """On its own background, so that it is readable in a selected row, too."""
     width = min(area.width(), painter.fontMetrics().horizontalAdvance(words) + 2.0 * _PAD)
     chip = QRectF(area.left(), area.top(), width, area.height()).adjusted(0.5, 0.5, -0.5, -0.5)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(QColor(colour), 1))
     painter.setBrush(QColor(ground))
     painter.drawRoundedRect(chip, chip.height() / 2, chip.height() / 2)
-    _paint_line(painter, words, chip.adjusted(_PAD - 1, 0, -_PAD / 2, 0), colour)
+    write(painter, chip.adjusted(_PAD - 1, 0, -_PAD / 2, 0), words, colour)

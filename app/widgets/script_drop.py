@@ -1,26 +1,28 @@
-"""Where a script or a project folder is dropped or chosen, or an example taken."""
+"""Takes a script or a project folder: dropped, chosen, one of several, or an example."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from app import theme
-from app.examples import copied
+from app.models.examples import copied
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, column
+from app.widgets.canvas import Illustration
+from app.widgets.card import Card, column, take_out
 from app.widgets.example_cards import ExampleCards
 from app.widgets.flow import Flow
-from app.widgets.icons import drop_picture
 from app.widgets.inputs import FileDialog
 from app.widgets.labels import ElidedLabel, Label, set_kind
+from core.vocabulary.answers import ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.text import plain
 
 _ONE = Problem(
     code="several-dropped",
@@ -35,11 +37,11 @@ _NOT_HERE = Problem(
 
 
 EMPTY_LINES = 17
-"""Of text: how high the place is before there is something in it."""
+"""Height of the empty drop area in lines of text."""
 
 
 class ScriptDrop(Card):
-    """``chosen(path)``; ``refused(problem)`` for a drop that cannot be one. ``examples`` is laid below it."""
+    """``chosen(path)``; ``refused(problem)`` for an impossible drop. ``examples`` goes below it."""
 
     chosen = Signal(str)
     refused = Signal(object)
@@ -53,8 +55,7 @@ class ScriptDrop(Card):
         self.where.setObjectName("script")
         self.name = ElidedLabel("", "heading")
         self._path = ""
-        self._drawn: tuple[str, int, float] | None = None
-        self.picture = QLabel()
+        self.picture = Illustration("drop")
         self.hint = Label("Drop a script, a notebook or a project folder here", "subtitle", wraps=True)
         self.hint_2 = Label(
             "Any Keras script that trains with model.fit: nothing in it needs to be changed.",
@@ -66,21 +67,16 @@ class ScriptDrop(Card):
         self.file = button("Choose script…", self._ask_file, "primary", name="choose-script")
         self.folder = button("Choose folder…", self._ask_folder, name="choose-folder")
         self.show_examples = button("Examples", self._toggle_examples, "quiet", name="examples")
-        self.examples = ExampleCards(self)  # shown without a parent it would be a window
+        self.examples = ExampleCards(self)  # without a parent it would be a window
         self.examples.chosen.connect(self.take_example)
         self.body.setSpacing(GAP)
         words = column(self.name, self.where, spacing=GAP // 3)
         self.buttons = Flow(self.file, self.folder, self.show_examples)
-        self.body.addStretch(1)
-        for line in (self.picture, self.hint, self.hint_2):
-            self.body.addWidget(line)
-        self.body.addLayout(words)
-        self.body.addWidget(self.buttons)
-        self.body.addStretch(1)
+        self.add(1, self.picture, self.hint, self.hint_2, words, self.buttons, 1)
         self.show_script("", "")
 
     def show_script(self, name: str, path: str) -> None:
-        """What is chosen; ``""`` for nothing yet."""
+        """The chosen script; ``""`` for none yet."""
         self.name.say(name)
         self.where.say(path)
         self.name.setVisible(bool(name))
@@ -91,28 +87,16 @@ class ScriptDrop(Card):
             self.examples.setVisible(not path)
         self._path = path
         self.show_examples.setVisible(bool(path))
-        # A place to drop something on while there is nothing, a line of the form afterwards.
+        # A drop area while empty, a line of the form afterwards.
         set_kind(self, "card" if path else "drop")
         self.setMinimumHeight(0 if path else self.fontMetrics().height() * EMPTY_LINES)
         self.buttons.centre(not path)
-        # With a script chosen, the main action of this screen is Train.
+        # Once a script is chosen, the main action of this screen is Train.
         set_kind(self.file, "" if name else "primary")
-        self._draw()
 
     def take_line(self, line: QWidget) -> None:
-        """What belongs to the script that is chosen, above the buttons."""
+        """A line about the chosen script, above the buttons."""
         self.body.insertWidget(self.body.indexOf(self.buttons), line)
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self._draw()
-        super().changeEvent(event)
-
-    def _draw(self) -> None:
-        wanted = (theme.colours().accent, self.fontMetrics().height() * 3, self.devicePixelRatioF())
-        if wanted != self._drawn:
-            self._drawn = wanted
-            self.picture.setPixmap(drop_picture(*wanted))
 
     def _toggle_examples(self) -> None:
         self.examples.setVisible(self.examples.isHidden())
@@ -137,12 +121,13 @@ class ScriptDrop(Card):
             self.chosen.emit(urls[0].toLocalFile())
 
     def take_example(self, name: str) -> None:
-        """``chosen`` follows once the example's files lie in the node's home; nothing before there is one."""
+        """``chosen`` follows once the example's files are in the node's home; nothing before there is a
+        node."""
         if self.home:
             Thread(target=self._copy_example, args=(name, self.home), daemon=True).start()
 
     def _copy_example(self, name: str, home: str) -> None:
-        # The signals cross to the GUI thread by themselves; the widget may be gone by then.
+        # The signals cross to the GUI thread; the widget may be gone by then.
         with suppress(RuntimeError):
             try:
                 self.chosen.emit(str(copied(name, Path(home) / "examples")))
@@ -165,3 +150,39 @@ class ScriptDrop(Card):
         dialog = FileDialog(self.window(), title, str(Path(self._path).parent) if self._path else "")
         dialog.fileSelected.connect(self.chosen)
         return dialog
+
+
+MOST = 12
+NAME_LENGTH = 60
+
+
+class ScriptChoices(Card):
+    """``chosen(path)``. Hidden while there is nothing to choose."""
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Scripts of the folder")
+        self.heading = Label("Which script is to be trained?", "heading")
+        self.more = Label("", "faint")
+        self._choices = column()
+        self.add(self.heading, self._choices, self.more)
+        self.buttons: list[QPushButton] = []
+        self.hide()
+
+    def show_scripts(self, found: ScriptsFound | None) -> None:
+        for made in self.buttons:
+            take_out(self._choices, made)
+        self.buttons = []
+        if found is not None:
+            for script in found.scripts[:MOST]:
+                path = str(Path(found.folder) / script)
+                words = plain(script, NAME_LENGTH)
+                made = button(words, partial(self.chosen.emit, path), name="script-choice")
+                self.buttons.append(made)
+                self._choices.addWidget(made, 0, Qt.AlignmentFlag.AlignLeft)
+            more = len(found.scripts) - MOST
+            words = f"and {more} more: choose one of those by Choose script…" if more > 0 else ""
+            self.more.say_or_hide(words)
+        self.setVisible(found is not None)

@@ -1,4 +1,4 @@
-"""A question over the whole window: what lies under it is dimmed and out of reach until it is answered."""
+"""A question over the whole window: everything under it is dimmed and disabled until answered."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from app import theme
 from app.widgets.card import Card
 
 ARM_MS = 400
-"""A sheet may come up under the mouse: a click meant for something else must not answer it."""
+"""A sheet may appear under the mouse: a click meant for something else must not answer it."""
 
 
 class Sheet(QWidget):
     """``body`` takes the content. No button has the focus when it opens: Enter alone decides nothing."""
 
-    def __init__(self, parent: QWidget, title: str, *, characters: int = 84) -> None:
+    def __init__(self, parent: QWidget, title: str, *, characters: int = 84, tall: bool = False) -> None:
+        """``characters``: maximum width of the card; ``tall``: as high as possible."""
         super().__init__(parent)
         self._over = parent
         self.setAccessibleName(title)
@@ -31,30 +32,24 @@ class Sheet(QWidget):
         self.body: QVBoxLayout = self.card.body
         self.body.setContentsMargins(theme.GAP * 2, theme.GAP * 2, theme.GAP * 2, theme.GAP * 2)
         self.body.setSpacing(theme.GAP)
-        grid = self._grid = QGridLayout(self)
+        grid = QGridLayout(self)
         grid.setContentsMargins(theme.GAP * 2, theme.GAP * 2, theme.GAP * 2, theme.GAP * 2)
         for outer in (0, 2):
-            grid.setRowStretch(outer, 1)
+            grid.setRowStretch(outer, int(not tall))
             grid.setColumnStretch(outer, 1)
+        grid.setRowStretch(1, int(tall))
         grid.setColumnStretch(1, 30)
         grid.addWidget(self.card, 1, 1)
         theme.wear(self)
         parent.installEventFilter(self)
         self.hide()
 
-    def widen(self, characters: int, *, tall: bool) -> None:
-        """How wide the card is at most; ``tall``: as high as there is room."""
-        self.card.setMaximumWidth(self.fontMetrics().averageCharWidth() * characters)
-        for outer in (0, 2):
-            self._grid.setRowStretch(outer, 0 if tall else 1)
-        self._grid.setRowStretch(1, 1 if tall else 0)
-
     @property
     def is_open(self) -> bool:
         return not self.isHidden()
 
     def open(self) -> None:
-        """Over everything in the parent. Opening an open sheet changes nothing."""
+        """Covers everything in the parent. Opening an open sheet changes nothing."""
         if self.is_open:
             return
         self._before = QApplication.focusWidget()
@@ -64,7 +59,7 @@ class Sheet(QWidget):
         self.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def shut(self) -> None:
-        """The focus goes back to where it was."""
+        """Returns the focus to where it was."""
         if not self.is_open:
             return
         self.hide()
@@ -76,7 +71,7 @@ class Sheet(QWidget):
             pass  # the widget went while the sheet was open
 
     def enable_soon(self, *buttons: QWidget) -> None:
-        """The buttons that decide something can be pressed a moment from now."""
+        """Enables the deciding buttons after a moment."""
         self.disable(*buttons)
         self._arming = buttons
         self._armed.start()
@@ -89,7 +84,7 @@ class Sheet(QWidget):
             made.setEnabled(False)
 
     def on_escape(self) -> None:
-        """What Esc means; nothing, unless a sheet says otherwise."""
+        """The effect of Esc; none unless overridden."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
@@ -112,7 +107,7 @@ class Sheet(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         try:
             over = self._over
-        except AttributeError:  # Qt may still ask what Python has taken apart already
+        except AttributeError:  # Qt may still ask for parts that Python has already deleted
             return False
         if watched is over and event.type() == QEvent.Type.Resize:
             self.setGeometry(over.rect())
@@ -127,7 +122,7 @@ class Sheet(QWidget):
             made.setEnabled(True)
 
     def _chain(self) -> list[QWidget]:
-        """Everything in the sheet, in the order of the tabulator."""
+        """Everything in the sheet, in tab order."""
         found: list[QWidget] = []
         widget = self.nextInFocusChain()
         while widget is not None and widget is not self:

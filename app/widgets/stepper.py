@@ -1,25 +1,25 @@
-"""How far a run is on its way to the first step: its steps side by side, each with the time it took."""
+"""A run's startup: its steps side by side, each with its duration."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
 from app.models.startup import StartupStep
-from app.run_words import duration
-from app.widgets.canvas import Canvas
+from app.widgets.canvas import Painted, write
+from core.vocabulary import units
 
 DOT = 14
 LEAST_CHARACTERS = 9
 _SAID = {"done": "done", "now": "under way", "ahead": "to come"}
 
 
-class Stepper(Canvas):
-    """Canvas by hand; a screen reader gets it as one sentence."""
+class Stepper(Painted):
+    """Painted by hand; a screen reader gets it as one sentence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,8 +50,7 @@ class Stepper(Canvas):
             reached = step.state != "ahead"
             colour = QColor({"done": shades.good, "now": shades.accent, "ahead": shades.line}[step.state])
             if number + 1 < len(self.steps):
-                line = QColor(shades.good if step.state == "done" else shades.line)
-                painter.setPen(QPen(line, 2))
+                painter.setPen(QPen(QColor(shades.good if step.state == "done" else shades.line), 2))
                 painter.drawLine(centre + QPointF(DOT / 2 + 4, 0), QPointF(left + width - 4, centre.y()))
             painter.setPen(QPen(colour, 2))
             painter.setBrush(colour if step.state == "done" else QColor(shades.panel))
@@ -61,17 +60,11 @@ class Stepper(Canvas):
             elif step.state == "now":
                 painter.setBrush(colour)
                 painter.drawEllipse(centre, DOT / 5, DOT / 5)
-            self._write(painter, left, width, 0, step.name, shades.text if reached else shades.faint)
-            took = duration(step.took_s) if reached and step.took_s is not None else ""
-            self._write(painter, left, width, 1, took, shades.faint)
-
-    def _write(
-        self, painter: QPainter, left: float, width: float, line: int, words: str, colour: str
-    ) -> None:
-        metrics = painter.fontMetrics()
-        area = QRect(round(left), DOT + 6 + line * metrics.height(), round(width) - 4, metrics.height())
-        painter.setPen(QColor(colour))
-        painter.drawText(QRectF(area), metrics.elidedText(words, Qt.TextElideMode.ElideRight, area.width()))
+            high = painter.fontMetrics().height()
+            line = QRectF(round(left), DOT + 6, round(width) - 4, high)
+            write(painter, line, step.name, shades.text if reached else shades.faint)
+            took = units.clock(step.took_s) if reached and step.took_s is not None else ""
+            write(painter, line.translated(0, high), took, shades.faint)
 
 
 def _tick(painter: QPainter, centre: QPointF, colour: QColor) -> None:

@@ -1,16 +1,16 @@
-"""TF_CONFIG as it will be written, one for each task, to look at and to copy."""
+"""TF_CONFIG as it will be written, one per task, to read and copy."""
 
 from __future__ import annotations
 
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox
 
-from app.device_names import names_of
 from app.widgets.buttons import button
-from app.widgets.card import row
+from app.widgets.card import fill, row
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, TextView, name_for_readers
+from app.words.device_names import names_of
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State
@@ -29,9 +29,7 @@ class TfConfigFold(Fold):
         self.text.setMaximumHeight(self.fontMetrics().height() * 6)
         self.copy = button("Copy", self._copy, name="copy-tf-config")
         self.note = Label(_ALONE, "faint", wraps=True)
-        self.body.addLayout(row(self.task, 1, self.copy))
-        self.body.addWidget(self.text)
-        self.body.addWidget(self.note)
+        fill(self.body, row(self.task, 1, self.copy), self.text, self.note)
         self.task.currentIndexChanged.connect(lambda _: self._show_text())
         self.show_plan(None, State())
 

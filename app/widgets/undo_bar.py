@@ -1,4 +1,4 @@
-"""What has been taken away, and a button that brings it back: for some seconds, then it is done for good."""
+"""Undo for a removal: a button restores it for some seconds, then it is final."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
 
 UNDO_MS = 10_000
-"""Long enough to read what goes, and to reach the button."""
+"""Long enough to read what is removed, and to reach the button."""
 
 
 class UndoBar(QFrame):
-    """Hidden while nothing is pending. What is pending when it is destroyed is never done."""
+    """Hidden while nothing is pending. An action still pending when this is destroyed is never carried
+    out."""
 
     def __init__(self, *, undo_ms: int = UNDO_MS) -> None:
         super().__init__()
@@ -42,9 +43,9 @@ class UndoBar(QFrame):
         return self._done is not None
 
     def offer(self, words: str, done: Callable[[], None], undone: Callable[[], None]) -> None:
-        """``done`` is called after ``undo_ms``, or ``undone`` where the user thinks better of it.
+        """Calls ``done`` after ``undo_ms``, or ``undone`` if the user changes their mind.
 
-        Both take the place of those that are pending: the time begins anew.
+        Both replace pending calls: the time starts again.
         """
         self._done, self._undone = done, undone
         self.words.say(words)
@@ -55,7 +56,7 @@ class UndoBar(QFrame):
         self._timer.start(self.undo_ms)
 
     def finish(self) -> None:
-        """Nobody thought better of it."""
+        """Carries out the pending action: nobody changed their mind."""
         self._end(self._done)
 
     def take_back(self) -> None:

@@ -1,6 +1,6 @@
 """The loop that a person writes for MultiWorkerMirroredStrategy, after TensorFlow's guide to custom loops.
 
-``call`` steps are done in one call into TensorFlow: 1 as in the guide; an epoch for whoever tunes it.
+One call into TensorFlow runs ``call`` steps: 1 as in the guide; an epoch for those who tune it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.engine.work import Work
 
 
 def trainer(strategy: Any, work: Work, *, epoch_a_call: bool) -> tuple[Any, Callable[[int], None]]:
-    """The model, and a function that trains it so many epochs."""
+    """The model, and a function that trains it for a number of epochs."""
     with strategy.scope():
         model = work.model()
         optimizer = work.optimizer()
@@ -28,7 +28,7 @@ def trainer(strategy: Any, work: Work, *, epoch_a_call: bool) -> tuple[Any, Call
     dataset = tf.data.Dataset.from_tensor_slices((work.images, work.labels))
     dataset = dataset.shuffle(len(work.images), seed=1).batch(work.batch).prefetch(tf.data.AUTOTUNE)
     if epoch_a_call:
-        # Whoever tunes finds this: the end of an iterator often takes seconds (see exact/data.py).
+        # Tuning reveals this: the end of an iterator often takes seconds (see exact/data.py).
         dataset = dataset.repeat()
     batches = strategy.experimental_distribute_dataset(dataset.with_options(options))
     steps = tf.constant(work.steps)

@@ -1,4 +1,4 @@
-"""An observer that keeps what a benchmark asks for. Main thread of a member, as all observers."""
+"""An observer that keeps what a benchmark needs. Main thread of a member, like all observers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.vocabulary.progress import Expectation
 
 
 class Heard:
-    """Of the newest ``fit``; of expectation and shares, the newest of all."""
+    """Values of the newest ``fit``; for expectation and shares, the newest of all."""
 
     def __init__(self) -> None:
         self.expectation: Expectation | None = None

@@ -1,7 +1,7 @@
 """One process of a pair: ``python -m bench.engine.member PLACE``, with TF_CONFIG set unless it is alone.
 
-Lines on stdin say what to do: ``train N`` so many epochs, ``save FILE`` the weights. Each is answered on
-stdout by a line, an ``Answer``. Ends with its stdin.
+Lines on stdin are commands: ``train N`` trains so many epochs, ``save FILE`` saves the weights. Each is
+answered on stdout by a line, an ``Answer``. Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import msgspec
 from bench.engine.heard import Heard
 from bench.engine.place import Answer, Place
 from core.trainer.sealed import process
+from core.trainer.walls import raise_walls
 
 
 def main(place: Place) -> None:
+    if place.walls is not None:
+        raise_walls(place.walls)
     # Before TensorFlow counts the cores for its thread pools.
     os.sched_setaffinity(0, {place.core})
     said = os.fdopen(os.dup(1), "w", buffering=1)

@@ -1,4 +1,4 @@
-"""Two processes that train together, or one alone; each on its core, round by round when they are asked."""
+"""Two processes that train together, or one alone; each on its core, round by round on request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from bench.wire.link import Link
 from core.exchange.keys import make
 from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Role, Task, Wire
-from core.vocabulary.trainer_messages import ExchangeKeys, Seal
+from core.vocabulary.options import Wire
+from core.vocabulary.plan import Role, Task
+from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, Seal
+from core.walls import enclosure
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500
@@ -34,11 +36,12 @@ LAST_WORDS = 1500
 class Pair:
     """``train`` trains and measures. Ends its processes on leaving.
 
-    ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
-    ``shares`` in rank order; with one share it is one process alone. ``balance``: they follow the members'
-    speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
-    machine's. Two of kind ``tandem`` meet as those of a managed run do. ``module`` is what each member runs;
-    ``keys``: where one that only exchanges finds them, by rank.
+    ``link``: joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel. ``shares``
+    in rank order; a single share means one process alone. ``balance``: they follow the members' speeds.
+    ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
+    machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what each member runs;
+    ``keys``: where one that only exchanges finds them, by rank. ``walled``: each is within walls. ``audits``:
+    whether they audit steps.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class Pair:
         cores: Sequence[int] = (),
         module: str = "bench.engine.member",
         keys: Path | None = None,
+        walled: bool = False,
+        audits: bool = True,
     ) -> None:
         self.kind = kind
         self._ranks = range(len(shares))
@@ -83,11 +88,15 @@ class Pair:
                 exchange=exchange.get(rank),
                 keys=str(keys or ""),
                 seal=seals.get(rank),
+                walls=self._walls(workers, rank) if walled else None,
+                audits=audits,
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:
                 task = {"type": "worker", "index": rank}
                 environment["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+            if place.walls is not None:
+                environment = enclosure.environment(place.walls, environment)
             log = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack is one)
             member = subprocess.Popen(
                 [
@@ -106,6 +115,14 @@ class Pair:
             self._members.append(member)
             self._said.append(said)
 
+    def _walls(self, workers: Sequence[str], rank: int) -> Enclosure:
+        home = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))
+        ports = tuple(int(place.rpartition(":")[2]) for place in workers)
+        reads = (str(Path(__file__).parent.parent),)
+        return Enclosure(
+            folders=(home,), home=home, user=str(Path.home()), reads=reads, port=ports[rank], calls=ports
+        )
+
     def __enter__(self) -> Self:
         return self
 
@@ -119,17 +136,17 @@ class Pair:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """By rank."""
+        """Process ids by rank."""
         return tuple(member.pid for member in self._members)
 
     def train(self, epochs: int) -> tuple[int, float]:
-        """Steps, and the seconds of the slower member, as nobody is done before. The first time traces."""
+        """Steps, and the slower member's seconds: the pair is done only then. The first call traces."""
         self.order(f"train {epochs}")
         answer = self.answered()
         return answer.steps, answer.seconds
 
     def weights(self) -> list[list[Any]]:
-        """Each member's, by rank: arrays in Keras' order."""
+        """Each member's weights, by rank: arrays in Keras' order."""
         found = []
         with tempfile.TemporaryDirectory(prefix="tandem-bench-") as folder:
             for rank in self._ranks:
@@ -141,7 +158,7 @@ class Pair:
         return found
 
     def order(self, words: str) -> None:
-        """To every member, without waiting."""
+        """Sends an order to every member, without waiting."""
         for rank in self._ranks:
             self._tell(rank, words)
 
@@ -180,7 +197,7 @@ def _on_loopback(members: int) -> list[str]:
 
 
 def _keys(members: int) -> dict[int, ExchangeKeys]:
-    """By rank."""
+    """Keys by rank."""
     pairs = [make() for _ in range(members)]
     certificates = tuple(pair.cert_der for pair in pairs)
     return {
@@ -190,7 +207,7 @@ def _keys(members: int) -> dict[int, ExchangeKeys]:
 
 
 def _seals(keys: dict[int, ExchangeKeys], workers: Sequence[str]) -> dict[int, Seal]:
-    """By rank. ``workers``: where the relays are to listen."""
+    """Seals by rank. ``workers``: where the relays are to listen."""
     inside = tuple(f"127.77.0.{rank + 1}:{place.rpartition(':')[2]}" for rank, place in enumerate(workers))
     return {
         rank: Seal(keys=own, outside=tuple(workers), inside=inside, downloads=False)

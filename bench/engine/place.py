@@ -1,21 +1,22 @@
-"""What goes between a benchmark and its members: who each is, and what it answers."""
+"""Messages between a benchmark and its members: who each is, and what it answers."""
 
 from __future__ import annotations
 
 import msgspec
 
-from core.vocabulary.plan import Wire
+from core.vocabulary.options import Wire
 from core.vocabulary.progress import Expectation
-from core.vocabulary.trainer_messages import ExchangeKeys, Seal
+from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, Seal
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """The one argument of ``python -m bench.engine.member``.
 
-    ``kind``: ``tandem``, or a loop by hand (``guide``, ``tuned``, and ``sealed``, which is ``tuned`` in a
-    seal). ``shares``: one a member, by rank, where they begin if the engine is to ``balance`` them. ``keep``:
-    the folder of its checkpoints, ``""`` for none. ``exchange``: with what Tandem's members meet; ``seal``:
-    with what relays do. ``keys``: the folder of those of members that only exchange, by rank.
+    ``kind``: ``tandem``, or a hand-written loop (``guide``, ``tuned``, and ``sealed``, which is ``tuned`` in
+    a seal). ``shares``: one per member, by rank; initial ones if the engine is to ``balance`` them. ``keep``:
+    the folder of its checkpoints, ``""`` for none. ``exchange``: keys by which Tandem's members meet;
+    ``seal``: those for relays. ``keys``: the folder of those of members that only exchange, by rank.
+    ``walls``: around it. ``audits``: whether steps are audited.
     """
 
     kind: str
@@ -26,20 +27,22 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     balance: bool = False
     wire: Wire = "f32"
     keep: str = ""
-    keep_every_s: float = 10.0
+    keep_every_s: float | None = None
     exchange: ExchangeKeys | None = None
     seal: Seal | None = None
     keys: str = ""
+    walls: Enclosure | None = None
+    audits: bool = True
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """After an order. Where it was to train by Tandem: what an observer heard, too."""
+    """The answer to an order. If it was to train by Tandem, also what an observer recorded."""
 
     steps: int = 0
     seconds: float = 0.0
     step_s: float | None = None
-    """The median of what was told of steps of whole batches in the fit's later half."""
+    """The median over reports on steps of whole batches in the fit's later half."""
     expectation: Expectation | None = None
-    """The last that was measured, in this fit or before."""
+    """The last one measured, in this fit or before."""
     shares: tuple[int, ...] = ()
-    """The newest."""
+    """The newest shares."""

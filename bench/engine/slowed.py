@@ -1,7 +1,7 @@
-"""A slower laptop on this machine: processes that get a part of a core, however much of it is free.
+"""A slower laptop on this machine: processes that get a fraction of a core, however much of it is free.
 
-By a quota of the kernel's where control groups let us make one (as root), else by stopping and continuing
-them. That is the coarser of the two: every thread of a process has to wake up to be stopped.
+By a kernel quota if we may create a control group (as root), else by stopping and continuing them. The latter
+is coarser: every thread of a process has to wake up to be stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 QUOTA_PERIOD_S = 0.012
-"""Short against a step, so that nobody waits long for a slowed member to be awake."""
+"""Short compared with a step, so that nobody waits long for a slowed member to wake up."""
 STOP_PERIOD_S = 0.03
 
 _GROUPS = Path("/sys/fs/cgroup")
@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 @contextlib.contextmanager
 def slowed(pids: Sequence[int], part: float) -> Iterator[str]:
-    """While inside, the processes together get ``part`` of one core. Gives the words for how that is done."""
+    """Inside, the processes together get ``part`` of one core. Yields a description of how that is done."""
     group = _quota(part)
     if group is None:
         with _duty_cycle(pids, part):
@@ -38,12 +38,12 @@ def slowed(pids: Sequence[int], part: float) -> Iterator[str]:
         for pid in pids:
             with contextlib.suppress(OSError):
                 (group.parent / "cgroup.procs").write_text(str(pid))
-        with contextlib.suppress(OSError):  # One that is just ending stays in it for a moment.
+        with contextlib.suppress(OSError):  # A process that is just ending stays in it for a moment.
             group.rmdir()
 
 
 def _quota(part: float) -> Path | None:
-    """A new group of processes with that much of a core; None where we may not make one."""
+    """A new control group with that much of a core; None if we may not create one."""
     period_us = round(QUOTA_PERIOD_S * 1e6)
     quota_us = round(period_us * part)
     name = f"tandem-bench-{os.getpid()}-{next(_numbers)}"

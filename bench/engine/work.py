@@ -1,4 +1,4 @@
-"""What is trained: little to compute, much to send, or much to compute. Imports TensorFlow."""
+"""Models to train: little to compute, much to send, or much to compute. Imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Work:
 
     @property
     def steps(self) -> int:
-        """In one epoch."""
+        """Steps in one epoch."""
         return -(-len(self.images) // self.batch)
 
     def model(self) -> Any:
-        """Not compiled; ends in probabilities."""
+        """Not compiled; outputs probabilities."""
         raise NotImplementedError
 
     def optimizer(self) -> Any:
@@ -69,7 +69,7 @@ class FiveMillion(Work):
 
 
 class LongFiveMillion(FiveMillion):
-    """With Adam's two moments: 60 MB to keep. Its epoch takes longer than what is between two checkpoints."""
+    """With Adam's two moments: 60 MB to keep. An epoch takes longer than the time between checkpoints."""
 
     def optimizer(self) -> Any:
         return keras.optimizers.Adam()

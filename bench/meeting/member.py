@@ -1,10 +1,10 @@
 """One process of a pair that only exchanges: ``python -m bench.meeting.member PLACE``, with TF_CONFIG set.
 
-``PLACE.kind``: ``tls`` is the exchange, ``ops`` the exchange within TensorFlow, ``tcp`` plain sockets that
-both send at once, ``ring`` TensorFlow's collectives with one array a packet, ``mwms`` with their defaults, as
-a hand-written loop under MultiWorkerMirroredStrategy has them. ``PLACE.work``: floats and packs, such as
-``5000000/4``.
-Lines on stdin say ``train N``: so many steps, each a sum of all packs. Answers as ``bench.engine.member``.
+``PLACE.kind``: ``tls`` is the exchange, ``ops`` the exchange within TensorFlow, ``tcp`` plain sockets on
+which both send at once, ``ring`` TensorFlow's collectives with one array per packet, ``mwms`` with their
+defaults, as in a hand-written loop under MultiWorkerMirroredStrategy. ``PLACE.work``: floats and packs, such
+as ``5000000/4``. Lines ``train N`` on stdin request so many steps, each a sum of all packs. Answers like
+``bench.engine.member``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from bench.engine.place import Answer, Place
 from core.exchange import keys
-from core.exchange.driver import Exchange, Peer
-from core.exchange.state import Key
+from core.exchange.driver import Exchange
+from core.exchange.state import Key, Peer
 from core.home.identity import load_or_create
 
 Array = npt.NDArray[np.float32]

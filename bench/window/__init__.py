@@ -1,1 +1,1 @@
-"""The window, measured from outside and inside: each program here is a child process with a screen."""
+"""Measures the window from outside and inside: each program here is a child process with a screen."""

@@ -1,6 +1,6 @@
-"""A program that does nothing but tick: how long the machine itself lets a thread wait meanwhile.
+"""A program that only ticks: how long the machine itself makes a thread wait meanwhile.
 
-Ends with its stdin and then says the seconds of its longest gap.
+Ends with its stdin and then prints the seconds of its longest gap.
 """
 
 import sys

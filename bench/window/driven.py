@@ -1,6 +1,6 @@
 """Tandem's own window, opened as a person opens it, and driven by lines on stdin (see ``opened.py``).
 
-``python -m bench.window.driven HOME``. Each answer is a line of JSON on stdout. With its stdin it ends.
+``python -m bench.window.driven HOME``. Each answer is a line of JSON on stdout. Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from PySide6.QtCore import QObject, QSocketNotifier, QTimer
 from PySide6.QtWidgets import QLabel
 
 from app import desktop
-from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
-from app.single_instance import SingleInstance
+from app.system.single_instance import SingleInstance
+from app.widgets.navigation import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.window import Window
 from bench.window.watchdog import Watchdog
 from core.vocabulary.answers import RunDetails
@@ -35,7 +35,7 @@ SHOWN = (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN)
 
 
 class Driver(QObject):
-    """Waits until the window is whole and a peer linked, says so, then does what it is told."""
+    """Waits until the window is complete and a peer linked, reports it, then follows commands."""
 
     def __init__(self, conductor: Conductor, watchdog: Watchdog) -> None:
         super().__init__(conductor)
@@ -67,7 +67,7 @@ class Driver(QObject):
                 self._conductor.quit()
 
     def _train(self, script: str, arguments: str) -> None:
-        """As a person does it: chooses the script, waits until Train can be pressed, presses it."""
+        """Trains as a person does: chooses the script, waits until Train can be pressed, presses it."""
         from app.views.train import TrainView
 
         train = self._window.view(TRAIN)
@@ -94,14 +94,14 @@ class Driver(QObject):
             self._until(over, tell, "the end of the run")
 
         def ready() -> bool:
-            # One that still has another run would not take part.
+            # A peer that still has another run would not take part.
             free = any(device.linked and not device.busy for device in bridge.state.devices.values())
             return free and train.setup.read is not None and train.setup.train.isEnabled()
 
         self._until(ready, press, "Train to be ready")
 
     def _on_details(self, answer: object) -> None:
-        """Then every screen is looked at, as after any run."""
+        """Then visits every screen, like after any run."""
         assert isinstance(answer, RunDetails)
 
         def next_screen(left: list[int]) -> None:
@@ -141,7 +141,7 @@ def main(home: str) -> int:
     watchdogs: list[Watchdog] = []
 
     def begin_watched(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
-        # From the first paint on: what the screens are made of is loaded after it.
+        # From the first paint on: the screens' modules are loaded after it.
         watchdogs.append(Watchdog(window))
         begin(window, folder, first, script)
 

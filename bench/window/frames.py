@@ -1,4 +1,4 @@
-"""Draws four curves of few and of very many points in turn; says the seconds of each frame as JSON."""
+"""Draws four curves of few and of very many points in turn; prints the seconds of each frame as JSON."""
 
 import json
 import sys
@@ -8,16 +8,16 @@ import numpy as np
 from PySide6.QtWidgets import QApplication
 
 from app import theme
-from app.charts.curve import Curve, Look
+from app.charts.curve import Look, PlotCurve
 from app.charts.plot import Plot
-from app.charts.points import Points
+from core.report.points import Points
 
 CURVES = 4
 SIZE = (900, 420)
 
 
 def filled(count: int, seed: int) -> Points:
-    """A loss as one sees it: falling, with noise."""
+    """A loss like real ones: falling, with noise."""
     random = np.random.default_rng(seed)
     points = Points()
     at = np.arange(count, dtype=np.float64)
@@ -33,7 +33,7 @@ def plot_of(count: int) -> Plot:
     plot.show()
     colours = theme.colours().curves
     curves = [
-        Curve(points=filled(count, seed), name=str(seed), colour=colours[seed % len(colours)])
+        PlotCurve(points=filled(count, seed), name=str(seed), colour=colours[seed % len(colours)])
         for seed in range(CURVES)
     ]
     plot.show_curves(curves, Look())
@@ -43,7 +43,7 @@ def plot_of(count: int) -> Plot:
 
 
 def frame(plot: Plot) -> float:
-    """Each curve gets a point; all are taken in, drawn and painted."""
+    """Adds a point to each curve; all are taken in, drawn and painted."""
     for curve in plot.curves:
         points = curve.points
         points.add(points.steps[-1] + 1, points.seconds[-1] + 0.01, points.values[-1])

@@ -1,4 +1,4 @@
-"""A window of a home whose node is paired with another, seen from the process that measures."""
+"""A window of a home whose node is paired with another, as seen by the measuring process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from app.demo import pairing
-from app.demo.nodes import Node, running
+from app.demo.agent import Agent, running
 from bench.laptops import silent, trust_each_other
 from bench.window import screen
 
@@ -22,13 +22,13 @@ END_S = 60.0
 
 
 class Opened:
-    """The window's process; ``tell`` gives it a line and returns its answer."""
+    """The window's process; ``tell`` sends it a line and returns its answer."""
 
     def __init__(self, process: asyncio.subprocess.Process, where: str) -> None:
         self._process = process
         self.where = where
         self.begun: dict[str, Any] = {}
-        """What it said when it was whole."""
+        """What it reported when it was complete."""
 
     @property
     def pid(self) -> int:
@@ -41,7 +41,7 @@ class Opened:
         return await self.hear()
 
     async def hear(self) -> dict[str, Any]:
-        """Raises RuntimeError where it has ended, TimeoutError after ``LIMIT_S``."""
+        """Raises RuntimeError if it has ended, TimeoutError after ``LIMIT_S``."""
         assert self._process.stdout is not None
         async with asyncio.timeout(LIMIT_S):
             line = await self._process.stdout.readline()
@@ -64,18 +64,18 @@ class Opened:
 
 
 @asynccontextmanager
-async def window_and_agents(folder: Path) -> AsyncIterator[tuple[Opened, Node, Node]]:
+async def window_and_agents(folder: Path) -> AsyncIterator[tuple[Opened, Agent, Agent]]:
     """A window, and two agents. The window and the first agent are each paired with the second."""
     async with running(3, folder) as (first, second, third):
         await pairing.find_each_other((first, second, third), silent)
         for node in (first, third):
             await pairing.pair(node, second, silent)
             await trust_each_other(node, second)
-        # Its home goes on under a window.
-        await third.agent.end()
+        # Its home continues under a window.
+        await third.end()
         with screen.screen() as environment:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "bench.window.driven", str(third.agent.home.folder)),
+                *(sys.executable, "-m", "bench.window.driven", str(third.home.folder)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,

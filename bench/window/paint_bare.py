@@ -1,4 +1,4 @@
-"""A bare QMainWindow of the same size: says when it was first painted, and ends."""
+"""A bare QMainWindow of the same size: reports its first paint, and ends."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Tandem's window until its first paint: says when that was and what was loaded, and ends."""
+"""Tandem's window until its first paint: reports when that was and what was loaded, and ends."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from app import desktop
 def after_first_paint(*_: object) -> None:
     heavy = [name for name in ("tensorflow", "keras", "pyqtgraph") if name in sys.modules]
     print(time.process_time(), *heavy, flush=True)
-    QApplication.exit()  # a quit would first ask the window, which has nobody yet to answer
+    QApplication.exit()  # a quit would first ask the window, in which nobody can answer yet
 
 
 desktop._begin = after_first_paint  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""A screen for windows that nobody looks at: Xvfb where it is installed, else none at all."""
+"""A screen for windows that nobody looks at: Xvfb if it is installed, else none at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextmanager
 def screen() -> Iterator[dict[str, str]]:
-    """The environment for a window's process, with folders of its own; "QT_QPA_PLATFORM" says which it is."""
+    """The environment of a window's process, with its own folders; "QT_QPA_PLATFORM" names the screen."""
     with tempfile.TemporaryDirectory(prefix="tandem-bench-screen-") as base:
         folder = Path(base).resolve()
         (folder / "run").mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""Notices when the GUI thread does not come round, and what it was doing then."""
+"""Notices when the GUI thread's event loop is late, and what the thread was doing then."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _PLACE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)')
 
 class Gap(msgspec.Struct, frozen=True):
     """``seconds`` between two turns of the event loop; ``cpu_s`` of them this thread was computing, and
-    ``queued_s`` it could have, but the machine let others (Linux tells; 0 elsewhere)."""
+    ``queued_s`` it was ready, but the machine ran others (reported by Linux; 0 elsewhere)."""
 
     seconds: float
     cpu_s: float
     queued_s: float = 0.0
     looks: tuple[tuple[str, ...], ...] = ()
-    """Where in the code it was, seen every few milliseconds while it was late; the innermost place first."""
+    """Stacks sampled every few milliseconds while it was late; the innermost place first."""
     during: str = ""
-    """What whoever watches had said it does (``Watchdog.during``)."""
+    """The activity that the measurement had named (``Watchdog.during``)."""
 
 
 class Watchdog(QObject):
-    """Lives on the GUI thread: a timer ticks there, another thread looks what holds it up when it is late."""
+    """Lives on the GUI thread: a timer ticks there, and another thread samples what makes it late."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -63,8 +63,8 @@ class Watchdog(QObject):
         self._watching.set()
 
     def end(self) -> list[Gap]:
-        """The longest gaps since ``begin`` and those with the most CPU time. Until the next ``begin`` it
-        costs nothing."""
+        """The longest gaps since ``begin`` and those with the most CPU time. Costs nothing until the next
+        ``begin``."""
         self._tick()
         self._timer.stop()
         self._watching.clear()
@@ -102,7 +102,7 @@ class Watchdog(QObject):
                 self._looks.append(self._places())
 
     def _places(self) -> tuple[str, ...]:
-        # A frame held by this thread would keep its painter alive past the painting, which Qt does not bear:
+        # A frame held by this thread would keep its painter alive past the painting, which crashes Qt:
         # faulthandler only reads.
         self._stacks.seek(0)
         self._stacks.truncate()
@@ -115,7 +115,7 @@ class Watchdog(QObject):
 
 
 def _own_schedule() -> IO[bytes] | None:
-    """The kernel's account of this thread: nanoseconds on a processor, nanoseconds in the queue for one."""
+    """The kernel's statistics of this thread: nanoseconds on a processor, nanoseconds queued for one."""
     try:
         return Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").open("rb", buffering=0)
     except OSError:
@@ -123,7 +123,7 @@ def _own_schedule() -> IO[bytes] | None:
 
 
 def _keep(gaps: list[Gap], gap: Gap, size: Callable[[Gap], float]) -> None:
-    """The ``KEPT`` largest of them, the largest first."""
+    """Keeps the ``KEPT`` largest gaps, the largest first."""
     if len(gaps) < KEPT or size(gap) > size(gaps[-1]):
         gaps.append(gap)
         gaps.sort(key=size, reverse=True)

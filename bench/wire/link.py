@@ -17,14 +17,14 @@ from core.cluster.make_plan import FIRST_PORT
 from tests.lab.network import Network, NoLab
 
 FREE_MBIT = 20_000
-"""More than two processes on one machine exchange: as good as no limit."""
+"""More than two processes on one machine can exchange: practically no limit."""
 
 
 class Link:
-    """Network namespaces of their own, joined by a switch. ``mbit``: what TCP gets. Ends on leaving.
+    """Separate network namespaces, joined by a switch. ``mbit``: what TCP gets. Ends on leaving.
 
-    Raises ``RuntimeError`` where this system allows no network namespaces. Several pairs may share a link,
-    each with its own ports, as long as they take turns.
+    Raises ``RuntimeError`` if this system allows no network namespaces. Several pairs may share a link, each
+    with its own ports, as long as they take turns.
     """
 
     def __init__(self, mbit: int = FREE_MBIT, members: int = 2) -> None:
@@ -44,7 +44,7 @@ class Link:
         self._network.close()
 
     def enter(self, rank: int) -> tuple[str, ...]:
-        """What to put before a command line for it to run on that side, in the present folder."""
+        """The prefix of a command line that runs it on that side, in the current folder."""
         return self._network.enter(rank)
 
     def address(self, rank: int) -> str:
@@ -52,5 +52,5 @@ class Link:
         return self._network.address(rank)
 
     def place(self, rank: int) -> str:
-        """``address:port`` on that side; another port each time, as nobody else listens there."""
+        """``address:port`` on that side; a new port each time, as nobody else listens there."""
         return f"{self.address(rank)}:{next(self._ports)}"

@@ -1,35 +1,36 @@
-"""Shares that follow the members' speeds while they train: measurements in, new shares out. Pure.
+"""Shares that follow the members' speeds during training: measurements in, new shares out. Pure.
 
-Every member feeds its own copy the same numbers, and so all come to the same shares without asking.
+Every member feeds its own copy the same numbers, so all reach the same shares without communication.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from core.cluster.costs import Cost, fastest_rows, together_s
 
 LEAST_GAIN = 0.08
-"""Of a step's time: for less, shares stay."""
+"""Relative gain in a step's time: for less, shares stay."""
 KEPT = 8
 SETTLED = 5
-"""So many measurements of every member, before shares change by what is not a jump."""
+"""Measurements of every member before shares change by anything but a jump."""
 ODD = 1.4
 JUMP = 3
-"""This many measurements in a row that differ by this factor from the usual mean a new speed, not chance."""
+"""Consecutive measurements that differ by this factor from the usual mean a new speed, not chance."""
 
 
 class Balancer:
     """The shares of one model's steps of ``rows`` rows in all.
 
-    A member's speed is one number, by how much slower it is than its cost says: the median of its newest
+    A member's speed is one number, the factor by which it is slower than its cost: the median of its newest
     measurements. ``costs`` as calibrated; without calibration proportional to rows.
     """
 
     def __init__(self, rows: int, costs: Sequence[Cost], shares: tuple[int, ...]) -> None:
-        """Begins with ``shares``, unless a member could not hold its own."""
+        """Begins with ``shares``, unless a member could not hold its share."""
         self.rows = rows
         fit = all(cost.most is None or own <= cost.most for own, cost in zip(shares, costs, strict=True))
         self.shares = shares if fit else fastest_rows(rows, costs)
@@ -37,21 +38,44 @@ class Balancer:
         self._costs = tuple(costs)
         self._newest = [deque([1.0], KEPT) for _ in costs]
         self._odd: list[list[float]] = [[] for _ in costs]
+        self._there = tuple(range(len(costs)))
+
+    def keep(self, there: Sequence[int]) -> None:
+        """Members with these ranks have all rows from now on; the others have left."""
+        if self._there == tuple(there):
+            return
+        self._there = tuple(there)
+        self._costs = tuple(
+            cost if rank in there else replace(cost, most=0) for rank, cost in enumerate(self._costs)
+        )
+        if sum(self.rows if cost.most is None else cost.most for cost in self._costs) < self.rows:
+            # Trying is the best option left.
+            self._costs = tuple(
+                replace(cost, most=None if rank in there else 0) for rank, cost in enumerate(self._costs)
+            )
+        self._odd = [[] for _ in self._costs]
+        slower = [median(newest) for newest in self._newest]
+        self.shares = fastest_rows(
+            self.rows, [cost.slower(factor) for cost, factor in zip(self._costs, slower, strict=True)]
+        )
 
     @property
     def unsure(self) -> bool:
-        """A member may have changed its speed: the next few steps are to be measured on their own."""
+        """Whether a member may have changed its speed: the next few steps should be measured separately."""
         return any(self._odd)
 
     def measured(self, own_s: Sequence[float], wire_s: float) -> bool:
-        """Whether shares changed by these: each member's own time in a step, and the time of the exchange."""
-        jumped = [self._learn(rank, seconds) for rank, seconds in enumerate(own_s)]
-        if self.unsure or not (any(jumped) or all(len(newest) >= SETTLED for newest in self._newest)):
+        """Adds each present member's own time in a step, and the exchange's. Returns whether shares
+        changed."""
+        jumped = [self._learn(rank, seconds) for rank, seconds in zip(self._there, own_s, strict=True)]
+        settled = all(len(self._newest[rank]) >= SETTLED for rank in self._there)
+        if self.unsure or not (any(jumped) or settled):
             return False
         return self.improve(wire_s)
 
     def improve(self, wire_s: float) -> bool:
-        """Whether shares changed by what is known of the members, where the exchange takes ``wire_s``."""
+        """Improves shares from the members' known speeds, if the exchange takes ``wire_s``. Returns whether
+        they changed."""
         slower = [median(newest) for newest in self._newest]
         costs = [cost.slower(factor) for cost, factor in zip(self._costs, slower, strict=True)]
         shares = fastest_rows(self.rows, costs)
@@ -63,7 +87,7 @@ class Balancer:
         return True
 
     def _learn(self, rank: int, seconds: float) -> bool:
-        """Takes a measurement in; returns whether the member has another speed since the last few."""
+        """Adds a measurement; returns whether the member has had another speed for the last few."""
         newest, odd = self._newest[rank], self._odd[rank]
         factor = seconds / self._costs[rank].of(self.shares[rank])
         usual = median(newest)

@@ -1,4 +1,4 @@
-"""What a step costs each member, and the rows by which all are done soonest. Pure; no TensorFlow."""
+"""The cost of a step for each member, and the rows with which all finish soonest. Pure; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cost:
     most: int | None = None
 
     def of(self, rows: int) -> float:
-        """Seconds. A member without rows computes on one that counts for nothing."""
+        """Seconds. A member without rows computes one row that counts for nothing."""
         return self.fixed_s + self.row_s * max(1, rows)
 
     def slower(self, factor: float) -> Cost:
@@ -40,7 +40,7 @@ def together_s(costs: Sequence[Cost], rows: Sequence[int]) -> float:
 
 
 def fastest_rows(rows: int, costs: Sequence[Cost]) -> tuple[int, ...]:
-    """Rows of each member, ``rows`` in all, for which ``together_s`` is the least that can be.
+    """Rows of each member, ``rows`` in all, that minimise ``together_s``.
 
     Each member has at most the rows that it can hold. Raises ValueError where all together cannot hold them.
     """
@@ -54,9 +54,10 @@ def fastest_rows(rows: int, costs: Sequence[Cost]) -> tuple[int, ...]:
             low = middle
         else:
             high = middle
-    # What fits below the least time is part of a best answer; each row left goes to who is done soonest.
+    # Rows that fit below the least time are part of a best answer; each further row goes to the member that
+    # finishes it soonest.
     given = _within(low, costs, most)
-    while sum(given) > rows:  # all costs alike and nothing: any answer is as good
+    while sum(given) > rows:  # all costs alike and zero: any answer is as good
         given[given.index(max(given))] -= 1
     soonest = [(costs[rank].of(own + 1), rank) for rank, own in enumerate(given) if own < most[rank]]
     heapq.heapify(soonest)

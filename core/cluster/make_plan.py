@@ -1,4 +1,6 @@
-"""From what a user asks for to the plan that every member agrees on. Pure, but for the fresh id and seed."""
+"""Turns a user's request into the plan that every member agrees on: roles, shares, ports. Pure, except for
+the fresh id and seed.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +8,24 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from core.cluster.proposal import Roles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
 from core.vocabulary.plan import (
     COMPUTING,
-    DEFAULT_EXCHANGE,
+    Exchange,
     Member,
     Plan,
-    PlannedExchange,
     Role,
     RunSpec,
     StrategyKind,
     Task,
 )
+from core.vocabulary.text import listed
 
 FIRST_PORT = 20_000
-"""Trainers' ports are asked for above this, by rank; a member whose port is taken names another."""
+"""Trainers' ports start above this, by rank; a member whose port is taken chooses another."""
 LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
 LEAST_AWAY_S = 1.0
@@ -35,9 +36,11 @@ _SEEDS = 1 << 31
 _ROOM = 1000
 """More tasks than any run has."""
 
+Roles = dict[DeviceId, tuple[Role, ...]]
+
 
 def new_run_id(now: datetime | None = None) -> RunId:
-    """Sorts by time (UTC), and no two laptops make the same one."""
+    """Sorts by time (UTC), and is unique across laptops."""
     moment = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
     return RunId(f"{moment}-{secrets.token_hex(4)}")
 
@@ -53,18 +56,16 @@ def make_plan(
     names: Mapping[DeviceId, str],
     hosts: Mapping[DeviceId, str],
     mirrored_loop: bool = False,
-    seals: bool = True,
     run: RunId | None = None,
     first_port: int | None = None,
 ) -> Plan:
-    """The plan with ports as they will be asked for. ``roles``: see ``propose_roles``; chief's device first.
+    """The plan with requested ports. ``roles``: see ``propose_roles``; chief's device first.
 
-    ``mirrored_loop``: a script with ``own`` strategy uses MirroredStrategy alone, whose replicas can meet by
-    the exchange. ``seals``: TensorFlow's port can be sealed on every laptop. ``first_port`` is another one
-    for each run: while TensorFlow loads, nobody holds its port, and two runs that begin at the same time on
-    one machine would choose the same.
+    ``mirrored_loop``: a script with ``own`` strategy uses only mirrored ones, whose replicas can meet by the
+    exchange. ``first_port`` differs for each run: while TensorFlow loads, nobody holds its port, and two runs
+    that begin at the same time on one machine would choose the same.
 
-    Raises ``TandemError`` for shares, a seed or an exchange that cannot be.
+    Raises ``TandemError`` for invalid shares or an invalid seed.
     """
     first_port = first_port or FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT - _ROOM)
     tasks: list[Task] = []
@@ -77,11 +78,25 @@ def make_plan(
         tasks = [replace(tasks[0], host="", port=0)]
     in_order = dict.fromkeys(task.device for task in tasks)
     shares = _shares(spec, roles, names)
+    for device in spec.opens.keys() - in_order.keys():
+        raise TandemError(
+            code="asks-nobody",
+            what=f"--open names {names.get(device) or short(device)}, which is not in this run.",
+            fix="Add it to the run, or remove that --open.",
+        )
     members = tuple(
-        Member(device=device, name=names.get(device) or short(device), share=shares[device])
+        Member(
+            device=device,
+            name=names.get(device) or short(device),
+            share=shares[device],
+            opens=spec.opens.get(device, ()),
+        )
         for device in in_order
     )
+    _check_patience(spec.away_s, "away", least_s=LEAST_AWAY_S)
+    _check_patience(spec.ask_after_s, "before it asks", least_s=0.0)
     return Plan(
+        **asdict(spec.options),
         run=run or new_run_id(),
         starter=starter,
         project=project,
@@ -92,40 +107,28 @@ def make_plan(
         tasks=tuple(tasks),
         balance=strategy == "managed" and len(members) > 1 and not spec.shares,
         seed=_seed(spec.seed),
-        wire=spec.wire,
-        exchange=_exchange(spec, tasks, takes_part=strategy == "managed" or mirrored_loop, seals=seals),
-        downloads=spec.downloads,
-        away_s=_patience(spec.away_s, "away", least_s=LEAST_AWAY_S),
-        ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
-        accept_differences=spec.accept_differences,
+        exchange=_exchange(tasks, takes_part=strategy == "managed" or mirrored_loop),
     )
 
 
-def _patience(seconds: float, what: str, *, least_s: float) -> float:
+def _check_patience(seconds: float, what: str, *, least_s: float) -> None:
     if not least_s <= seconds <= MOST_PATIENT_S:
         raise TandemError(
             code="bad-patience",
             what=f"A run cannot wait {seconds:g} s {what}.",
             fix=f"Choose at least {least_s:g} s, and at most {MOST_PATIENT_S / 3600:.0f} hours.",
         )
-    return seconds
 
 
-def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool, seals: bool) -> PlannedExchange:
-    if takes_part and all(task.role in COMPUTING for task in tasks):
-        return "tensorflow" if len(tasks) == 1 else spec.exchange or DEFAULT_EXCHANGE
-    if spec.exchange == "tls":
-        raise TandemError(
-            code="exchange-needs-managed",
-            what="A script that brings another strategy than MirroredStrategy meets by TensorFlow, which "
-            "--exchange tls replaces; so do parameter servers and evaluators.",
-            fix="Leave --exchange away, or let Tandem share the script's fit: --strategy managed.",
-        )
-    return "sealed" if seals and len(tasks) > 1 else "tensorflow"
+def _exchange(tasks: Sequence[Task], *, takes_part: bool) -> Exchange:
+    """Parameter servers, evaluators and a script's other own strategies need TensorFlow's runtime."""
+    if len(tasks) == 1:
+        return "tensorflow"
+    return "tls" if takes_part and all(task.role in COMPUTING for task in tasks) else "sealed"
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:
-    if not spec.shares or len(roles) == 1:  # one laptop alone shares with nobody
+    if not spec.shares or len(roles) == 1:  # a single laptop shares with nobody
         return {device: max(1, _computing(given)) for device, given in roles.items()}
     for device, share in spec.shares.items():
         name = names.get(device) or short(device)
@@ -171,3 +174,93 @@ def _seed(seed: int | None) -> int:
             fix=f"Choose a whole number from 0 to {_SEEDS - 1}.",
         )
     return seed
+
+
+# --- roles -------------------------------------------------------------------------------------------------
+
+
+def propose_roles(
+    devices: Sequence[DeviceId],
+    *,
+    fixed: Mapping[DeviceId, tuple[Role, ...]],
+    strategy: StrategyKind,
+    parameter_server: bool = False,
+    names: Mapping[DeviceId, str] | None = None,
+) -> Roles:
+    """Roles of every device that takes part, the chief's first. ``devices``: the starter's first.
+
+    Security invariant: the first device without a fixed role becomes chief, the starter itself where it can.
+    No claim of a device makes it chief, as the chief's state becomes everybody's. ``parameter_server``: the
+    script asks for one, so the chief's laptop also holds ``ps`` unless the user placed it. Raises
+    ``TandemError`` for roles that no cluster can have.
+    """
+    named = {device: (names or {}).get(device) or short(device) for device in [*devices, *fixed]}
+    _check_fixed(devices, fixed, strategy, named)
+    here = [device for device in devices if Role.NONE not in fixed.get(device, ())]
+    if not here:
+        raise _bad_roles(
+            "no-devices", "No device takes part in the run.", "Give at least one of them a role."
+        )
+    free = [device for device in here if not fixed.get(device)]
+    roles: Roles = {device: fixed.get(device) or (Role.WORKER,) for device in here}
+    chiefs = [device for device in here if Role.CHIEF in roles[device]]
+    if not chiefs:
+        if not free:
+            raise _bad_roles(
+                "no-chief",
+                "No device is the chief, and every device's role is fixed.",
+                f"Make one of {listed(named[device] for device in here)} the chief.",
+            )
+        chiefs = free[:1]
+        roles[chiefs[0]] = (Role.CHIEF,)
+    if parameter_server and strategy == "own":
+        _add_parameter_server(roles, chiefs[0], free)
+    return {chiefs[0]: roles.pop(chiefs[0]), **roles}
+
+
+def _check_fixed(
+    devices: Sequence[DeviceId],
+    fixed: Mapping[DeviceId, tuple[Role, ...]],
+    strategy: StrategyKind,
+    named: Mapping[DeviceId, str],
+) -> None:
+    for device, roles in fixed.items():
+        name = named[device]
+        if device not in devices:
+            raise _bad_roles(
+                "role-without-device",
+                f"{name} has a role but does not take part in this run.",
+                f"Add {name} to the run's devices, or take its role away.",
+            )
+        if Role.NONE in roles and len(roles) > 1:
+            raise _bad_roles(
+                "role-and-none",
+                f"{name} cannot have a role and take no part.",
+                "Choose one of the two.",
+            )
+        for role in roles:
+            if strategy == "managed" and role in (Role.PS, Role.EVALUATOR):
+                raise _bad_roles(
+                    "role-needs-own-strategy",
+                    f"{name} is {role}, but this script trains with fit, where every device computes.",
+                    f"Make {name} chief or worker. {role} is for scripts that build their own strategy.",
+                )
+    chiefs = [named[device] for device, roles in fixed.items() for role in roles if role is Role.CHIEF]
+    if len(chiefs) > 1:
+        raise _bad_roles(
+            "two-chiefs",
+            f"There can be one chief, and {listed(chiefs)} were made chief.",
+            "Make all but one of them workers.",
+        )
+
+
+def _add_parameter_server(roles: Roles, chief: DeviceId, free: Sequence[DeviceId]) -> None:
+    if not any(Role.PS in given for given in roles.values()):
+        roles[chief] = (*roles[chief], Role.PS)
+    if not any(Role.WORKER in given for given in roles.values()):
+        holder = next((device for device in free if device != chief), chief)
+        roles[holder] = (*roles[holder], Role.WORKER)
+
+
+def _bad_roles(code: str, what: str, fix: str) -> TandemError:
+    return TandemError(code=code, what=what, fix=fix)

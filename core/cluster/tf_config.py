@@ -1,4 +1,4 @@
-"""TF_CONFIG as TensorFlow reads it: the one place that writes it, and the check that it can work. Pure.
+"""TF_CONFIG as TensorFlow reads it: the only place that writes it, and the check that it can work. Pure.
 
 Format: tensorflow.org, *Distributed training with TensorFlow*, "Setting up the TF_CONFIG environment
 variable".
@@ -15,14 +15,14 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan, Role, Task
 
 _LOOPBACK = "127.77"
-"""Apart from where other programs listen, where the loopback is shared with them."""
+"""Away from addresses where other programs listen, if the loopback is shared with them."""
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 
 
 def tf_config(plan: Plan, task: Task) -> str:
-    """The exact text for one task; ``""`` for one process alone. Only ``task`` differs between members.
+    """The exact text for one task; ``""`` for a single process. Only ``task`` differs between members.
 
-    Sealed members have addresses on the loopback of each one's own network, from which relays carry on.
+    Sealed members have addresses on the loopback of each one's own network, from which relays forward.
     """
     if plan.solo:
         return ""
@@ -30,7 +30,7 @@ def tf_config(plan: Plan, task: Task) -> str:
 
 
 def cluster(plan: Plan) -> dict[str, list[str]]:
-    """Addresses by role, by index. The evaluator is no part of the cluster: it only reads checkpoints."""
+    """Addresses by role, by index. The evaluator is not part of the cluster: it only reads checkpoints."""
     found: dict[str, list[str]] = {}
     for role in _IN_CLUSTER:
         tasks = sorted((task for task in plan.tasks if task.role is role), key=lambda task: task.index)
@@ -40,10 +40,10 @@ def cluster(plan: Plan) -> dict[str, list[str]]:
 
 
 def inside(plan: Plan, task: Task) -> Task:
-    """As TensorFlow is to reach it: in a sealed run at an address of the loopback, one for each task.
+    """The task's address for TensorFlow: in a sealed run an address of the loopback, one for each task.
 
-    Each has a port of its own, too: TensorFlow listens on every address of its network, also where the relay
-    listens for another task.
+    Each also has a separate port: TensorFlow listens on every address of its network, including those where
+    the relay listens for another task.
     """
     if plan.exchange != "sealed":
         return task
@@ -64,7 +64,7 @@ def address(task: Task) -> str:
 
 
 def check(plan: Plan) -> None:
-    """Raises ``TandemError`` unless every member could be reached by every other at what TF_CONFIG says."""
+    """Raises ``TandemError`` unless every member can reach every other at its address in TF_CONFIG."""
     roles = [(task.role, task.index) for task in plan.tasks]
     chiefs = [task for task in plan.tasks if task.role is Role.CHIEF]
     if len(chiefs) != 1 or plan.tasks[0].role is not Role.CHIEF or len(set(roles)) != len(roles):

@@ -1,5 +1,6 @@
-"""Who else is on this laptop's networks: ``presence`` is what a node owns, the rest are its parts.
+"""Finds other nodes on this laptop's networks: a node owns a ``presence``, the rest are its parts.
 
-``interfaces`` chooses networks, ``changes`` follows them, ``record`` reads and writes what travels by mDNS,
-``browser`` speaks it. Nothing found here is proven: addresses are hints, the certificate decides later.
+``interfaces`` chooses networks, ``changes`` follows them, ``record`` reads and writes mDNS records,
+``browser`` speaks mDNS. Nothing found here is authenticated: addresses are hints, the certificate decides
+later.
 """

@@ -36,9 +36,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BrowseLimits:
-    """Where a node is holds for 120 s (RFC 6762, 10): after four fifths it is asked again.
+    """A node's address is valid for 120 s (RFC 6762, 10): after four fifths it is queried again.
 
-    Then it has ``confirm_s`` to answer: multicast is lost often in the air, and is sent anew meanwhile.
+    The node then has ``confirm_s`` to answer: wireless networks often lose multicast, so the query is
+    repeated meanwhile.
     """
 
     most_records: int = MOST_RECORDS
@@ -50,7 +51,7 @@ BROWSE_LIMITS = BrowseLimits()
 
 
 class BrowserOwner(Protocol):
-    """Who is told: on the core loop, so it must not block."""
+    """Receives events on the core loop, so it must not block."""
 
     def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None: ...
 
@@ -74,11 +75,11 @@ class Browser:
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
         self._info: AsyncServiceInfo | None = None
-        """What is registered; its name is the one settled in the network."""
+        """The registered record; its name is the one settled in the network."""
         self._addresses: tuple[str, ...] = ()
         self._loopback = False
         self._records: dict[str, Sighting] = {}
-        """By instance name."""
+        """Records by instance name."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._background = Background()
 
@@ -95,7 +96,7 @@ class Browser:
         self._addresses, self._loopback = tuple(addresses), loopback
         await self._zeroconf.async_update_interfaces(list(multicast))
         await self._announce_again()
-        # A browser's questions come at growing intervals; a new network is to be asked at once.
+        # A browser's queries come at growing intervals; query a new network at once.
         await self._stop_browsing()
         self._browse(self._zeroconf)
 
@@ -105,7 +106,7 @@ class Browser:
         await self._announce_again()
 
     async def close(self) -> None:
-        """Say goodbye; who was found is gone. Takes about 0.3 s."""
+        """Say goodbye; found nodes are gone. Takes about 0.3 s."""
         await self._stop_browsing()
         self._fresh.cancel_all()
         await self._background.cancel()
@@ -135,7 +136,7 @@ class Browser:
 
     async def _announce_again(self) -> None:
         if self._zeroconf is None or self._info is None:
-            return  # the registration under way takes what is there when it ends
+            return  # the registration under way uses the current values when it ends
         self._info = service_info(self._announcement, self._addresses, instance=self._info.name)
         await (await self._zeroconf.async_update_service(self._info))
 
@@ -143,7 +144,7 @@ class Browser:
 
     async def _begin_browsing(self, zeroconf: AsyncZeroconf) -> None:
         await zeroconf.zeroconf.async_wait_for_start()
-        if self._browser is None:  # else the networks changed meanwhile
+        if self._browser is None:  # otherwise the networks changed meanwhile
             self._browse(zeroconf)
 
     def _browse(self, zeroconf: AsyncZeroconf) -> None:
@@ -165,11 +166,11 @@ class Browser:
         elif name in self._sources:
             self._resolve(zeroconf, name, RESOLVE_MS)
         else:
-            # It came before we asked who says what, and will be said again as we ask who is there.
+            # It came before the source was known, and will come again in answer to our query.
             forget_cached(zeroconf, name, pointer=True)
 
     def _on_out(self, name: str) -> None:
-        """Others are heard in its place; or nobody could say where it is."""
+        """Others take its place; or nobody could say where it is."""
         self._stop_resolving(name)
         self._sources.release(name)
         if self._zeroconf is not None:
@@ -222,7 +223,8 @@ class Browser:
             self._tell(record.device)
 
     def _tell(self, device: DeviceId) -> None:
-        """All records of a device together. Made-up ones may claim its id: its usual record comes first."""
+        """Report all records of a device together. Fake ones may claim its id: its usual record comes
+        first."""
         usual = instance_name(device)
         records = [
             (name != usual, record) for name, record in self._records.items() if record.device == device

@@ -1,6 +1,6 @@
 """Reports when this laptop's interfaces or addresses change. On the core loop.
 
-On Linux the kernel says so (rtnetlink(7)), and nothing is polled. Elsewhere a slow look is taken every 10 s.
+On Linux the kernel reports changes (rtnetlink(7)), and nothing is polled. Elsewhere it polls every 10 s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from core.runtime.timers import Clock, Timers
 
 SETTLE_S = 0.3
-"""Joining a network causes a burst of changes: they are reported together."""
+"""Joining a network causes a burst of changes, which are reported together."""
 
 LOOK_EVERY_S = 10.0
 _Timer = Literal["settle", "look"]
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Changes:
-    """Calls ``on_change`` after something may have changed; it looks for itself."""
+    """Calls ``on_change`` after something may have changed; the callee checks."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Changes:
 
     @property
     def followed(self) -> bool:
-        """The kernel tells of changes; otherwise they are seen within ``look_every_s``."""
+        """Whether the kernel reports changes; otherwise they are seen within ``look_every_s``."""
         return self._socket is not None
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Which of this laptop's network interfaces are for meeting other laptops. Pure, but for ``present``."""
+"""Chooses the network interfaces on which to find other laptops. Pure, except for ``present``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_A_LAN = re.compile(
     r"|awdl|llw|anpi|ap[0-9]|p2p|ifb|dummy|sit|gre|ip6tnl|wwan|rmnet|bluetooth",
     re.IGNORECASE,
 )
-"""By the beginning of the name: containers and virtual machines, VPNs, and what carries no local network."""
+"""Prefixes of names: containers and virtual machines, VPNs, and interfaces without a local network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Interface:
 
 
 def present() -> tuple[Interface, ...]:
-    """The interfaces that this laptop has at the moment, with the addresses that can be used already."""
+    """This laptop's present interfaces, with the addresses that can already be used."""
     stats = psutil.net_if_stats()
     interfaces = []
     for adapter in ifaddr.get_adapters():
@@ -53,7 +53,7 @@ def present() -> tuple[Interface, ...]:
 
 
 def chosen(interfaces: Iterable[Interface], wanted: Iterable[str] = ()) -> tuple[Interface, ...]:
-    """Those named in ``wanted``; without names every sensible one, and loopback only where that is all."""
+    """Those named in ``wanted``; without names every sensible one, and loopback only if there is no other."""
     names = frozenset(wanted)
     usable = [each for each in interfaces if each.up and each.addresses]
     if names:
@@ -63,20 +63,21 @@ def chosen(interfaces: Iterable[Interface], wanted: Iterable[str] = ()) -> tuple
 
 
 def hosts(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """Where others can reach this laptop, as people type it: link-local IPv6 only where there is no other."""
+    """Addresses where others can reach this laptop, as people type them: link-local IPv6 only if there is no
+    other."""
     every = sorted((a for each in interfaces for a in each.addresses), key=_order)
     roomy = [address for address in every if not _is_link_local(address)]
     return tuple(dict.fromkeys(roomy or [address.partition("%")[0] for address in every]))
 
 
 def announced(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """The addresses for the mDNS record; who hears it adds the scope of its own interface."""
+    """The addresses for the mDNS record; the receiver adds the scope of its own interface."""
     every = sorted((a for each in interfaces for a in each.addresses), key=_order)
     return tuple(dict.fromkeys(address.partition("%")[0] for address in every))
 
 
 def multicast(interfaces: Iterable[Interface]) -> tuple[str, ...]:
-    """One address of each interface, by which mDNS joins it: IPv4 if there is any, else link-local IPv6."""
+    """One address of each interface, for mDNS to join it: IPv4 if there is any, else link-local IPv6."""
     joined = (min(each.addresses, key=lambda a: (":" in a, not _is_link_local(a))) for each in interfaces)
     return tuple(dict.fromkeys(address.partition("%")[0] for address in joined))
 
@@ -104,7 +105,7 @@ def _with_scope(ip: str | tuple[str, int, int], interface: str) -> str:
 
 
 def _usable(address: str) -> bool:
-    # A new IPv6 address is tentative at first and can't be bound; when it can, a change is reported.
+    # A new IPv6 address is tentative at first and can't be bound; a change is reported once it can.
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as trial:

@@ -1,6 +1,6 @@
-"""This laptop's presence in its networks: own addresses, being found, finding others. What a node owns.
+"""This laptop's presence in its networks: its addresses, announcing it, finding others. Owned by a node.
 
-On the core loop. Works without mDNS, too (a setting): own addresses are still known and followed.
+On the core loop. Also works without mDNS (a setting): addresses are still known and followed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from core.net.address import Address
 from core.runtime.background import Background
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import NO_NETWORK
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Presence:
     """None of the callbacks may block.
 
     ``on_found(device, name, addresses)``: again whenever they change. ``on_gone(device)``: it said goodbye,
-    or its record ran out. ``on_addresses(addresses)``: this laptop's own, when they change after ``start``.
+    or its record expired. ``on_addresses(addresses)``: this laptop's own, when they change after ``start``.
     ``on_problem(problem)``: why nobody can be found.
     """
 
@@ -70,7 +71,7 @@ class Presence:
         await self.look_again()
 
     async def look_again(self) -> None:
-        """See which networks there are now, and use those."""
+        """Check the present networks, and use those."""
         async with self._lock:
             before, self._chosen = self._chosen, nets.chosen(self._look(), self._wanted)
             if self._started and self._addresses_of(before) != self.addresses:
@@ -121,7 +122,7 @@ class Presence:
         if not self._discovery:
             await self._close_browser()
             return
-        # Loopback is no network to meet others in, unless it is what the user asked for.
+        # Loopback is no network for finding others, unless the user asked for it.
         alone = all(each.loopback for each in self._chosen) and not (self._wanted and self._chosen)
         if alone and not self._told_alone:
             self.on_problem(no_network(self._wanted))
@@ -159,9 +160,9 @@ def no_network(wanted: tuple[str, ...]) -> Problem:
     """Nobody can be found, because there is no network to look in."""
     if wanted:
         what = f"This laptop has no connected interface of the name {' or '.join(wanted)}."
-        return Problem(code="no-network", what=what, fix="Connect it, or choose others in the settings.")
+        return Problem(code=NO_NETWORK, what=what, fix="Connect it, or choose others in the settings.")
     return Problem(
-        code="no-network",
+        code=NO_NETWORK,
         what="This laptop is in no network.",
         fix="Join the other laptop's Wi-Fi, connect the two by a cable, or open a hotspot on one of them.",
     )

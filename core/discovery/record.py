@@ -1,6 +1,6 @@
-"""What a node says of itself by mDNS, and what may be believed of what others say. Pure.
+"""A node's mDNS record, and which parts of others' records may be believed. Pure.
 
-Anybody on the network can write such records: every field has its bounds, and nothing in them is proven.
+Anybody on the network can write such records: every field is bounded, and nothing in them is authenticated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.vocabulary.text import fit_name
 SERVICE = "_tandem._tcp.local."
 MOST_ADDRESSES = 8
 _ENTRY_BYTES = 200
-"""A TXT entry may have 255 bytes, its key included."""
+"""A TXT entry is limited to 255 bytes, including its key."""
 
 _DEVICE = re.compile(rb"[0-9a-f]{64}")
 _NUMBER = re.compile(rb"[0-9]{1,5}")
@@ -37,7 +37,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one record says. ``addresses`` as ``host:port``."""
+    """The contents of one record. ``addresses`` as ``host:port``."""
 
     device: DeviceId
     name: str
@@ -46,14 +46,14 @@ class Sighting:
 
 
 def instance_name(device: DeviceId) -> str:
-    """At most 63 bytes, whatever the device is called."""
+    """At most 63 bytes, whatever the device's name."""
     return f"Tandem {device[:16]}.{SERVICE}"
 
 
 def service_info(
     announcement: Announcement, addresses: Iterable[str], instance: str = ""
 ) -> AsyncServiceInfo:
-    """The record to announce. ``instance``: its name in the network, where that is settled already."""
+    """The record to announce. ``instance``: its name in the network, once that is settled."""
     name = fit_name(announcement.name).encode()[:_ENTRY_BYTES].decode(errors="ignore")
     return AsyncServiceInfo(
         SERVICE,
@@ -66,9 +66,9 @@ def service_info(
 
 
 def sighting(info: AsyncServiceInfo, own: DeviceId, *, loopback: bool = False) -> Sighting | None:
-    """What a record says, cleaned; None for our own, and for what can't be a node's.
+    """A record's contents, cleaned; None for our own, and for records that can't be a node's.
 
-    ``loopback``: addresses of this machine itself may be meant, because this node uses them, too.
+    ``loopback``: addresses of this machine itself are allowed, because this node uses them, too.
     """
     device = info.properties.get(b"id") or b""
     protocol = info.properties.get(b"v") or b""
@@ -103,7 +103,7 @@ def _host(text: str, loopback: bool) -> str | None:
     if address.is_loopback and not loopback:
         return None
     if address.is_link_local and address.version == 6 and "%" not in str(address):
-        return None  # without its interface it leads nowhere
+        return None  # useless without its interface
     if address.is_global:
-        return None  # a stranger's word must not have this laptop call anybody on the internet
+        return None  # a stranger must not make this laptop call anybody on the internet
     return str(address)

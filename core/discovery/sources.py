@@ -1,6 +1,6 @@
-"""Who may say how much by mDNS: what one machine makes up must not fill the list of laptops.
+"""Limits how much each machine may announce by mDNS: fake records must not fill the list of laptops.
 
-``Announcers`` counts, pure; ``stand_before`` has it hear each datagram first. On the core loop.
+``Announcers`` counts, pure; ``stand_before`` lets it filter each datagram first. On the core loop.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from core.discovery.record import SERVICE
 from core.net.address import host_of
 
 MOST_RECORDS = 256
-"""Of all other nodes together."""
+"""Limit of all other nodes together."""
 PER_SOURCE = 32
-"""Whom one address may announce: itself as a rule; a router that repeats mDNS, a whole class."""
+"""Limit per source address: usually it announces itself; a router that repeats mDNS, a whole class."""
 SETTLED_S = 2.0
-"""Younger ones do not give way: a flood must not make the list flicker."""
+"""Younger instances are not evicted: a flood must not make the list flicker."""
 _SRV, _IN = 33, 1
 
 
@@ -33,10 +33,11 @@ class _Instance:
 
 
 class Announcers:
-    """Which instances are listened to, and who named each first.
+    """The instances that are listened to, and who named each first.
 
-    Beyond ``per_source`` the oldest of that source gives way, beyond ``most`` the oldest of who named most. A
-    flood drives out its own, and who names one alone is heard. ``on_out(name)``: it has to go.
+    Beyond ``per_source`` the oldest of that source is evicted, beyond ``most`` the oldest of the source with
+    the most. A flood evicts its own instances, and a source with a single one is heard. ``on_out(name)``: it
+    was evicted.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Announcers:
         return name.lower() in self._named
 
     def admit(self, source: str, names: Collection[str]) -> bool:
-        """Whether what ``source`` says of these instances is to be heard: all of it, or nothing."""
+        """Whether to accept what ``source`` says of these instances: all of it, or nothing."""
         new = {name.lower(): name for name in names if name not in self}
         out = self._out(source, len(new))
         if out is None:
@@ -68,11 +69,11 @@ class Announcers:
         return True
 
     def release(self, name: str) -> None:
-        """Nothing is known of this instance any more."""
+        """Forget this instance."""
         self._named.pop(name.lower(), None)
 
     def _out(self, source: str, wanted: int) -> list[_Instance] | None:
-        """Who gives way to ``wanted`` new ones of ``source``; None: nobody can."""
+        """Instances to evict for ``wanted`` new ones of ``source``; None: not enough can be."""
         held = Counter(each.source for each in self._named.values())
         out: list[_Instance] = []
         while held[source] + wanted > self._per_source:
@@ -99,7 +100,7 @@ class Announcers:
 
 
 class _SourceGate(asyncio.DatagramProtocol):
-    """In zeroconf's place at a socket: passes on what may be heard."""
+    """Takes zeroconf's place at a socket: passes on accepted datagrams."""
 
     def __init__(self, behind: asyncio.DatagramProtocol, sources: Announcers) -> None:
         self._behind, self._sources = behind, sources
@@ -117,7 +118,7 @@ class _SourceGate(asyncio.DatagramProtocol):
 
 
 def stand_before(zeroconf: Zeroconf, sources: Announcers) -> None:
-    """Once it has started, and again after its sockets changed."""
+    """Call once it has started, and again after its sockets changed."""
     for reader in zeroconf.engine.readers:
         behind = reader.transport.get_protocol()
         if not isinstance(behind, _SourceGate):
@@ -125,7 +126,7 @@ def stand_before(zeroconf: Zeroconf, sources: Announcers) -> None:
 
 
 def instances_in(data: bytes) -> set[str]:
-    """Of which nodes a datagram says that they are there; a goodbye says nothing of the kind."""
+    """Nodes announced by a datagram; a goodbye announces none."""
     if SERVICE.partition(".")[0].encode() not in data.lower():
         return set()
     message = DNSIncoming(data)
@@ -141,7 +142,7 @@ def instances_in(data: bytes) -> set[str]:
 
 
 def forget_cached(zeroconf: Zeroconf, name: str, *, pointer: bool) -> None:
-    """Have zeroconf ask anew where and what an instance is; with ``pointer``, that it is there at all."""
+    """Make zeroconf query an instance's address and properties again; with ``pointer``, its existence too."""
     cache = zeroconf.cache
     records = cache.async_entries_with_name(name)
     server = getattr(cache.get_by_details(name, _SRV, _IN), "server", None)

@@ -1,4 +1,5 @@
-"""All of the doctor's checks side by side, each with its limit. On the core loop; what blocks is threaded."""
+"""Runs all of the doctor's checks concurrently, each with its limit. On the core loop; blocking ones in
+threads."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from core.doctor import files, machine, network, reach, software
-from core.doctor.view import View, error
+from core.doctor.view import Examined, error
 from core.vocabulary.answers import Finding
 
 LIMIT_S = 20.0
 _log = logging.getLogger(__name__)
 
 Found = Finding | Sequence[Finding] | None
-Check = Callable[[View], Found]
-Look = Callable[[View], Awaitable[Found]]
+Check = Callable[[Examined], Found]
+Look = Callable[[Examined], Awaitable[Found]]
 
 CHECKS: tuple[Check | Look, ...] = (
     network.check_interfaces,
@@ -33,6 +34,8 @@ CHECKS: tuple[Check | Look, ...] = (
     machine.check_memory,
     machine.check_clock,
     machine.check_sealing,
+    machine.check_walls,
+    machine.check_sleep,
     files.check_home,
     files.check_key,
     files.check_socket,
@@ -41,16 +44,16 @@ CHECKS: tuple[Check | Look, ...] = (
 
 
 async def examine(
-    view: View, *, deep: bool = False, checks: Sequence[Check | Look] = CHECKS, limit_s: float = LIMIT_S
+    view: Examined, *, deep: bool = False, checks: Sequence[Check | Look] = CHECKS, limit_s: float = LIMIT_S
 ) -> tuple[Finding, ...]:
-    """In the order of ``checks``. Never raises for a check: one that fails is itself a finding."""
+    """In the order of ``checks``. Never raises: a check that fails is itself a finding."""
     looks = [_one(check, view, limit_s) for check in checks]
     if deep:
         looks.append(_one(software.check_loading, view, software.LOAD_LIMIT_S + limit_s))
     return tuple(finding for found in await asyncio.gather(*looks) for finding in found)
 
 
-async def _one(check: Check | Look, view: View, limit_s: float) -> Sequence[Finding]:
+async def _one(check: Check | Look, view: Examined, limit_s: float) -> Sequence[Finding]:
     name = check.__name__.removeprefix("check_")
     try:
         async with asyncio.timeout(limit_s):

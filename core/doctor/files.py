@@ -1,4 +1,4 @@
-"""The home on disk: is it private, writable, whole, and is there room? And what of it Tandem can mend.
+"""Checks the home on disk: private, writable, complete, with enough space? And fixes what Tandem can.
 
 Blocks: run in a thread.
 """
@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from core.doctor.view import View, error, note, ok, warning
+from core.doctor.view import Examined, error, note, ok, warning
 from core.home import socket_path
 from core.home.home import Home, prepare
 from core.home.private_file import user_id
+from core.vocabulary import units
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 
@@ -24,7 +25,7 @@ LITTLE_BYTES = 2 << 30
 TOO_LITTLE_BYTES = 200 << 20
 
 
-def check_home(view: View) -> Finding:
+def check_home(view: Examined) -> Finding:
     try:
         prepare(view.home)
     except TandemError as failure:
@@ -32,10 +33,10 @@ def check_home(view: View) -> Finding:
     return ok("home", TOPIC, f"Only you can read the home {view.home.folder}, and Tandem can write to it.")
 
 
-def check_disk(view: View, usage: Callable[[Path], object] = shutil.disk_usage) -> Finding:
+def check_disk(view: Examined, usage: Callable[[Path], object] = shutil.disk_usage) -> Finding:
     folder = next(place for place in (view.home.folder, *view.home.folder.parents) if place.exists())
     free = int(getattr(usage(folder), "free", 0))
-    said = f"{free / 1e9:.1f} GB is free on the disk of {view.home.folder}"
+    said = f"{units.size(free)} is free on the disk of {view.home.folder}"
     fix = "Delete what you no longer need: old runs in the history, or other files on this disk."
     if free < TOO_LITTLE_BYTES:
         return error("disk-full", TOPIC, f"Only {said}: a run would fail.", fix)
@@ -44,8 +45,8 @@ def check_disk(view: View, usage: Callable[[Path], object] = shutil.disk_usage) 
     return ok("disk", TOPIC, f"{said}.")
 
 
-def check_key(view: View) -> Finding:
-    """The key's modes: what makes a node refuse to start, found while it can still be mended in peace."""
+def check_key(view: Examined) -> Finding:
+    """The key's modes: wrong ones make a node refuse to start, so find them while they are easy to fix."""
     folder = view.home.identity
     if not (folder / "key.pem").exists():
         return note("key", TOPIC, "This device has no key yet; one is made when Tandem starts.")
@@ -74,7 +75,7 @@ def check_key(view: View) -> Finding:
     return ok("key", TOPIC, "Only you can read this device's key.")
 
 
-def check_socket(view: View) -> Finding:
+def check_socket(view: Examined) -> Finding:
     """Whether a second command on this home would find this node."""
     path = view.home.loopback if sys.platform == "win32" else socket_path.find(view.home)
     there = path.exists()
@@ -98,7 +99,7 @@ def check_socket(view: View) -> Finding:
 
 
 def close_key(home: Home) -> None:
-    """Take everybody else's rights from the key. Links are not followed."""
+    """Remove everybody else's permissions on the key. Links are not followed."""
     home.identity.chmod(0o700)
     for name in ("key.pem", "cert.pem"):
         path = home.identity / name
@@ -107,13 +108,13 @@ def close_key(home: Home) -> None:
 
 
 MENDS: dict[str, Callable[[Home], None]] = {"key-mode": close_key}
-"""The node adds ``socket-gone``, which only it can mend."""
+"""The node adds ``socket-gone``, which only it can fix."""
 
 
 def mend(home: Home, code: str) -> None:
-    """Mend what the finding of this code is about.
+    """Fix the finding with this code.
 
-    Raises ``TandemError``: there is no such mend, or the system does not allow it.
+    Raises ``TandemError``: there is no such fix, or the system does not allow it.
     """
     work = MENDS.get(code)
     if work is None:

@@ -1,4 +1,4 @@
-"""What this laptop can compute with, and how a run's traffic is protected. Blocks: run in a thread."""
+"""This laptop's means of computing, and the protection of a run's traffic. Blocks: run in a thread."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import Callable
 
 import psutil
 
-from core.doctor.view import View, note, ok, warning
+from core.doctor.view import Examined, note, ok, warning
+from core.runtime import awake
 from core.supervisor import seals
 from core.telemetry.gpus import Gpus
+from core.vocabulary import units
 from core.vocabulary.answers import Finding
+from core.walls import levels
 
 TOPIC = "machine"
 CLOCK_S = 5.0
-"""More than telemetry's own age: a second, and a slow network."""
+"""More than telemetry's own delay: a second, and a slow network."""
 TRAINER_BYTES = 1 << 30
 _FIRST_SENSIBLE_S = 1_767_225_600.0  # 2026-01-01
 
 
-def check_gpu(view: View, find: Callable[[], Gpus] = Gpus.find) -> Finding:
-    """Said of the driver's reading; whether TensorFlow can use it is what the deep look tells."""
+def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
+    """From the driver's reading; the deep check tells whether TensorFlow can use it."""
     reading = view.state.me.reading if view.state.me else None
     if reading is not None:
         names, no_gpu = tuple(gpu.name for gpu in reading.gpus), reading.no_gpu
@@ -41,9 +44,9 @@ def check_gpu(view: View, find: Callable[[], Gpus] = Gpus.find) -> Finding:
     return note("no-gpu", TOPIC, no_gpu or "CPU only: no GPU was found.", "Training on the CPU works.")
 
 
-def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memory) -> Finding:
+def check_memory(view: Examined, system: Callable[[], object] = psutil.virtual_memory) -> Finding:
     available = int(getattr(system(), "available", 0))
-    said = f"{available / 1e9:.1f} GB of memory is available"
+    said = f"{units.size(available)} of memory is available"
     if available < TRAINER_BYTES:
         return warning(
             "memory-low",
@@ -55,35 +58,65 @@ def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memor
 
 
 def check_sealing(
-    view: View,
+    view: Examined,
     find: Callable[[], seals.Seal] = seals.find,
     why_none: Callable[[], str] = seals.why_none,
 ) -> Finding:
-    """Of scripts that meet by TensorFlow; all others meet over TLS, on any laptop."""
-    match find():
-        case "namespace":
-            what = "Trainers that meet by TensorFlow are sealed into a network of their own: none but the "
-            return ok("sealed", TOPIC, f"{what}members of their run reach them.")
-        case "loopback":
-            return note(
-                "sealed-loopback",
-                TOPIC,
-                "Trainers that meet by TensorFlow listen on this laptop's loopback alone, so the network "
-                f"does not reach them; other users of this laptop could: {why_none()}.",
-                seals.how_to_allow(),
-            )
+    """For scripts that meet through TensorFlow; all others meet over TLS, on any laptop."""
+    if find():
+        what = "Trainers that meet by TensorFlow are sealed into a network of their own: none but the "
+        return ok("sealed", TOPIC, f"{what}members of their run reach them.")
     return warning(
         "not-sealed",
         TOPIC,
         "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
         f"neither password nor encryption. It cannot be sealed here: {why_none()}. So such runs are refused.",
-        "All other scripts meet over TLS. For one run, all users can accept an open port (--open-port), in a "
-        f"network whose members they trust. {seals.how_to_allow()}",
+        f"All other scripts meet over TLS, on any laptop. {seals.how_to_allow()}",
     )
 
 
-def check_clock(view: View, now: Callable[[], float] = time.time) -> Finding:
-    """Against the linked laptops, whose readings are about a second old; by itself only against nonsense."""
+def check_walls(view: Examined, find: Callable[[], levels.Level] = levels.found) -> Finding:
+    """For scripts that other laptops send."""
+    level = find()
+    if level.walls == "none":
+        return warning(
+            "no-walls",
+            TOPIC,
+            "This system cannot keep scripts of other laptops from your files: one that you allow can do "
+            "whatever you can.",
+            "Allow scripts only of people you trust. "
+            f"Linux {levels.FIRST} and later can, where Landlock is switched on.",
+        )
+    said = f"Scripts of other laptops run within walls (Landlock, level {level.landlock})"
+    if level.gaps:
+        open_ones = {"network": "call any address", "processes": "end your other programs"}
+        since = " and ".join(f"{open_ones[gap]} (until Linux {levels.GAPS[gap][1]})" for gap in level.gaps)
+        return note("walls-older", TOPIC, f"{said}, but can still {since}.", "A newer Linux closes that.")
+    return ok("walls", TOPIC, f"{said}.")
+
+
+def check_sleep(view: Examined, kept_by: Callable[[], str] = awake.kept_by) -> Finding:
+    """Tries it for a moment."""
+    if not view.settings.stay_awake:
+        return note(
+            "may-sleep",
+            TOPIC,
+            "This laptop may fall asleep while it trains: the setting is off.",
+            "Turn on *Keep this laptop awake while it trains* in Settings.",
+        )
+    if kept_by():
+        return ok("awake", TOPIC, "This laptop stays awake while it trains, with its lid open.")
+    return note(
+        "may-sleep",
+        TOPIC,
+        "Tandem can't keep this laptop awake while it trains.",
+        "For long trainings, turn off automatic suspend in the system settings.",
+    )
+
+
+def check_clock(view: Examined, now: Callable[[], float] = time.time) -> Finding:
+    """Compares with the linked laptops, whose readings are about a second old; without any, only detects
+    nonsense."""
     here_s = now()
     if here_s < _FIRST_SENSIBLE_S:
         return warning(
@@ -101,7 +134,8 @@ def check_clock(view: View, now: Callable[[], float] = time.time) -> Finding:
             return warning(
                 "clocks-differ",
                 TOPIC,
-                f"This laptop's clock is {abs(apart_s):.0f} s {which} the clock of {device.shown_name}.",
+                f"This laptop's clock is {units.duration(abs(apart_s))} {which} the clock of "
+                f"{device.shown_name}.",
                 "Switch automatic time on, on both. Training works; the times in the history differ.",
             )
     return ok("clock", TOPIC, "The clock is plausible" + (" and agrees with the others." if linked else "."))

@@ -1,4 +1,4 @@
-"""Whether others can find and reach this laptop. What a program alone cannot know is said as a hint."""
+"""Whether others can find and reach this laptop. Gives hints where a program alone cannot know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from core.doctor.view import View, error, note, ok, warning
+from core.doctor.view import Examined, error, note, ok, warning
 from core.net import address
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
@@ -24,7 +24,7 @@ EPHEMERAL = range(32768, 61000)
 LOOPBACK = "127.0.0.1"
 
 
-def check_interfaces(view: View) -> Finding:
+def check_interfaces(view: Examined) -> Finding:
     if not view.running:
         return note("interfaces", TOPIC, "Tandem does not run here, so its networks are not known.")
     addresses = view.state.me.addresses if view.state.me else ()
@@ -39,8 +39,8 @@ def check_interfaces(view: View) -> Finding:
     )
 
 
-async def check_mdns(view: View, *, limit_s: float = ROUND_S) -> Finding:
-    """A round on this laptop: announce something, and look for it."""
+async def check_mdns(view: Examined, *, limit_s: float = ROUND_S) -> Finding:
+    """A round trip on this laptop: announce a service, and look for it."""
     hosts = [_host(text) for text in view.state.me.addresses] if view.state.me else []
     hosts = [host for host in hosts if ":" not in host] or [LOOPBACK]
     fix = "Allow UDP port 5353 in the firewall. Without it, pair by the address that Tandem shows."
@@ -97,7 +97,7 @@ async def _announce_and_look(hosts: Sequence[str], limit_s: float) -> bool:
     return True
 
 
-async def check_port(view: View, ephemeral: range = EPHEMERAL) -> Finding:
+async def check_port(view: Examined, ephemeral: range = EPHEMERAL) -> Finding:
     """Whether the node's port answers here, or is free for it."""
     port = view.wanted_port
     if port == 0:
@@ -127,8 +127,8 @@ async def check_port(view: View, ephemeral: range = EPHEMERAL) -> Finding:
     return ok("port", TOPIC, f"Tandem answers on port {port}.")
 
 
-def check_firewall(view: View, etc: Path = Path("/etc"), run: Path = Path("/run")) -> Finding:
-    """Which firewall is switched on, as far as an ordinary user can see, and what to allow in it."""
+def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/run")) -> Finding:
+    """The firewall that is switched on, as far as an ordinary user can see, and what to allow in it."""
     port = view.wanted_port or "any"
     which = _desktop_firewall(etc, run)
     if which == "ufw":
@@ -165,8 +165,8 @@ def let_trainers_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run"
     return f"let TCP ports 20000–32000 in from {host} in its firewall"
 
 
-def check_isolation(view: View, net: Path = Path("/sys/class/net")) -> Finding | None:
-    """Seen by mDNS, and yet out of reach: what keeps two laptops in one network apart."""
+def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Finding | None:
+    """Devices seen by mDNS, but out of reach: what separates two laptops in one network."""
     for device in view.state.devices.values():
         if device.seen and device.paired and not device.linked:
             return warning(
@@ -204,7 +204,7 @@ def _free(port: int) -> Finding:
 
 
 def _desktop_firewall(etc: Path, run: Path) -> Literal["ufw", "firewalld"] | None:
-    """The one that is switched on, as far as an ordinary user can see."""
+    """The active firewall, as far as an ordinary user can see."""
     with contextlib.suppress(OSError):
         lines = (etc / "ufw/ufw.conf").read_text().splitlines()
         if any(line.strip().lower() == "enabled=yes" for line in lines):

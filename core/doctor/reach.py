@@ -1,6 +1,6 @@
-"""Whether trainers of this laptop and of each linked one reach each other, in words. On the core loop.
+"""Whether this laptop's trainers and each linked one's reach each other, in words. On the core loop.
 
-Members that meet over TLS need one way of the two, since either calls; TensorFlow's collectives need both.
+Members that meet over TLS need one direction, since either calls; sealed trainers need both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 
 from core.doctor.network import TOPIC, let_trainers_in
 from core.doctor.trial import Reach
-from core.doctor.view import View, error, note, ok
+from core.doctor.view import Examined, error, note, ok
 from core.vocabulary.answers import Finding
 from core.vocabulary.peer_messages import Dialled
 from core.vocabulary.state import Device
@@ -21,19 +21,19 @@ _WENT: dict[Dialled, str] = {
     "unreachable": "was turned back",
     "stranger": "was answered by something else",
 }
-_BOTH = "Scripts whose own strategy is not a mirrored one, and --exchange tensorflow, need both ways."
+_BOTH = "Scripts whose own strategy is not a mirrored one need both ways."
 _ENOUGH = "One way is enough for runs that Tandem manages: either laptop may call."
 
 
-async def check_reach(view: View) -> list[Finding]:
-    """Tried with every linked laptop at once; it takes some seconds where a firewall drops calls."""
+async def check_reach(view: Examined) -> list[Finding]:
+    """Tries every linked laptop at once; takes some seconds where a firewall drops calls."""
     linked = [device for device in view.state.devices.values() if device.paired and device.linked]
     if not linked:
         return [note("reach-nobody", TOPIC, "No paired laptop is connected with which reach could be tried.")]
     return list(await asyncio.gather(*(_of(device, view) for device in linked)))
 
 
-async def _of(device: Device, view: View) -> Finding:
+async def _of(device: Device, view: Examined) -> Finding:
     name = device.shown_name
     untried = f"Whether trainers of {name} and of this laptop reach each other could not be tried"
     if device.versions is None or not device.versions.exchange:

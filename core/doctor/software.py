@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import core
-from core.doctor.view import View, error, note, ok, warning
+from core.doctor.view import Examined, error, note, ok, warning
 from core.supervisor import spawn
+from core.vocabulary import units
 from core.vocabulary.answers import Finding
 from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
@@ -22,7 +23,7 @@ LOAD_LIMIT_S = 120.0
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
 
-def check_python(view: View, versions: Versions | None = None) -> Finding:
+def check_python(view: Examined, versions: Versions | None = None) -> Finding:
     python = (versions or installed()).python
     if python in PYTHONS:
         return ok("python", TOPIC, f"Python {python}.")
@@ -31,7 +32,7 @@ def check_python(view: View, versions: Versions | None = None) -> Finding:
     )
 
 
-def check_system(view: View, platform: str = sys.platform) -> Finding | None:
+def check_system(view: Examined, platform: str = sys.platform) -> Finding | None:
     if platform == "linux":
         return None
     name = {"win32": "Windows", "darwin": "macOS"}.get(platform, platform)
@@ -43,8 +44,8 @@ def check_system(view: View, platform: str = sys.platform) -> Finding | None:
     )
 
 
-def check_tensorflow(view: View, versions: Versions | None = None) -> list[Finding]:
-    """By the packages' metadata: nothing is loaded."""
+def check_tensorflow(view: Examined, versions: Versions | None = None) -> list[Finding]:
+    """From the packages' metadata: nothing is loaded."""
     versions = versions or installed()
     findings = []
     for package, label in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
@@ -61,8 +62,8 @@ def check_tensorflow(view: View, versions: Versions | None = None) -> list[Findi
     return findings
 
 
-def check_peers(view: View) -> list[Finding]:
-    """Paired devices with which no run is possible now, as their links say."""
+def check_peers(view: Examined) -> list[Finding]:
+    """Paired devices with which no run is possible now, according to their links."""
     devices = [device for device in view.state.devices.values() if device.paired]
     return [_of_peer(device) for device in devices]
 
@@ -77,16 +78,16 @@ def _of_peer(device: Device) -> Finding:
 
 
 async def check_loading(
-    view: View, *, command: Sequence[str] | None = None, limit_s: float = LOAD_LIMIT_S
+    view: Examined, *, command: Sequence[str] | None = None, limit_s: float = LOAD_LIMIT_S
 ) -> Finding:
-    """Load TensorFlow in a process of its own: a broken driver or package may end that process."""
+    """Load TensorFlow in a separate process: a broken driver or package may end that process."""
     program = list(command or probe_command())
     child = await asyncio.create_subprocess_exec(
         *program,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=_HOUSE if _HOUSE.is_dir() else None,  # `-m` looks into the working directory first
+        cwd=_HOUSE if _HOUSE.is_dir() else None,  # `-m` searches the working directory first
         env=spawn.environment(),
     )
     try:
@@ -115,7 +116,7 @@ async def check_loading(
             install_fix("--force-reinstall 'tensorflow==2.21.*'"),
         )
     uses = f"uses {', '.join(gpus)}" if gpus else "finds no GPU and uses the CPU"
-    what = f"TensorFlow {tensorflow} with Keras {keras} loads in {seconds:.1f} s and {uses}."
+    what = f"TensorFlow {tensorflow} with Keras {keras} loads in {units.duration(seconds)} and {uses}."
     hardware = view.state.me.hardware if view.state.me else None
     if not gpus and hardware and any("nvidia" in name.lower() for name in hardware.gpus):
         return note("tensorflow-cpu", TOPIC, what, _gpu_fix())

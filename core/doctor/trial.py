@@ -1,8 +1,8 @@
-"""Two linked nodes try whether each could call a trainer of the other. On the core loop.
+"""Two linked nodes test whether each could call a trainer of the other. On the core loop.
 
-One asks over the link; the other calls the port that it is told, then listens in its turn and is called. What
-is read there proves who answers. Security invariant: only the device at the other end of the link is called,
-and only at ports that trainers have, so that nobody makes this laptop look at anything else.
+One asks over the link; the other calls the given port, then listens in turn and is called. The bytes read
+there authenticate the answer. Security invariant: only the device at the other end of the link is called, and
+only at ports of trainers, so that nobody can make this laptop probe anything else.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.peer_messages import Dialled, Message, ReachAsked, ReachTold
 
 DIAL_S = 4.0
-"""A lost first packet of a connection is sent again after 1 s and after 3 s."""
+"""A connection's lost first packet is resent after 1 s and after 3 s."""
 SLACK_S = 4.0
-"""What a busy laptop may take besides."""
+"""Allowance for a busy laptop."""
 NONCE_BYTES = 16
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 class Reach:
     """``inward``: how the other laptop's call to this one went; ``outward``: this one's to the other.
 
-    ``own_host``, ``peer_host``: where they were called.
+    ``own_host``, ``peer_host``: the addresses that were called.
     """
 
     inward: Dialled
@@ -45,9 +45,11 @@ class Reach:
 
 
 class TrialLinks(Protocol):
-    """What is needed of ``core.link.hub.Links``."""
+    """The part of ``core.link.hub.Links`` that is needed."""
 
     def send(self, device: DeviceId, message: Message) -> bool: ...
+
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None: ...
 
     def peer_host(self, device: DeviceId) -> str: ...
 
@@ -55,7 +57,7 @@ class TrialLinks(Protocol):
 
 
 class Trials:
-    """One for a node's life. Nothing of it lasts longer than some seconds, whatever the other side does."""
+    """One per node. No part of a trial lasts longer than some seconds, whatever the other side does."""
 
     def __init__(
         self, links: TrialLinks, background: Background, dial_s: float = DIAL_S, slack_s: float = SLACK_S
@@ -63,11 +65,10 @@ class Trials:
         self._links, self._background = links, background
         self._dial_s, self._answer_s = dial_s, dial_s + slack_s
         self._trials: dict[DeviceId, asyncio.Task[Reach | None]] = {}
-        self._asked: dict[tuple[DeviceId, bytes], asyncio.Future[ReachTold]] = {}
         self._answering: dict[DeviceId, asyncio.Task[None]] = {}
 
     async def try_with(self, device: DeviceId) -> Reach | None:
-        """None: it could not be tried. Whoever asks while it is being tried hears of that trial."""
+        """None: it could not be tried. A concurrent caller gets the result of the trial under way."""
         trial = self._trials.get(device)
         if trial is None or trial.done():
             trial = self._trials[device] = self._background.start("the doctor's trial", self._try(device))
@@ -79,42 +80,24 @@ class Trials:
         if not own_host or not peer_host:
             return None
         nonce = secrets.token_bytes(NONCE_BYTES)
-        answer = self._asked[device, nonce] = asyncio.get_running_loop().create_future()
         try:
             async with _listening(own_host, nonce) as (port, _):
-                if not self._links.send(device, ReachAsked(nonce=nonce, port=port)):
-                    return None
-                async with asyncio.timeout(self._answer_s):
-                    told = await answer
-        except (TandemError, OSError) as error:  # TimeoutError is one
-            _log.info("%s could not be tried: %s", short(device), error or "it did not answer")
+                question = ReachAsked(nonce=nonce, port=port)
+                told = await self._links.ask(device, question, self._answer_s)
+        except (TandemError, OSError) as error:
+            _log.info("%s could not be tried: %s", short(device), error)
             return None
-        finally:
-            del self._asked[device, nonce]
-        if not _is_a_trainers(told.port):
+        if not isinstance(told, ReachTold) or not _is_a_trainers(told.port):
             return None
         outward = await dial(peer_host, told.port, nonce, self._dial_s)
         return Reach(told.dialled, outward, own_host, peer_host)
 
-    def on_message(self, device: DeviceId, message: Message) -> bool:
-        """False: it is not about this."""
-        match message:
-            case ReachAsked():
-                self._on_asked(device, message)
-            case ReachTold():
-                answer = self._asked.get((device, message.nonce))
-                if answer is not None and not answer.done():
-                    answer.set_result(message)
-            case _:
-                return False
-        return True
-
-    def _on_asked(self, device: DeviceId, asked: ReachAsked) -> None:
+    def on_asked(self, device: DeviceId, asked: ReachAsked) -> None:
         if len(asked.nonce) != NONCE_BYTES or not _is_a_trainers(asked.port):
             _log.warning("%s asked for a call to port %d, where no trainer is", short(device), asked.port)
             return
         if before := self._answering.get(device):
-            before.cancel()  # one at a time for each laptop
+            before.cancel()  # one at a time per laptop
         self._answering[device] = self._background.start("the doctor's call", self._answer(device, asked))
 
     async def _answer(self, device: DeviceId, asked: ReachAsked) -> None:
@@ -134,7 +117,7 @@ class Trials:
 
 
 async def dial(host: str, port: int, nonce: bytes, limit_s: float) -> Dialled:
-    """Call there and read. Never raises but ``CancelledError``."""
+    """Call there and read. Never raises anything but ``CancelledError``."""
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(limit_s):
@@ -156,7 +139,7 @@ async def dial(host: str, port: int, nonce: bytes, limit_s: float) -> Dialled:
 
 @contextlib.asynccontextmanager
 async def _listening(host: str, nonce: bytes) -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """Whoever calls is told ``nonce``, and hung up on. Yields the port, and an event for the first caller."""
+    """Sends every caller ``nonce``, and hangs up. Yields the port, and an event for the first caller."""
     was_read = asyncio.Event()
 
     def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What the doctor looks at: a home, and the node that runs in it, if one does."""
+"""What the doctor examines: a home, and its node, if one runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.vocabulary.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Examined:
     """``port``: where the node listens; None where no node runs, then ``state`` is empty too.
 
     ``try_reach``: ``Trials.try_with``; None where there is no link to ask over.

@@ -1,4 +1,4 @@
-"""Makes an environment by its recipe. What is half made carries a mark, and nobody takes it for a whole one.
+"""Makes an environment from its recipe. A mark keeps a half-made one from being taken for complete.
 
 Blocks for minutes: use a thread.
 """
@@ -19,18 +19,18 @@ from pathlib import Path
 import psutil
 
 from core.environment import problems
-from core.environment.recipe import CONSTRAINTS, Recipe, WantedVersions, variables
+from core.environment.recipe import CONSTRAINTS, PACKAGES, Recipe, WantedVersions, variables
 from core.home.lock import HomeLock
 from core.supervisor.spawn import KILL
 from core.vocabulary.errors import TandemError
 
 MARK = "making.lock"
-"""In the folder as long as it is half made: written first, removed last.
+"""In the folder while it is incomplete: written first, removed last.
 
-Who makes it holds it, and so does each command; one that nobody holds was left behind.
+Its maker holds it, and so does each command; a mark that nobody holds was left behind.
 """
 LIMIT_S = 3 * 3600.0
-"""For each step: a slow network may take an hour for TensorFlow."""
+"""Limit of each step: a slow network may take an hour for TensorFlow."""
 TRY_LIMIT_S = 120.0
 _KEPT_LINES = 200
 _TALK = {
@@ -43,9 +43,9 @@ _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS
 
 
 def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
-    """What the finished environment's Tandem says of itself; ``""``: there is nothing at all yet.
+    """The version output of the finished environment's Tandem; ``""``: there is nothing at all yet.
 
-    Raises ``TandemError`` where something else lies there, or another Tandem is at work.
+    Raises ``TandemError`` where the folder holds something else, or another Tandem is at work.
     """
     folder = recipe.folder
     try:
@@ -63,7 +63,7 @@ def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
 
 
 def has(said: str, wanted: WantedVersions) -> bool:
-    """Whether ``tandem --version`` names what is wanted."""
+    """Whether the output of ``tandem --version`` has the wanted versions."""
     named = set(re.split(r"[(),\s]*[(),][(),\s]*", said.strip()))
     packages = (("TensorFlow", wanted.tensorflow), ("Keras", wanted.keras))
     needed = {f"Python {wanted.python}", *(f"{label} {version}" for label, version in packages if version)}
@@ -71,7 +71,7 @@ def has(said: str, wanted: WantedVersions) -> bool:
 
 
 class Making:
-    """``told`` hears each line that the commands say, on the thread that runs. ``stop`` from any thread."""
+    """``told`` gets each line of the commands' output, on the running thread. ``stop`` from any thread."""
 
     def __init__(self, recipe: Recipe, told: Callable[[str], object], limit_s: float = LIMIT_S) -> None:
         self._recipe = recipe
@@ -83,10 +83,10 @@ class Making:
         self._stopped = False
 
     def run(self) -> str:
-        """What the new Tandem says of itself (``--version``); ``""`` if it was stopped.
+        """The new Tandem's ``--version`` output; ``""`` if it was stopped.
 
-        What was left half made is made anew. Raises ``TandemError``; then, and where it was stopped, the
-        folder is gone again.
+        A half-made environment is made again. Raises ``TandemError``; then, and if it was stopped, the folder
+        is removed again.
         """
         recipe = self._recipe
         if said := said_by(recipe):
@@ -97,6 +97,7 @@ class Making:
         try:
             with _claimed(recipe.folder) as self._mark:
                 (recipe.folder / CONSTRAINTS).write_text(recipe.constraints, encoding="utf-8")
+                (recipe.folder / PACKAGES).write_text(recipe.packages, encoding="utf-8")
                 for step in recipe.steps:
                     self._told(f"{step.words}: {step}")
                     self._do(step.words, step.command, self._limit_s)
@@ -118,7 +119,7 @@ class Making:
                 _end(self._child.pid)
 
     def _do(self, words: str, command: tuple[str, ...], limit_s: float) -> deque[str]:
-        """The last lines that it said."""
+        """Returns the last lines of the command's output."""
         assert self._mark is not None
         with self._lock:
             if self._stopped:
@@ -170,9 +171,9 @@ class _Stopped(Exception):
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[HomeLock]:
-    """The folder with nothing but the mark in it, which goes when all went well; else the folder goes.
+    """The folder with only the mark in it, which is removed on success; otherwise the folder is.
 
-    Whoever is killed in the middle of either leaves the mark: what lies there then is never a whole one.
+    A kill in the middle of either leaves the mark: the folder is then never taken for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = _hold(folder)
@@ -180,7 +181,7 @@ def _claimed(folder: Path) -> Iterator[HomeLock]:
         _clear(folder)
         yield mark
     except BaseException:
-        with suppress(OSError):  # what cannot be removed stays marked, and the next try clears it away
+        with suppress(OSError):  # leftovers stay marked, and the next try removes them
             _clear(folder)
             _unmark(folder, mark)
             _remove(folder)
@@ -201,7 +202,7 @@ def _hold(folder: Path) -> HomeLock:
         if isinstance(error.__cause__, OSError):
             raise TandemError.of(problems.unwritable(folder, error.__cause__)) from error
         raise
-    if held.descriptors and not _is_open(mark, *held.descriptors):  # who held it removed it just now
+    if held.descriptors and not _is_open(mark, *held.descriptors):  # its holder removed it just now
         held.release()
         raise TandemError.of(problems.under_way(folder))
     return held
@@ -214,7 +215,7 @@ def _is_open(path: Path, descriptor: int) -> bool:
 
 
 def _unmark(folder: Path, mark: HomeLock) -> None:
-    if sys.platform == "win32":  # it removes no file that is open
+    if sys.platform == "win32":  # Windows removes no open file
         mark.release()
     (folder / MARK).unlink()
 
@@ -277,22 +278,22 @@ def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> sub
         encoding="utf-8",
         errors="replace",
         env=_environment(),
-        # `-m` looks for modules there first, and uv for settings: never in a project that lies where Tandem
-        # was started.
+        # `-m` searches this folder first for modules, and uv for settings: it must never be a project where
+        # Tandem was started.
         cwd=folder,
         pass_fds=held,
-        start_new_session=True,  # Ctrl-C in a terminal is for Tandem, which ends it then
+        start_new_session=True,  # Ctrl-C in a terminal goes to Tandem, which then ends it
     )
 
 
 def _end(pid: int) -> None:
-    """The process and what it started; it leads a group of its own where there are groups."""
+    """Ends the process and what it started; it leads its own group where groups exist."""
     with suppress(psutil.NoSuchProcess):
         child = psutil.Process(pid)
         for each in (*child.children(recursive=True), child):
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-    if sys.platform != "win32":  # with what was started meanwhile
-        # macOS refuses it for those that are dead already.
+    if sys.platform != "win32":  # including what was started meanwhile
+        # macOS refuses it for dead processes.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, KILL)

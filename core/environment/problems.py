@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from core.vocabulary import units
 from core.vocabulary.environments import DISTRIBUTION, PYTHONS
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
@@ -29,9 +30,9 @@ _ERROR = re.compile(r"\W*error\b|\w+Error:", re.I)
 _WARNING = re.compile(r"\W*warning\b", re.I)
 _NOTHING_FOUND = re.compile(r"No matching distribution found for")
 _OTHERS_FOUND = re.compile(r"\(from versions: (?!none)")
-"""Then the index was reached, whatever had to be tried twice before."""
+"""Shows that the index was reached, despite earlier retries."""
 _GAVE_UP = re.compile(r"Retry\(total=0\b.*ResolutionImpossible", re.S)
-"""How a pip ends that has constraints and reached no index: it takes these for the conflict."""
+"""The last output of a pip that has constraints and reached no index: it blames the constraints."""
 _SAID_LINES = 40
 
 
@@ -62,8 +63,8 @@ def no_such_python(python: str) -> Problem:
 def another_release(label: str, version: str, made_for: str) -> Problem:
     return Problem(
         code="environment-other-release",
-        what=f"This Tandem is made for {label} {made_for}, and {plain(version, 30)} is wanted.",
-        fix="Get the newest Tandem on both laptops; then they want the same.",
+        what=f"This Tandem is made for releases of {label} {made_for}, and {plain(version, 30)} is wanted.",
+        fix="Get the newest Tandem on both laptops, with no pre-release there; then they want the same.",
     )
 
 
@@ -95,7 +96,7 @@ def unwritable(folder: Path, error: OSError) -> Problem:
 
 
 def no_space(folder: Path, needed_bytes: int) -> Problem:
-    needed = f"about {needed_bytes / (1 << 30):.0f} GB are needed there"
+    needed = f"about {units.size(needed_bytes)} are needed there"
     return Problem(
         code="environment-no-space",
         what=f"There is too little space on the disk of {folder}: {needed}.",
@@ -104,7 +105,7 @@ def no_space(folder: Path, needed_bytes: int) -> Problem:
 
 
 def full(folder: Path, where: str) -> Problem:
-    """``where``: what could not be written; ``""``: nobody said."""
+    """``where``: the path that could not be written; ``""``: unknown."""
     disk = plain(where, 200) or f"{folder}, or on that of the folder for temporary files"
     return Problem(
         code="environment-no-space",
@@ -125,15 +126,15 @@ def not_started(words: str, program: str, error: OSError) -> Problem:
 def too_long(words: str, limit_s: float) -> Problem:
     return Problem(
         code="environment-too-long",
-        what=f"{words} did not end within {limit_s / 60:.0f} minutes.",
+        what=f"{words} did not end within {units.duration(limit_s)}.",
         fix="Try again, in a faster network: what was downloaded whole is not downloaded again.",
     )
 
 
 def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: str) -> Problem:
-    """``lines``: what the command said. ``source``: where Tandem was to come from."""
+    """``lines``: the command's output. ``source``: where Tandem was to come from."""
     everything = "\n".join(lines)
-    # A second try, which a warning tells, may have helped.
+    # A retry, which a warning reports, may have succeeded.
     said = "\n".join(line for line in lines if not _WARNING.match(line))
     detail = "\n".join(lines[-_SAID_LINES:])
     if no_space := _NO_SPACE.search(said):

@@ -1,4 +1,4 @@
-"""How an environment with the versions that are wanted is made here: where it lies, and by which commands."""
+"""How to make an environment with the wanted versions here: its folder and the commands."""
 
 from __future__ import annotations
 
@@ -17,22 +17,30 @@ from core.environment import problems
 from core.supervisor.spawn import PROBE_ARGUMENT
 from core.vocabulary.environments import DISTRIBUTION, PROGRAMS, PYTHONS, EnvironmentMaker
 from core.vocabulary.errors import TandemError
+from core.vocabulary.text import listed
 from core.vocabulary.versions import MADE_FOR, Versions, is_frozen
 
 CONSTRAINTS = "constraints.txt"
-"""In the environment's folder: the versions that Tandem is tested with, but for those that are wanted."""
+"""In the environment's folder: the versions that Tandem is tested with, except for the wanted ones."""
+PACKAGES = "packages.txt"
+"""Beside it: those of them that Tandem needs, each with the hashes of its files."""
 CHECK_LIMIT_S = 20.0
 _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
-"""Each with a package that is there where it was installed."""
-_PINNED = Path(__file__).resolve().parents[2] / "resources" / "constraints.txt"
+"""Each with a package that shows that it is installed."""
+_RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+_PINNED = _RESOURCES / "constraints.txt"
+_PACKAGES = _RESOURCES / "packages.txt"
+_UV = _RESOURCES / "uv.txt"
+"""uv's version, with the hashes of its files."""
 _PIP_INSTALL = ("-m", "pip", "install")
+_HASHED = ("--only-binary", ":all:", "--require-hashes", "--requirement")
 _LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PIP_TARGET")
 _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class WantedVersions:
-    """Minor version of Python (``3.12``), whole ones of the packages; ``""``: as it comes."""
+    """Minor version of Python (``3.12``), full versions of the packages; ``""``: any."""
 
     python: str
     tensorflow: str = ""
@@ -45,12 +53,12 @@ class WantedVersions:
     def __str__(self) -> str:
         packages = (("TensorFlow", self.tensorflow), ("Keras", self.keras))
         said = [f"Python {self.python}", *(f"{label} {version}" for label, version in packages if version)]
-        return " and ".join((", ".join(said[:-1]), said[-1])) if len(said) > 1 else said[0]
+        return listed(said)
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeStep:
-    """``words``: what it does, for a person."""
+    """``words``: its purpose, for a person."""
 
     words: str
     command: tuple[str, ...]
@@ -61,14 +69,15 @@ class RecipeStep:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """``source``: of Tandem. ``constraints``: text of the file of that name. ``download_bytes``,
-    ``disk_bytes``: about so much."""
+    """``source``: of Tandem. ``constraints``, ``packages``: contents of the files of these names.
+    ``download_bytes``, ``disk_bytes``: estimates."""
 
     wanted: WantedVersions
     folder: Path
     source: str
     steps: tuple[RecipeStep, ...]
     constraints: str
+    packages: str
     download_bytes: int
     disk_bytes: int
 
@@ -78,7 +87,7 @@ class Recipe:
 
     @property
     def install(self) -> str:
-        """What puts another package into it, before the package's name."""
+        """The command that installs another package into it, without the package's name."""
         return _shown((str(self.python), *_PIP_INSTALL))
 
     @property
@@ -106,10 +115,12 @@ def recipe(
     folder: Path | None = None,
     extras: tuple[str, ...] = (),
     able: Callable[[str], bool] = lambda python: True,
+    hashes: Path = _PACKAGES,
 ) -> Recipe:
-    """``folder``: another one than the usual. ``able``: whether this interpreter can make one; else uv does.
+    """``folder``: overrides the default. ``able``: whether this interpreter can make an environment;
+    otherwise uv does. ``hashes``: of Tandem's requirements.
 
-    Raises ``TandemError`` for what cannot be made.
+    Raises ``TandemError`` for an impossible environment.
     """
     _check(wanted)
     if not maker.source:
@@ -125,13 +136,17 @@ def recipe(
         if not maker.uv:
             target = folder / "uv"
             uv = str(target / "bin" / "uv")
-            fetch = (sys.executable, *_PIP_INSTALL, "--target", str(target), "uv")
+            fetch = (sys.executable, *_PIP_INSTALL, "--target", str(target), *_HASHED, str(_UV))
             steps.append(RecipeStep("Fetching uv, which fetches Pythons", fetch))
         make = (uv, "venv", "--seed", "--allow-existing", "--python", wanted.python, str(folder))
         steps.append(RecipeStep(f"Fetching Python {wanted.python}", make))
         install = [uv, "pip", "install", "--python", inside]
+    if packages := _packages(wanted, hashes):
+        # Everything requested here has hashes; Tandem itself, and other versions, have none.
+        hashed = (*install, "--no-deps", *_HASHED, str(folder / PACKAGES))
+        steps.append(RecipeStep("Fetching and installing the packages by their hashes", hashed))
     fill = (*install, "--constraint", str(folder / CONSTRAINTS), *_what(maker, extras))
-    steps.append(RecipeStep("Fetching and installing the packages", fill))
+    steps.append(RecipeStep("Installing Tandem, and what else it needs", fill))
     steps.append(RecipeStep("Loading TensorFlow there", (str(program(folder, "tandem")), PROBE_ARGUMENT)))
     gpu = "gpu" in extras
     return Recipe(
@@ -140,18 +155,19 @@ def recipe(
         source=maker.source,
         steps=tuple(steps),
         constraints=_constraints(wanted),
+        packages=packages,
         download_bytes=4 * _GIB if gpu else 800 << 20,
         disk_bytes=9 * _GIB if gpu else 3 * _GIB,
     )
 
 
 def variables() -> dict[str, str]:
-    """For programs of another Python: without what is for this one, and would mislead them."""
+    """The environment for programs of another Python, without variables that are meant for this one."""
     return {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
 
 
 def can_make(python: str) -> bool:
-    """Whether the interpreter has what its ``venv`` needs: Debian has that in a package of its own.
+    """Whether the interpreter can make a ``venv``: Debian puts its parts into a separate package.
 
     Blocks for a moment.
     """
@@ -169,7 +185,7 @@ def can_make(python: str) -> bool:
 
 
 def extras_here(version: Callable[[str], str] = metadata.version) -> tuple[str, ...]:
-    """Those of Tandem's that this environment has. Reads the packages' metadata."""
+    """Tandem's extras that this environment has. Reads the packages' metadata."""
 
     def there(package: str) -> bool:
         try:
@@ -187,12 +203,14 @@ def _check(wanted: WantedVersions) -> None:
         raise TandemError.of(problems.no_such_python(wanted.python))
     for label, package in (("TensorFlow", "tensorflow"), ("Keras", "keras")):
         version, made_for = getattr(wanted, package), MADE_FOR[package]
-        if version and not re.fullmatch(rf"{re.escape(made_for)}\.[\w.+-]{{1,30}}", version, re.A):
+        # Final releases only: PEP 440's, and corrections of their packaging.
+        release = rf"{re.escape(made_for)}\.(0|[1-9]\d{{0,3}})(\.post(0|[1-9]\d{{0,2}}))?"
+        if version and not re.fullmatch(release, version, re.A):
             raise TandemError.of(problems.another_release(label, version, made_for))
 
 
 def _name(wanted: WantedVersions, ours: Versions) -> str:
-    """By the Python, and by the packages where they are other ones than Tandem's own environment has."""
+    """Named after the Python, and the packages where they differ from Tandem's own environment."""
     others = (("tensorflow", wanted.tensorflow, ours.tensorflow), ("keras", wanted.keras, ours.keras))
     named = (f"-{label}{version}" for label, version, mine in others if version not in ("", mine))
     return "".join((wanted.python, *named))
@@ -209,7 +227,24 @@ def _what(maker: EnvironmentMaker, extras: tuple[str, ...]) -> tuple[str, ...]:
 
 def _constraints(wanted: WantedVersions) -> str:
     pinned = _PINNED.read_text(encoding="utf-8").splitlines() if _PINNED.is_file() else []
-    chosen = {"tensorflow": wanted.tensorflow, "keras": wanted.keras}
-    chosen = {package: version for package, version in chosen.items() if version}
+    chosen = _chosen(wanted)
     kept = [line for line in pinned if line.partition("==")[0].lower() not in chosen]
     return "\n".join((*kept, *(f"{package}=={version}" for package, version in chosen.items()), ""))
+
+
+def _packages(wanted: WantedVersions, hashes: Path) -> str:
+    """Without those wanted in another version: their hashes come from the index."""
+    known = hashes.read_text(encoding="utf-8") if hashes.is_file() else ""
+    kept = re.split(r"^(?=\S)", known, flags=re.M)
+    for package, version in _chosen(wanted).items():
+        kept = [each for each in kept if each.split("==")[0] != package or _version_of(each) == version]
+    return "".join(kept)
+
+
+def _version_of(requirement: str) -> str:
+    return requirement.split()[0].partition("==")[2]
+
+
+def _chosen(wanted: WantedVersions) -> dict[str, str]:
+    chosen = {"tensorflow": wanted.tensorflow, "keras": wanted.keras}
+    return {package: version for package, version in chosen.items() if version}

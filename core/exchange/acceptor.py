@@ -1,4 +1,4 @@
-"""Who knocks at a member's port. One thread listens; a few more let callers prove who they are."""
+"""Accepts a member's incoming connections. One thread listens; a few more authenticate callers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from types import MappingProxyType
 
 from core.exchange import handshake
 from core.exchange.frames import MemberHello
-from core.exchange.handshake import MemberConnection, Sockets
+from core.exchange.handshake import MemberConnection
 from core.exchange.keys import Keyring
 from core.net.address import host_of
 from core.net.strangers import Guest, Strangers
+from core.net.tls_stream import Sockets
 
 AT_ONCE_FROM_ONE = 8
-"""Callers who are not part of a session yet: whoever comes beyond is closed unheard."""
+"""Limit of callers that are not part of a session yet: further ones are closed unheard."""
 
 _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """``hello``: what is answered; ``on_connection`` gets each member's connection, in a thread of its own.
+    """``hello``: the answer to callers; ``on_connection`` gets each member's connection, in a thread of its
+    own.
 
-    ``listener`` is a bound socket that listens; it is closed at the end. ``hosts``: by rank, where members
-    are to be found. Nobody else can use up the places of these addresses, and of those they called from.
+    ``listener`` is a bound, listening socket; it is closed at the end. ``hosts``: addresses of the members,
+    by rank. Nobody else can use up the places of these addresses, and of those that members called from.
     """
 
     def __init__(
@@ -49,13 +51,13 @@ class Acceptor:
         self._thread = threading.Thread(target=self._listen, name="exchange-accept", daemon=True)
 
     def start(self) -> None:
-        # Closing a socket does not wake who waits on it everywhere: look now and then.
+        # Closing a socket does not wake a blocked accept on every system: poll.
         self._listener.settimeout(0.5)
         self._sockets.add(self._listener)
         self._thread.start()
 
     def join(self) -> None:
-        """After the sockets were closed."""
+        """Call after closing the sockets."""
         if self._thread.ident is None:
             self._listener.close()
             return
@@ -73,7 +75,7 @@ class Acceptor:
                 except OSError as error:
                     if self._sockets.wait_closed(0):
                         return
-                    # Too many open files, a caller that went away: neither ends the listening.
+                    # Too many open files or a caller that went away: neither stops the listener.
                     _log.warning("nobody could be let in: %s", error)
                     self._sockets.wait_closed(0.2)
                     continue
@@ -92,7 +94,7 @@ class Acceptor:
         )
         try:
             thread.start()
-        except RuntimeError as error:  # no more threads for now: later callers may have more luck
+        except RuntimeError as error:  # out of threads for now: later callers may have more luck
             _log.warning("nobody could be let in: %s", error)
             sock.close()
             with self._lock:
@@ -105,7 +107,7 @@ class Acceptor:
             self._sockets.add(sock)
             connection = handshake.accept(sock, self._keyring, self._hello, self._sockets, self._handshake_s)
             self._keep_places(connection.rank, host)
-            # A member that calls without end is one of the few at once, too.
+            # A member that keeps calling also counts as one of the few at once.
             self._on_connection(connection)
         except OSError as error:
             _log.debug("a caller from %s was refused: %s", host, error)
@@ -116,7 +118,7 @@ class Acceptor:
                 guest.leave()
 
     def _keep_places(self, rank: int, host: str) -> None:
-        """A member whose address has changed finds places of its own when it calls again."""
+        """Gives a member whose address has changed places of its own when it calls again."""
         with self._lock:
             self._called_from[rank] = host
             self._strangers.keep_places(self._expected.union(self._called_from.values()))

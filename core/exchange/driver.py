@@ -1,7 +1,7 @@
-"""A member's end of the exchange: what the trainer calls, joined with the machine and the channels.
+"""A member's end of the exchange: the trainer's interface, joined with the machine and the channels.
 
-Everything here may be called from any thread. One lock guards the state; numbers are sent, received and added
-in the channels' threads, outside of it.
+All methods are thread-safe. One lock guards the state; numbers are sent, received and added in the channels'
+threads, outside the lock.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
@@ -21,31 +20,30 @@ import numpy.typing as npt
 from core.exchange import frames, machine, problems
 from core.exchange.acceptor import Acceptor
 from core.exchange.channel import Channel
-from core.exchange.frames import MemberHello, MessageHead
-from core.exchange.handshake import MemberConnection, Sockets
+from core.exchange.frames import MemberHello, PackHead
+from core.exchange.handshake import MemberConnection
 from core.exchange.keys import Keyring
-from core.exchange.pack import Landing, Pack, call_for
+from core.exchange.pack import Landing, Pack, call_for, has_room
 from core.exchange.problems import ExchangeFailed
-from core.exchange.send_window import Message
 from core.exchange.state import (
     LIMITS,
     Add,
     Added,
-    Address,
     Announced,
     Arrived,
     Calls,
     Closed,
     Complete,
+    Discard,
     Effect,
     Event,
     Fail,
-    Forget,
     HandedOver,
     Key,
     Kind,
     Left,
     Limits,
+    Peer,
     PeerStatus,
     Regrouped,
     Send,
@@ -54,31 +52,27 @@ from core.exchange.state import (
     Taken,
     Waiting,
     Wire,
+    message_bytes,
 )
+from core.net.tls_stream import Sockets
+from core.session.frames import MalformedFrame
 from core.vocabulary.errors import Problem
 
 Array = npt.NDArray[Any]
 
 INLINE_BYTES = 2**20
-"""Handing over returns at once: what takes longer to add is left to another thread."""
+"""Most bytes that ``hand_over`` adds itself, since it must return at once: another thread adds more."""
+PUSHED_BYTES = 2**18
+"""Most bytes that ``hand_over`` sends itself; another thread sends the rest."""
 GOODBYE_S = 3.0
-"""So long a peer has to read the goodbye. One that is well needs a moment."""
+"""How long a peer has to read the goodbye. A healthy one needs a moment."""
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """``address``: None where it can't be called and calls itself. ``name``: of its laptop, for people."""
-
-    rank: int
-    address: Address | None
-    name: str = ""
-
-
 class Exchange:
-    """Meets the other members of one run. ``run`` names it; ``listener`` is a listening socket, or None for a
-    member that only calls; ``name`` is this laptop's. Close it, or its threads stay."""
+    """Connects one member of a run with the others. ``run`` names it; ``listener`` is a listening socket, or
+    None for a member that only calls; ``name`` is this laptop's. Close it, or its threads stay."""
 
     def __init__(
         self,
@@ -102,11 +96,12 @@ class Exchange:
         self._state = State(rank=rank, members=members, names=names, floor=(generation, 0))
         self._packs: dict[Key, Pack] = {}
         self._over: dict[Key, Problem | None] = {}
-        """Complete, or failed."""
+        """Finished meetings: None for complete ones, the problem for failed ones."""
         self._waits: dict[int, tuple[Sequence[Key], float]] = {}
         self._limits = limits
         self.ended = 0
-        """So many waits have had their results."""
+        """Number of waits that have returned results."""
+        self._missed: list[threading.Timer] = []
         self._sockets = Sockets()
         self._adding = ThreadPoolExecutor(1, thread_name_prefix="exchange-add")
         self._channels = {
@@ -126,30 +121,37 @@ class Exchange:
             )
 
     def start(self) -> None:
-        """Begin to meet the others. Returns at once; what is handed over waits for them."""
+        """Begin to connect to the others. Returns at once; arrays handed over wait for the connections."""
         if self._acceptor:
             self._acceptor.start()
         for channel in self._channels.values():
-            channel.start()
+            channel.session.start()
 
-    # What the trainer does
+    # The trainer's side
 
     def hand_over(
         self, key: Key, array: Array, *, kind: Kind = "sum", wire: Wire = "f32", word: str = ""
     ) -> None:
-        """Bring this member's numbers to a meeting. Returns at once; ``array`` must not change any more.
+        """Contribute this member's array to a meeting. Returns at once; ``array`` must not change any more.
 
-        Raises ``TandemError`` for what does not travel. What else goes wrong, ``wait`` raises.
+        Raises ``TandemError`` for an array that can't be sent. ``wait`` raises all other errors.
         """
         call = call_for(kind, array, wire, word)
         with self._changed:
             state, effects = machine.step(self._state, HandedOver(key, call))
             pack = self._packs.get(key)
             if key in state.meetings:
-                pack = self._packs.setdefault(key, Pack(self.rank, self.members))
+                pack = self._packs.setdefault(key, Pack(self.rank, state.present))
                 pack.bring(array, call)
-                self._changed.notify_all()  # a channel may wait for it with what came early
+                self._changed.notify_all()  # a channel may wait for it with a message that came early
             later = self._take_on(state, effects)
+        for effect in effects:
+            if isinstance(effect, Send):
+                session = self._channels[effect.rank].session
+                if call.nbytes <= PUSHED_BYTES:
+                    session.push()
+                else:
+                    session.wake()
         if later and pack and pack.early_bytes() > INLINE_BYTES:
             with contextlib.suppress(RuntimeError):  # closed meanwhile
                 self._adding.submit(self._add_apart, later)
@@ -178,19 +180,32 @@ class Exchange:
         return [pack.result() for pack in packs]
 
     def gather(self, key: Key, array: Array, *, word: str = "") -> list[Array]:
-        """Everybody's arrays, by rank; their first dimensions may differ. Raises ``ExchangeFailed``."""
+        """All members' arrays, by rank; their first dimensions may differ. Raises ``ExchangeFailed``."""
         self.hand_over(key, array, kind="gather", word=word)
         arrays: list[Array] = self.wait([key])[0]
         return arrays
 
-    def regroup(self, generation: int, attempt: int) -> None:
-        """Give up what was not met in earlier generations and attempts: who waits for it is told so."""
-        self._on(Regrouped(generation, attempt))
-        for channel in self._channels.values():
-            channel.drop((generation, attempt))
+    def regroup(self, generation: int, attempt: int, gone: Collection[int] = ()) -> None:
+        """Give up unfinished meetings of earlier generations and attempts; their waits fail.
+
+        ``gone``: ranks that no longer take part, in addition to those of earlier calls.
+        """
+        self._on(Regrouped(generation, attempt, frozenset(gone)))
+        for rank, channel in self._channels.items():
+            channel.session.drop((generation, attempt))
+            if rank in gone:
+                channel.end()
+
+        self.disconnected()  # messages of this generation that came early have a place now
+
+    @property
+    def membership(self) -> tuple[int, tuple[int, ...]]:
+        """The newest generation, and the ranks of its members, including this one's."""
+        state = self._state
+        return state.floor[0], state.present
 
     def waiting(self) -> list[Waiting]:
-        """Of whom something is still needed by those who wait now; by rank. Quick, and for any thread."""
+        """Members that present waits still need something from, by rank. Quick and thread-safe."""
         with self._changed:
             state, waits, packs = self._state, list(self._waits.values()), dict(self._packs)
         now_s = time.monotonic()
@@ -218,25 +233,22 @@ class Exchange:
         return found
 
     def peers(self) -> list[PeerStatus]:
-        """How it stands with each of the others, by rank."""
-        return [self._channels[rank].status for rank in sorted(self._channels)]
+        """The status of each other member, by rank."""
+        return [self._channels[rank].status for rank in machine.others(self._state)]
 
     def absent(self) -> list[tuple[str, Calls]]:
-        """Who is not connected at present: name, and how calling them went."""
-        return [
-            (self._state.name(peer.rank), peer.calls)
-            for peer in self.peers()
-            if peer.connection != "connected"
-        ]
+        """Members that are not connected at present: name, and how calling them went."""
+        away = [peer for peer in self.peers() if peer.connection != "connected"]
+        return [(self._state.name(peer.rank), peer.calls) for peer in away]
 
     @property
     def is_awaited(self) -> bool:
-        """Another member has brought a pack to a meeting to which this one has not."""
+        """Whether another member has brought a pack to a meeting before this one."""
         return any(meeting.call is None for meeting in self._state.meetings.values())
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is kept of any meeting, and the others have confirmed all that was sent to them."""
+        """Whether no meeting is kept, and the others have confirmed everything sent to them."""
         with self._changed:
             if self._packs or self._over or self._state.meetings:
                 return False
@@ -245,57 +257,73 @@ class Exchange:
     def close(self, reason: Problem, linger_s: float = 0.0) -> None:
         """End every wait at once, tell the others why, and end all threads.
 
-        ``linger_s``: at most so long the others still get what they have not confirmed.
+        ``linger_s``: how long the others may still receive what they have not confirmed.
         """
         self._on(Closed(reason))
+        for missed in self._missed:
+            missed.cancel()
+            missed.join()
         for channel in self._channels.values():
-            channel.say_goodbye(reason, linger_s)
+            channel.session.leave(reason, linger_s)
         until_s = time.monotonic() + linger_s + GOODBYE_S
         for channel in self._channels.values():
-            channel.wait_over(max(0.0, until_s - time.monotonic()))
+            channel.session.wait_over(max(0.0, until_s - time.monotonic()))
         for channel in self._channels.values():
             channel.end()
         self._sockets.close()
         if self._acceptor:
             self._acceptor.join()
         for channel in self._channels.values():
-            channel.join()
+            channel.session.join()
         self._adding.shutdown(wait=True, cancel_futures=True)
         with self._changed:
             self._packs.clear()
 
-    # What the channels' threads do
+    # The channels' threads
 
-    def announced(self, rank: int, head: MessageHead, is_live: Callable[[], bool]) -> Landing | None:
+    def announced(self, rank: int, head: PackHead, size: int, is_live: Callable[[], bool]) -> Landing | None:
         event = Announced(rank, head.key, head.phase, head.call)
-        size = head.call.nbytes
         with self._changed:
             while True:
                 state, effects = machine.step(self._state, event)
                 takes = any(isinstance(effect, Take) for effect in effects)
-                if not takes or self._has_room(state, rank, head.key, size):
+                # The members of a generation that this one has not heard of yet are unknown.
+                is_known = head.key.generation <= state.floor[0]
+                if is_known and (not takes or has_room(self._packs, state, rank, head, self._limits)):
                     break
-                self._changed.wait(0.25)
                 if not is_live():
                     raise ConnectionError("the session ended meanwhile")
+                self._changed.wait()
+            if takes and size != message_bytes(head.call, head.phase, rank, self.rank, state.present):
+                raise MalformedFrame(f"{size} bytes for a {head.call.numbers}")
             if takes:
-                pack = self._packs.setdefault(head.key, Pack(self.rank, self.members))
+                pack = self._packs.setdefault(head.key, Pack(self.rank, state.present))
             later = self._take_on(state, effects)
         self._add(later)
         return pack.land(rank, head.phase, head.call) if takes else None
 
-    def came(self, rank: int, head: MessageHead) -> None:
+    def came(self, rank: int, head: PackHead) -> None:
         with self._changed:
             pack = self._packs.get(head.key)
         if pack:
             pack.take(rank, head.phase)
 
-    def arrived(self, rank: int, head: MessageHead) -> None:
+    def arrived(self, rank: int, head: PackHead) -> None:
         self._on(Arrived(rank, head.key, head.phase))
+
+    def disconnected(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def left(self, rank: int, problem: Problem) -> None:
         _log.info("%s has left: %s", self._state.name(rank), problem.what)
-        self._on(Left(rank, problem))
+        if problem.code in problems.LOSSES:
+            missed = threading.Timer(self._limits.missed_s, self._on, (Left(rank, problem),))
+            missed.daemon = True
+            self._missed.append(missed)
+            missed.start()
+        else:
+            self._on(Left(rank, problem))
 
     def broke(self, error: Exception) -> None:
         _log.error("the exchange broke", exc_info=error)
@@ -308,11 +336,15 @@ class Exchange:
 
     def _on(self, event: Event) -> None:
         with self._changed:
-            later = self._take_on(*machine.step(self._state, event))
+            state, effects = machine.step(self._state, event)
+            later = self._take_on(state, effects)
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._channels[effect.rank].session.wake()
         self._add(later)
 
     def _take_on(self, state: State, effects: Sequence[Effect]) -> list[Key]:
-        """With the lock. Whose sums are to be added without it."""
+        """Call with the lock held. Returns the keys of sums to add after releasing it."""
         self._state = state
         later = []
         for effect in effects:
@@ -322,21 +354,21 @@ class Exchange:
                     call = state.meetings[key].call
                     assert call is not None
                     payload = self._packs[key].payload(rank, phase)
-                    self._channels[rank].put(Message(key, phase, call, payload))
+                    self._channels[rank].send(key, phase, call, payload)
                 case Complete(key):
                     self._over[key] = None
                 case Fail(key, problem):
                     self._packs.pop(key, None)
                     self._over[key] = problem
-                case Forget(key):
+                case Discard(key):
                     self._packs.pop(key, None)
                     self._over.pop(key, None)
                 case Add(key):
                     later.append(key)
                 case Take():
                     pass
-        # Not for every piece of news: who waits needs the interpreter to look.
-        if any(isinstance(effect, Complete | Fail | Forget) for effect in effects):
+        # Not on every event: each waiter that wakes needs the interpreter.
+        if any(isinstance(effect, Complete | Fail | Discard) for effect in effects):
             self._changed.notify_all()
         return later
 
@@ -355,7 +387,7 @@ class Exchange:
             self.broke(error)
 
     def _all_over(self, keys: Sequence[Key]) -> bool:
-        """Raises ``ExchangeFailed`` for the first that failed, ``KeyError`` for one that nobody brought."""
+        """Raises ``ExchangeFailed`` for the first failed key, ``KeyError`` for one that nobody brought."""
         for key in keys:
             if problem := self._over.get(key):
                 raise ExchangeFailed(problem)
@@ -365,16 +397,3 @@ class Exchange:
             if meeting is None or meeting.call is None:
                 raise KeyError(f"{key} was not handed over")
         return all(key in self._over for key in keys)
-
-    def _has_room(self, state: State, rank: int, key: Key, size: int) -> bool:
-        meeting = state.meetings[key]
-        if meeting.call is not None:
-            return True
-        early = [
-            pack.progress(rank)[1]
-            for other, pack in self._packs.items()
-            if (known := state.meetings.get(other))
-            and known.call is None
-            and (rank, "part") in known.announced
-        ]
-        return len(early) < self._limits.early_meetings and sum(early) + size <= self._limits.early_bytes

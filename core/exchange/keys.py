@@ -1,10 +1,10 @@
-"""Keys and certificates that members of one generation of a run have for each other, and for nothing else.
+"""Keys and certificates that authenticate members of one generation of a run, and nothing else.
 
 A node makes its member's pair; the certificates (DER, some 500 bytes) travel with the ports over the nodes'
-own links, the private key through the pipe to its trainer alone. The identity of the laptop never enters the
+own links, the private key only through the pipe to its trainer. The laptop's identity never enters the
 process that runs the script.
-Security invariants: a run's private key is never on a disk (but on Windows, encrypted), and shown by no
-``repr``. A member's rank is what its certificate says, byte by byte, never what it says itself.
+Security invariants: a run's private key is never on a disk (but on Windows, encrypted), and no ``repr`` shows
+it. A member's rank follows from its certificate, byte by byte, never from its own claim.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class RunPair:
         password = None if _pipes_have_paths() else secrets.token_hex().encode()
         protection = BestAvailableEncryption(password) if password else NoEncryption()
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection)
-        # OpenSSL takes a context's own key from a file alone: a pipe is one, and no disk has it. Where a pipe
-        # has no path, a file has it for a moment, under a password that only this process knows.
+        # OpenSSL loads a context's own key only from a file: a pipe is one, and never reaches a disk. Where
+        # pipes have no path, a file holds it for a moment, under a password that only this process knows.
         with (
             _readable(ssl.DER_cert_to_PEM_cert(self.cert_der).encode()) as certificate,
             _readable(pem) as own,
@@ -57,16 +57,17 @@ class RunPair:
 
 
 def make() -> RunPair:
-    """A new one."""
+    """Make a new pair."""
     key = Ed25519PrivateKey.generate()
     return RunPair(build(key), key.private_bytes_raw())
 
 
 def derive(secret: bytes, run: str, rank: int) -> RunPair:
-    """That of member ``rank`` in a run whose members share ``secret``, which nobody passes round (RFC 5869).
+    """The pair of member ``rank`` in a run whose members share ``secret``, which is never transmitted (RFC
+    5869).
 
-    Every member can make everybody's: the secret is the whole of the trust. ``secret``: of at least 32 bytes
-    that nobody can guess; what is made of it differs for each run.
+    Every member can derive everybody's pair: trust rests on the secret alone. ``secret``: at least 32 bytes
+    that nobody can guess; the pairs differ for each run.
     """
     info = b"tandem-member-1\0%d\0%s" % (rank, run.encode())
     seed = HKDF(hashes.SHA256(), length=32, salt=None, info=info).derive(secret)
@@ -79,7 +80,7 @@ def _pipes_have_paths() -> bool:
 
 @contextmanager
 def _readable(few: bytes) -> Iterator[str]:
-    """A path from which ``few`` bytes, less than any pipe's room, can be read once."""
+    """A path from which ``few`` bytes, fewer than fit into a pipe, can be read once."""
     if not _pipes_have_paths():
         with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
             path = Path(folder) / "key.pem"
@@ -98,7 +99,8 @@ def _readable(few: bytes) -> Iterator[str]:
 
 
 class Keyring:
-    """One member's own pair, and the others' certificates by rank. Raises ``TandemError`` for unfit ones."""
+    """One member's own pair, and the others' certificates by rank. Raises ``TandemError`` for unusable
+    ones."""
 
     def __init__(self, own: tls.KeyPair, pins: Mapping[int, bytes]) -> None:
         if len(set(pins.values())) != len(pins) or own.cert_der in pins.values():
@@ -111,7 +113,7 @@ class Keyring:
         self._rank_of = {pin: rank for rank, pin in pins.items()}
         self._pins = dict(pins)
         self.members = len(pins) + 1
-        # Made once: whoever knocks must not make us read files.
+        # Created once, so that strangers who connect can't make us read files.
         self.server: ssl.SSLContext = tls.server_context(own, pins.values())
         self._clients = {rank: tls.client_context(own, pin) for rank, pin in pins.items()}
 
@@ -119,5 +121,5 @@ class Keyring:
         return self._clients[rank]
 
     def rank_of(self, certificate: bytes) -> int | None:
-        """Whose it is; None: nobody's of this run and generation."""
+        """The owner's rank; None: nobody of this run and generation."""
         return self._rank_of.get(certificate)

@@ -1,7 +1,7 @@
-"""What is known of each meeting, and what follows from what happens. Pure: no I/O, no clock, no arrays.
+"""Tracks each meeting and decides what follows from events. Pure: no I/O, no clock, no arrays.
 
 Sum of two: each sends its part to the other, and both add in rank order. Sum of more: each sends every other
-the elements which that one adds, and gets back what it added (reduce-scatter, all-gather). Gather: each sends
+member the elements that it owns, and gets back their sum (reduce-scatter, all-gather). Gather: each sends
 everybody everything.
 """
 
@@ -19,10 +19,10 @@ from core.exchange.state import (
     Call,
     Closed,
     Complete,
+    Discard,
     Effect,
     Event,
     Fail,
-    Forget,
     HandedOver,
     Key,
     Left,
@@ -39,11 +39,11 @@ from core.vocabulary.errors import IllegalTransition, Problem
 Step = tuple[State, tuple[Effect, ...]]
 
 REMEMBERED_STEPS = 1
-"""A meeting of so many steps before the newest that was taken, which nobody here knows, may still come."""
+"""How many steps before the newest taken one a meeting that nobody here knows may still arrive."""
 
 
 def step(state: State, event: Event) -> Step:
-    """Raises ``IllegalTransition`` where this member's own calls can't be: a pack handed over twice."""
+    """Raises ``IllegalTransition`` for an impossible call by this member: a pack handed over twice."""
     match event:
         case HandedOver():
             return _handed_over(state, event)
@@ -55,10 +55,10 @@ def step(state: State, event: Event) -> Step:
             return _added(state, key)
         case Taken(key):
             return _taken(state, key)
-        case Regrouped(generation, attempt):
-            return _regrouped(state, (generation, attempt))
+        case Regrouped(generation, attempt, gone):
+            return _regrouped(state, (generation, attempt), gone)
         case Left(rank, problem):
-            if rank in state.left:
+            if rank in state.left or rank in state.gone:
                 return state, ()
             return _settled_all(replace(state, left={**state.left, rank: problem}))
         case Closed(problem):
@@ -66,16 +66,16 @@ def step(state: State, event: Event) -> Step:
 
 
 def others(state: State) -> Iterator[int]:
-    return (rank for rank in range(state.members) if rank != state.rank)
+    return (rank for rank in state.present if rank != state.rank)
 
 
 def missing(state: State, key: Key) -> set[tuple[int, Phase]]:
-    """What this member still has to receive for a meeting to which it has brought its own pack."""
+    """What this member still has to receive for a meeting after bringing its own pack."""
     meeting = state.meetings.get(key)
     if meeting is None or meeting.call is None or meeting.is_over:
         return set()
     needed: set[tuple[int, Phase]] = {(rank, "part") for rank in others(state)}
-    if meeting.call.kind == "sum" and state.members > 2:
+    if meeting.call.kind == "sum" and len(state.present) > 2:
         needed |= {(rank, "total") for rank in others(state)}
     return needed - meeting.arrived
 
@@ -89,7 +89,7 @@ def _handed_over(state: State, event: HandedOver) -> Step:
     meeting = state.meetings.get(key, Meeting())
     if meeting.call is not None or key in state.taken:
         raise IllegalTransition(f"{key} was handed over twice")
-    # Also where a mismatch is known: the others are to find it, too.
+    # Send even after a known mismatch: the others are to find it, too.
     sends = tuple(Send(rank, key, "part") for rank in others(state))
     state = _with(state, key, replace(meeting, call=call))
     for (rank, _), theirs in meeting.announced.items():
@@ -103,7 +103,7 @@ def _handed_over(state: State, event: HandedOver) -> Step:
 def _announced(state: State, event: Announced) -> Step:
     rank, key, phase, theirs = event.rank, event.key, event.phase, event.call
     meeting = state.meetings.get(key)
-    if state.closed or key[:2] < state.floor or key in state.taken:
+    if state.closed or key[:2] < state.floor or key in state.taken or rank in state.gone:
         return state, ()
     if meeting is None:
         if _is_past(state, key):
@@ -111,8 +111,8 @@ def _announced(state: State, event: Announced) -> Step:
         meeting = Meeting()
     if meeting.is_over or (rank, phase) in meeting.announced:
         return state, ()
-    if phase == "total" and (meeting.call is None or meeting.call.kind != "sum" or state.members <= 2):
-        return state, ()  # nobody can have added up what this member has not brought
+    if phase == "total" and (meeting.call is None or meeting.call.kind != "sum" or len(state.present) <= 2):
+        return state, ()  # nobody can have added this member's pack before it was brought
     state = _with(state, key, replace(meeting, announced={**meeting.announced, (rank, phase): theirs}))
     if meeting.call is not None and not meeting.call.fits(theirs):
         return _fail(state, key, _mismatch(state, rank, theirs, meeting.call, key))
@@ -130,13 +130,13 @@ def _added(state: State, key: Key) -> Step:
     meeting = state.meetings.get(key)
     if meeting is None or meeting.is_over or meeting.added:
         return state, ()
-    sends = tuple(Send(rank, key, "total") for rank in others(state)) if state.members > 2 else ()
+    sends = tuple(Send(rank, key, "total") for rank in others(state)) if len(state.present) > 2 else ()
     state, effects = _settled(_with(state, key, replace(meeting, added=True)), key)
     return state, (*sends, *effects)
 
 
 def _settled(state: State, key: Key) -> Step:
-    """What follows from what is there: adding, an end, or the failure of what can't come any more."""
+    """The next step of a meeting: adding, completion, or failure when a needed part can't come any more."""
     meeting = state.meetings[key]
     if meeting.call is None or meeting.is_over:
         return state, ()
@@ -168,14 +168,14 @@ def _taken(state: State, key: Key) -> Step:
     moves_on = newest != state.newest
     state = replace(state, newest=newest, meetings=meetings, taken=state.taken | {key})
     if not moves_on:
-        return state, (Forget(key),)
+        return state, (Discard(key),)
     state = replace(state, taken=frozenset(each for each in state.taken if not _is_past(state, each)))
-    # What others brought, and this member never will.
+    # Packs that others brought, and this member never will.
     unwanted = [each for each, meeting in meetings.items() if meeting.call is None and _is_past(state, each)]
     state = replace(
         state, meetings={each: meeting for each, meeting in meetings.items() if each not in unwanted}
     )
-    return state, tuple(map(Forget, [key, *unwanted]))
+    return state, tuple(map(Discard, [key, *unwanted]))
 
 
 def _is_past(state: State, key: Key) -> bool:
@@ -183,16 +183,16 @@ def _is_past(state: State, key: Key) -> bool:
     return key[:3] < (generation, attempt, newest - REMEMBERED_STEPS)
 
 
-def _regrouped(state: State, floor: tuple[int, int]) -> Step:
+def _regrouped(state: State, floor: tuple[int, int], gone: frozenset[int]) -> Step:
     if floor < state.floor:
         raise IllegalTransition(f"from generation and attempt {state.floor} back to {floor}")
-    state = replace(state, floor=floor)
+    state = replace(state, floor=floor, gone=state.gone | gone)
     effects: list[Effect] = []
     for key, meeting in state.meetings.items():
         if key[:2] < floor:
             if meeting.call is not None and not meeting.is_over:
                 effects.append(Fail(key, problems.old(key, floor)))
-            effects.append(Forget(key))
+            effects.append(Discard(key))
     meetings = {key: meeting for key, meeting in state.meetings.items() if key[:2] >= floor}
     return replace(state, meetings=meetings), tuple(effects)
 

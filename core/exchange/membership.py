@@ -1,4 +1,4 @@
-"""Who this process is in a run that somebody else started, by what a launcher leaves in its environment.
+"""Reads this process's membership in a launcher's run from its environment.
 
 Pure. TF_CONFIG as TensorFlow documents it (chief and workers, or workers alone), Vertex AI's CLUSTER_SPEC,
 Slurm's variables (man srun, "OUTPUT ENVIRONMENT VARIABLES"), and the index of a Kubernetes Indexed Job whose
@@ -18,13 +18,14 @@ from core.vocabulary.errors import TandemError
 
 FIRST_PORT = 20000
 PORTS = 12000
-"""Below the ports that systems give away by themselves (Linux: from 32768)."""
+"""Below the ports that systems assign automatically (Linux: from 32768)."""
 MOST_MEMBERS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """``addresses``: ``host:port`` of every member, by rank. ``run``: the same word on all of them."""
+    """``addresses``: ``host:port`` of every member, by rank. ``run``: a name that is the same on all
+    members."""
 
     run: str
     rank: int
@@ -32,13 +33,13 @@ class Membership:
 
     @property
     def beside(self) -> tuple[int, ...]:
-        """The ranks on this member's host, its own among them."""
+        """The ranks on this member's host, including its own."""
         hosts = [parse(address, 0).host for address in self.addresses]
         return tuple(rank for rank, host in enumerate(hosts) if host == hosts[self.rank])
 
     @property
     def tf_config(self) -> str:
-        """The first member is the chief, whatever the launcher calls it; ``""`` for one alone."""
+        """The first member is the chief, whatever the launcher calls it; ``""`` for a single member."""
         if len(self.addresses) == 1:
             return ""
         cluster = {"chief": [self.addresses[0]], "worker": list(self.addresses[1:])}
@@ -50,7 +51,7 @@ class Membership:
 
 
 def read(environ: Mapping[str, str]) -> Membership:
-    """Raises ``TandemError`` where no launcher says it, or what it says cannot be."""
+    """Raises ``TandemError`` where no launcher is found, or its variables contradict themselves."""
     if "TF_CONFIG" in environ:
         return _by_roles(environ, "TF_CONFIG", (("chief", "master"), ("worker",)))
     if "CLUSTER_SPEC" in environ:
@@ -115,7 +116,7 @@ def _of_indexed_job(environ: Mapping[str, str]) -> Membership:
 
 
 def hosts(text: str) -> list[str]:
-    """Slurm's list of nodes, written out: ``gpu[01-03,7],login`` is gpu01, gpu02, gpu03, gpu7, login."""
+    """Expands Slurm's list of nodes: ``gpu[01-03,7],login`` is gpu01, gpu02, gpu03, gpu7, login."""
     found: list[str] = []
     for entry in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         head, bracket, rest = entry.partition("[")
@@ -135,7 +136,7 @@ def hosts(text: str) -> list[str]:
 
 
 def tasks(text: str) -> list[int]:
-    """Slurm's tasks for each node, written out: ``2(x3),1`` is 2, 2, 2, 1."""
+    """Expands Slurm's tasks for each node: ``2(x3),1`` is 2, 2, 2, 1."""
     found: list[int] = []
     for entry in text.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d{1,4})\))?", entry)
@@ -146,7 +147,7 @@ def tasks(text: str) -> list[int]:
 
 
 def _whole(address: str) -> str:
-    """With a port, where it has none."""
+    """Adds a port where there is none."""
     at = parse(address, FIRST_PORT)
     return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 

@@ -1,20 +1,21 @@
-"""The arrays of one meeting on one member: where others' numbers land, and how they are added. Any thread.
+"""One member's arrays of a meeting: buffers for the others' numbers, and their addition. Thread-safe.
 
-Every member ends with the same bits: whoever adds an element adds all members' numbers in rank order, in
-float32 where they travel narrower, its own narrowed like the others'; and it keeps of a total that travels
-narrowed what the others get of it.
+Every member ends with the same bits: the owner of an element adds all members' numbers in rank order, in
+float32 where they travel narrower, its own narrowed like the others'; and it keeps a narrowed total exactly
+as the others receive it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from core.exchange.frames import PackHead
 from core.exchange.problems import unsendable
 from core.exchange.state import (
     DTYPE_NAMES,
@@ -23,8 +24,11 @@ from core.exchange.state import (
     MAX_WORD,
     Call,
     DTypeName,
+    Key,
     Kind,
+    Limits,
     Phase,
+    State,
     Wire,
     message_bytes,
     share,
@@ -34,7 +38,7 @@ from core.exchange.state import (
 Array = npt.NDArray[Any]
 
 CHUNK = 64 * 1024
-"""Elements added at a time: what is added should still be in the processor's cache when it is written."""
+"""Elements added at a time: the sum should be written while they are still in the processor's cache."""
 _FP16_EDGE = float(np.finfo(np.float16).max)
 
 
@@ -53,13 +57,13 @@ def narrowed(numbers: Array, wire: Wire) -> Array:
     short = rounded.astype(np.uint16)
     is_nan = np.isnan(numbers)
     if is_nan.any():
-        # Rounding may carry a NaN over into infinity or zero: keep its top bits, and one of its own set.
+        # Rounding may carry a NaN over into infinity or zero: keep its top bits, and set one of its own.
         short[is_nan] = (bits[is_nan] >> 16).astype(np.uint16) | 0x40
     return short
 
 
 def widened(numbers: Array, wire: Wire) -> Array:
-    """What travelled, as float32 again."""
+    """Travelled numbers, as float32 again."""
     if wire == "fp16":
         return numbers.astype(np.float32)
     bits = numbers.astype(np.uint32)
@@ -68,7 +72,7 @@ def widened(numbers: Array, wire: Wire) -> Array:
 
 
 def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Call:
-    """Raises ``TandemError`` for what does not travel."""
+    """Raises ``TandemError`` for an array that can't be sent."""
     name = array.dtype.name
     if name not in DTYPE_NAMES or not array.dtype.isnative:
         raise unsendable(f"numbers of type {array.dtype}")
@@ -85,7 +89,7 @@ def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Ca
 
 @dataclass(slots=True)
 class Landing:
-    """Where one message's bytes go. ``received``: so many bytes are there, in whole pieces."""
+    """The buffer for one message. ``received``: bytes that have arrived, in whole pieces."""
 
     data: npt.NDArray[np.uint8]
     received: int = 0
@@ -93,38 +97,41 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A message's bytes, made piece by piece when they are sent; again if they are sent again."""
+    """A message's bytes, made piece by piece when sent, and again when resent."""
 
     size: int
     piece: Callable[[int, int], Array]
 
 
 class Pack:
-    def __init__(self, rank: int, members: int) -> None:
+    """``members``: ranks of the meeting's members."""
+
+    def __init__(self, rank: int, members: Sequence[int]) -> None:
         self._rank, self._members = rank, members
+        self._others = [each for each in members if each != rank]
         self._lock = threading.Lock()
         self._own: Array | None = None
         self._call: Call | None = None
         self._landings: dict[tuple[int, Phase], tuple[Landing, Call]] = {}
         self._total: Array | None = None
-        """Flat, of all elements."""
+        """Flat, with all elements."""
         self._total_on_wire: Array | None = None
-        """A copy of this member's share as it is sent: whoever gets the sum may write in it."""
+        """A copy of this member's share as sent: the caller may write into the sum."""
         self._added = 0
 
     def bring(self, array: Array, call: Call) -> None:
-        """This member's own numbers, which must not change until everybody has them."""
+        """Sets this member's own numbers, which must not change until everybody has them."""
         with self._lock:
             self._own, self._call = np.ascontiguousarray(array).reshape(-1), call
-            if call.kind == "gather" or self._members == 1:
+            if call.kind == "gather" or not self._others:
                 return
-            if self._members > 2 or call.is_narrowed:
+            if len(self._others) > 1 or call.is_narrowed:
                 self._total = np.empty(call.elements, call.dtype)
-            if self._members > 2:
+            if len(self._others) > 1:
                 self._total_on_wire = np.empty(_length(self._share), call.wire_dtype)
 
     def land(self, rank: int, phase: Phase, call: Call) -> Landing:
-        """Where a message goes that was announced with ``call``."""
+        """The buffer for a message that was announced with ``call``."""
         size = message_bytes(call, phase, rank, self._rank, self._members)
         with self._lock:
             if phase == "total" and self._total is not None and not call.is_narrowed:
@@ -136,7 +143,7 @@ class Pack:
         return landing
 
     def take(self, rank: int, phase: Phase) -> None:
-        """More, or all, of a message is there: add what can be added."""
+        """More, or all, of a message has arrived: add what can be added."""
         if phase == "part":
             self.advance()
             return
@@ -152,18 +159,18 @@ class Pack:
             return sum(landing.received for landing, _ in self._landings.values())
 
     def advance(self) -> None:
-        """Add as far as everybody's numbers are there."""
+        """Add up to the point where everybody's numbers have arrived."""
         with self._lock:
             call = self._call
-            if call is None or call.kind == "gather" or self._members == 1:
+            if call is None or call.kind == "gather" or not self._others:
                 return
             parts = [self._landings.get((rank, "part")) for rank in self._others]
             if any(each and not call.fits(each[1]) for each in parts):
-                return  # a mismatch that came early; the machine tells it
+                return  # a mismatch that came early; the machine reports it
             item = call.wire_dtype.itemsize
             ready = min(each[0].received // item if each else 0 for each in parts)
             if ready and self._total is None:
-                # Of two: the other's numbers become the sum where they lie.
+                # Sum of two: the other's buffer becomes the sum.
                 self._total = self._landing(self._others[0]).view(call.dtype)
             with np.errstate(all="ignore"):
                 for begin in range(self._added, ready, CHUNK):
@@ -171,7 +178,7 @@ class Pack:
             self._added = max(self._added, ready)
 
     def payload(self, receiver: int, phase: Phase) -> Payload:
-        """What this member sends to another."""
+        """The message that this member sends to another."""
         assert self._call is not None and self._own is not None
         call, wire = self._call, self._call.wire
         part = travelling(call, phase, self._rank, receiver, self._members)
@@ -190,12 +197,12 @@ class Pack:
         """The sum, or everybody's arrays in rank order; read-only, since one may be what was handed over."""
         assert self._call is not None and self._own is not None
         if self._call.kind == "sum":
-            if self._members == 1:
+            if not self._others:
                 return _read_only(self._own.reshape(self._call.shape))
             total = np.empty(0, self._call.dtype) if self._total is None else self._total
             return _read_only(total.reshape(self._call.shape))
         arrays = []
-        for rank in range(self._members):
+        for rank in self._members:
             if rank == self._rank:
                 arrays.append(_read_only(self._own.reshape(self._call.shape)))
             else:
@@ -204,7 +211,7 @@ class Pack:
         return arrays
 
     def progress(self, rank: int) -> tuple[int, int]:
-        """Bytes that came from a member, and that will have come as far as is known."""
+        """Bytes received from a member, and the total expected so far."""
         with self._lock:
             come = total = 0
             phases: tuple[Phase, ...] = ("part", "total")
@@ -212,13 +219,11 @@ class Pack:
                 if found := self._landings.get((rank, phase)):
                     come += found[0].received
                     total += found[0].data.size
-                elif (call := self._call) and call.kind == "sum" and (phase == "part" or self._members > 2):
+                elif (
+                    (call := self._call) and call.kind == "sum" and (phase == "part" or len(self._others) > 1)
+                ):
                     total += message_bytes(call, phase, rank, self._rank, self._members)
             return come, total
-
-    @property
-    def _others(self) -> list[int]:
-        return [rank for rank in range(self._members) if rank != self._rank]
 
     @property
     def _share(self) -> slice:
@@ -240,8 +245,9 @@ class Pack:
             theirs = self._landing(rank).view(call.wire_dtype)[begin:end]
             return widened(theirs, call.wire) if call.is_narrowed else theirs
 
-        np.add(term(0), term(1), out=target)
-        for rank in range(2, self._members):
+        first, second, *rest = self._members
+        np.add(term(first), term(second), out=target)
+        for rank in rest:
             np.add(target, term(rank), out=target)
         if self._total_on_wire is None:
             return
@@ -251,6 +257,18 @@ class Pack:
             self._total_on_wire[begin:end] = short
         else:
             self._total_on_wire[begin:end] = target
+
+
+def has_room(packs: Mapping[Key, Pack], state: State, rank: int, head: PackHead, limits: Limits) -> bool:
+    """Whether to accept another member's pack: there are limits for meetings this one has not reached."""
+    if state.meetings[head.key].call is not None:
+        return True
+    early = [
+        pack.progress(rank)[1]
+        for other, pack in packs.items()
+        if (known := state.meetings.get(other)) and known.call is None and (rank, "part") in known.announced
+    ]
+    return len(early) < limits.early_meetings and sum(early) + head.call.nbytes <= limits.early_bytes
 
 
 def _length(part: slice) -> int:

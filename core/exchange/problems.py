@@ -1,4 +1,4 @@
-"""Why a meeting of members comes to nothing: one problem each, with its mend."""
+"""Why a meeting of members fails: one problem each, with its fix."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from core.net.address import Address
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.text import plain
 
-if TYPE_CHECKING:  # the state knows numpy, and a node, which makes the keys, does without
+if TYPE_CHECKING:  # the state imports numpy, which a node, which makes the keys, does without
     from core.exchange.state import Call, Calls, Key, Trouble
 
 DONE = "done"
-"""With this word a member leaves whose script has ended."""
+"""The reason code of a member whose script has ended."""
 MISMATCH = "exchange-mismatch"
 ENDED = "exchange-ended"
 LEFT = "exchange-left"
 OLD = "exchange-old"
 BROKEN = "exchange-broken"
+DISK_FULL = "disk-full"
+LOSSES = frozenset({"out-of-memory", DISK_FULL, "trainer-broke", BROKEN})
+"""Reason codes of members that leave through no fault of the others: they may go on without them."""
 
 
 _APART = "The script went different ways"
 _LONGEST = 400
-"""Characters of what one member wants, as it is shown."""
+"""Most characters shown of one member's call."""
 _ONE_WAY = (
     "All members must come to the same calls of fit, evaluate and predict, with the same model and data: "
     "look for what depends on the laptop, the time, or chance without a seed, and for errors that are caught."
@@ -56,7 +59,7 @@ class ExchangeFailed(TandemError):
 
 
 def mismatch(wants: Sequence[tuple[str, Call]], key: Key) -> Problem:
-    """``wants``: two members' names in rank order, with what each wants."""
+    """``wants``: two members' names in rank order, with the call of each."""
     (first, one), (second, other) = wants
     is_where = one.place == other.place and one.word != other.word
     return Problem(
@@ -70,16 +73,16 @@ def mismatch(wants: Sequence[tuple[str, Call]], key: Key) -> Problem:
 
 
 def _unlike(call: Call, other: Call) -> str:
-    """Of a call what is not the other's, too."""
+    """The part of a call that differs from the other."""
     if call.word in ("", other.word):
         return str(call)
     return plain(call.purpose if call.place == other.place else call.word, _LONGEST)
 
 
 def left(who: str, reason: Problem, own: str, call: Call) -> Problem:
-    """``own``: this member's name, which waits for ``call``."""
+    """``own``: the name of this member, which waits for ``call``."""
     if reason.code == MISMATCH:
-        return reason  # it found first what this one would have found
+        return reason  # it found first what this member would have found
     if reason.code == DONE:
         return Problem(
             code=ENDED,
@@ -95,7 +98,8 @@ def left(who: str, reason: Problem, own: str, call: Call) -> Problem:
 
 
 def never_met(absent: Sequence[tuple[str, Calls]], waited_s: float, now_s: float) -> Problem:
-    """``absent``: who is not connected, and how calling them went; nobody where others miss each other."""
+    """``absent``: members that are not connected, and how calling them went; empty where others can't reach
+    each other."""
     if not absent:
         what = "all are connected to this one, but not all to each other"
         mends = ["The other laptops' logs of the run say who lacks whom."]
@@ -139,6 +143,23 @@ def old(key: Key, floor: tuple[int, int]) -> Problem:
         what=f"Step {key.step} of generation {key.generation}, attempt {key.attempt} is not met any more.",
         fix="Nothing: the step is computed again with the members that are there now.",
         detail=f"now at generation {floor[0]}, attempt {floor[1]}",
+    )
+
+
+def begun_anew() -> Problem:
+    return Problem(
+        code=OLD,
+        what="A laptop has left the run, and the others do these steps again without it.",
+        fix="Nothing: it is done by itself.",
+    )
+
+
+def not_without(names: Sequence[str], place: str) -> Problem:
+    """``names``: the laptops that have left; ``place``: in the script."""
+    return Problem(
+        code="cannot-go-on",
+        what=f"{', '.join(names)} left the run, and {place or 'a loop of the script'} cannot go on without.",
+        fix="Resume the run from its newest checkpoint, with the laptops that are there.",
     )
 
 

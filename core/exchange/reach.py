@@ -1,4 +1,5 @@
-"""Where a peer can be called, and how that went: for the words about members who never meet. Any thread."""
+"""Where a peer can be called, and how that went: for messages about members that never connect. Any
+thread."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from typing import Any
 from core.exchange.state import Address, Calls, Trouble
 
 _ABOUT_PINS = ("CERTIFICATE", "UNKNOWN_CA")
-"""In the names that OpenSSL gives to errors and alerts about certificates."""
+"""Parts of OpenSSL's names of errors and alerts about certificates."""
 
 
 class HandshakeRefused(ConnectionError):
-    """Not a member, or one that does not speak as we do."""
+    """The other end is not a member, or speaks another protocol."""
 
 
 def failed(calls: Calls, error: OSError, now_s: float) -> Calls:
-    """One more call came to nothing."""
+    """Record another failed call."""
     since_s = calls.since_s if calls.tried else now_s
-    # Of two runs that cannot meet one gives up first, and then nothing listens there any more.
+    # If two runs can't connect, one gives up first, and then nothing listens there any more.
     trouble = "stranger" if calls.trouble == "stranger" else trouble_of(error)
     return replace(calls, tried=calls.tried + 1, since_s=since_s, trouble=trouble)
 
@@ -46,9 +47,9 @@ def trouble_of(error: OSError) -> Trouble:
 
 
 def resolve(address: Address, limit_s: float) -> tuple[Any, ...]:
-    """The first of what ``getaddrinfo`` gives. Raises ``OSError``, ``TimeoutError`` after ``limit_s``.
+    """The first result of ``getaddrinfo``. Raises ``OSError``, ``TimeoutError`` after ``limit_s``.
 
-    A name may take a resolver minutes, which nothing can cut short: its thread is left to end by itself.
+    A resolver may take minutes for a name and can't be interrupted: its thread is left to end.
     """
     host, port = address
     try:

@@ -1,26 +1,28 @@
-"""What members say and know of their meetings: the data that frames, machine and driver share. No I/O.
+"""The data about meetings that frames, machine and driver share. No I/O.
 
-A *pack* is one array that each member brings; a *meeting* is what becomes of the packs of one key.
+A *pack* is one array that each member brings; a *meeting* is the collective operation on the packs of one
+key.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
 
+from core.session.state import SessionLimits
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
 
 Kind = Literal["sum", "gather"]
 Wire = Literal["f32", "bf16", "fp16"]
-"""How float32 travels in a sum: as it is, or narrowed. Every other type travels as it is."""
+"""How float32 travels in a sum: unchanged, or narrowed. Every other type travels unchanged."""
 Phase = Literal["part", "total"]
-"""A member's own numbers on the way to who adds them; what was added on the way to everybody."""
+"""``part``: a member's own numbers, sent to their owner; ``total``: their sum, sent to everybody."""
 DTypeName = Literal[
     "float16", "float32", "float64", "complex64", "complex128", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -33,13 +35,13 @@ MAX_DIMENSIONS = 16
 MAX_PACK_BYTES = 2**34
 MAX_WORD = 400
 GATHER_BYTES, GATHER_TIMES = 2**30, 64
-"""What another member brings to a gather may take so many bytes, or so many times this one's own."""
+"""Another member's pack for a gather may have this many bytes, or this many times the size of one's own."""
 _U32 = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 _U63 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Key(NamedTuple):
-    """Which meeting: the attempt of a generation, the step of an attempt, the pack of a step."""
+    """Identifies a meeting: the attempt of a generation, the step of an attempt, the pack of a step."""
 
     generation: _U32
     attempt: _U32
@@ -48,10 +50,10 @@ class Key(NamedTuple):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a member wants of a meeting: it must be the same on all, but for a gather's first dimension.
+    """What a member wants of a meeting: equal on all members, except for a gather's first dimension.
 
-    ``word``: the caller's own, which is shown to people: for what, and, after its last " in ", where in its
-    program.
+    ``word``: the caller's own label, shown to people: the purpose, and, after its last " in ", the place in
+    its program.
     """
 
     kind: Kind
@@ -70,19 +72,19 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     @property
     def wire_dtype(self) -> np.dtype[np.generic]:
-        """Of the numbers as they travel; bfloat16 as its 16 bits."""
+        """The type of the numbers on the wire; bfloat16 as its 16 bits."""
         if self.is_narrowed:
             return np.dtype(np.uint16 if self.wire == "bf16" else np.float16)
         return np.dtype(self.dtype)
 
     @property
     def nbytes(self) -> int:
-        """As it travels, whole."""
+        """Size of the whole array on the wire."""
         return self.elements * self.wire_dtype.itemsize
 
     def fits(self, other: Call) -> bool:
-        """Whether another's can be met. A gather may be longer there, but not beyond all measure: whoever
-        has a key of this run must not fill this member's memory."""
+        """Whether another member's call is compatible. A gather may be longer there, within limits: a holder
+        of a key of this run must not fill this member's memory."""
         if other.kind == "gather" and other.nbytes > max(GATHER_BYTES, GATHER_TIMES * self.nbytes):
             return False
         if self.kind == "gather" == other.kind and self.shape and other.shape:
@@ -107,40 +109,39 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
         return f"{plain(self.word, MAX_WORD)} ({self.numbers})" if self.word else f"a {self.numbers}"
 
 
-def share(elements: int, members: int, rank: int) -> slice:
-    """The elements that ``rank`` adds: with one or two members all of them, else about 1/members."""
-    if members <= 2:
+def share(elements: int, members: Sequence[int], rank: int) -> slice:
+    """The elements that ``rank`` adds: all with one or two ``members`` (ranks), else a part."""
+    if len(members) <= 2:
         return slice(0, elements)
-    return slice(elements * rank // members, elements * (rank + 1) // members)
+    place, count = members.index(rank), len(members)
+    return slice(elements * place // count, elements * (place + 1) // count)
 
 
-def travelling(call: Call, phase: Phase, sender: int, receiver: int, members: int) -> slice:
-    """Which of a flat pack's elements one message carries."""
+def travelling(call: Call, phase: Phase, sender: int, receiver: int, members: Sequence[int]) -> slice:
+    """The elements of a flat pack that one message carries."""
     if call.kind == "gather":
         return slice(0, call.elements)
     return share(call.elements, members, receiver if phase == "part" else sender)
 
 
-def message_bytes(call: Call, phase: Phase, sender: int, receiver: int, members: int) -> int:
+def message_bytes(call: Call, phase: Phase, sender: int, receiver: int, members: Sequence[int]) -> int:
     part = travelling(call, phase, sender, receiver, members)
     return int((part.stop - part.start) * call.wire_dtype.itemsize)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one member's patience and memory. None of them ends a wait for a member that is merely slow."""
+class Limits(SessionLimits):
+    """Limits of one member's patience and memory. None ends a wait for a member that is merely slow."""
 
     handshake_s: float = 5.0
-    """For all that a caller, who may be anybody, does until it has proved to be a member."""
-    alive_s: float = 1.0
-    silent_s: float = 10.0
-    """After so long without a sign another session is dialled beside the present one."""
-    worn_bytes: int = 2**38
-    """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
+    """For everything that a caller, who may be anybody, does before it has proved to be a member."""
+    missed_s: float = 8.0
+    """How long to wait after a member has left through no fault of the others: a node may say to go on
+    without it."""
     early_bytes: int = 256 * 2**20
-    """A peer may be ahead: so much of what this member has not come to yet is kept; more waits on the way."""
+    """How much is kept of what a peer sends ahead of this member; more waits on the way."""
     early_meetings: int = 1024
-    """And of so many meetings, since even an empty one takes room."""
+    """Limit of meetings sent ahead, since even an empty one takes room."""
 
 
 LIMITS = Limits()
@@ -149,16 +150,17 @@ Connection = Literal["connected", "dialling", "closed"]
 
 
 Trouble = Literal["refused", "silent", "unreachable", "no-name", "stranger", "hung-up"]
-"""What came of a call. ``stranger``: whoever answers there, or this member in its eyes, has no certificate of
-this run. ``hung-up``: it closed the connection."""
+"""Why a call failed. ``stranger``: one of the two ends rejects the other's certificate as not of this run.
+``hung-up``: the peer closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calling a peer went since it was connected. ``address`` None: it can't be called, it calls.
+    """How calling a peer went since it was last connected. ``address`` None: it can't be called and calls
+    itself.
 
-    ``since_s``: when the first of the ``tried`` ended, as ``time.monotonic`` counts; ``trouble``: of the
-    newest, but a stranger's is kept.
+    ``since_s``: when the first of the ``tried`` calls ended, as ``time.monotonic`` counts; ``trouble``: of
+    the newest call, but a stranger's is kept.
     """
 
     address: Address | None
@@ -168,9 +170,18 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """``address``: None where it can't be called and calls itself. ``name``: its laptop's, for people."""
+
+    rank: int
+    address: Address | None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """``session``: the number of the newest one; ``heard_s``: since anything came; ``unconfirmed``: messages
-    that are kept for this peer until it confirms them."""
+    """``session``: the newest session's number; ``heard_s``: since anything came; ``unconfirmed``: messages
+    kept for this peer until it confirms them."""
 
     rank: int
     connection: Connection
@@ -182,10 +193,10 @@ class PeerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A peer of which a present wait still needs something; all as of when it was asked for.
+    """A peer that a present wait still needs something from, as of the time of asking.
 
-    ``since_s``: for so long; ``bytes_total``: as far as it is known what will come (a gather's sizes are
-    known when they are announced); ``heard_s``: since anything came from it, keep-alives included.
+    ``since_s``: how long; ``bytes_total``: expected bytes, as far as known (a gather's sizes are known when
+    they are announced); ``heard_s``: since anything came from it, keep-alives included.
     """
 
     rank: int
@@ -206,25 +217,33 @@ class Meeting:
     adding: bool = False
     added: bool = False
     is_over: bool = False
-    """Complete or failed: nothing more is taken for it."""
+    """Complete or failed: accepts nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that one member knows. ``floor``: (generation, attempt) below which everything is old."""
+    """One member's whole state. ``floor``: (generation, attempt) below which everything is old."""
 
     rank: int
     members: int
     names: tuple[str, ...] = ()
-    """Of the members' laptops, by rank."""
+    """The members' laptops, by rank."""
     floor: tuple[int, int] = (0, 0)
     meetings: Mapping[Key, Meeting] = field(default_factory=dict)
     taken: frozenset[Key] = frozenset()
-    """Of the newest steps: what came to its end, so that a repetition is known as one."""
+    """Finished keys of the newest steps, to detect repetitions."""
     newest: tuple[int, int, int] = (0, 0, 0)
     """(generation, attempt, step) of the newest that was taken."""
     left: Mapping[int, Problem] = field(default_factory=dict)
+    """Members that said goodbye: meetings that need them fail."""
+    gone: frozenset[int] = frozenset()
+    """Members that no longer take part since the newest generation."""
     closed: Problem | None = None
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """Ranks of the members that take part, in order."""
+        return tuple(rank for rank in range(self.members) if rank not in self.gone)
 
     def name(self, rank: int) -> str:
         return self.names[rank] if self.names else f"member {rank}"
@@ -253,7 +272,7 @@ class Announced:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """All bytes of a message that was taken are there."""
+    """All bytes of an accepted message have arrived."""
 
     rank: int
     key: Key
@@ -276,15 +295,16 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """From here on everything of an earlier (generation, attempt) is old."""
+    """Everything before (generation, attempt) is old, and ``gone`` no longer take part."""
 
     generation: int
     attempt: int
+    gone: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A peer said goodbye, or can't be listened to any longer."""
+    """A peer said goodbye, or its messages can't be read any more."""
 
     rank: int
     problem: Problem
@@ -309,7 +329,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Keep the bytes of the message that was announced. Without it they are read and thrown away."""
+    """Keep the bytes of the announced message. Without it they are read and thrown away."""
 
     rank: int
     key: Key
@@ -335,10 +355,10 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
-    """Nobody will ask for this meeting any more: its arrays can go."""
+class Discard:
+    """Nobody will ask for this meeting any more: free its arrays."""
 
     key: Key
 
 
-Effect = Send | Take | Add | Complete | Fail | Forget
+Effect = Send | Take | Add | Complete | Fail | Discard

@@ -1,4 +1,4 @@
-"""A run as a job for a cluster: what each member is started with, from scratch or as an earlier run was.
+"""A run as a job for a cluster: how each member is started, from scratch or like an earlier run.
 
 Pure. Every member is ``tandem member``, whatever starts it; see app/cli/member.py.
 """
@@ -12,24 +12,26 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
-from core.project.script import ScriptReport
+from core.script.analysis import ScriptReport
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Wire, shares_by_rank
+from core.vocabulary.options import AWAY_S, RunOptions
+from core.vocabulary.plan import shares_by_rank
 
 Launcher = Literal["slurm", "kubernetes", "ray"]
 MOST_MEMBERS = 1024
 IMAGE = CLAIM = "tandem"
 _LONGEST_NAME = 40
-"""With an index and a service's name behind it, it still is a host's name: 63 characters at most."""
+"""With an index and a service's name appended, it is still a valid host name: 63 characters at most."""
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """``shares``: parts of each batch by rank; ``()``: alike. ``program``: what starts Tandem there.
+    """``shares``: parts of each batch by rank; ``()``: equal. ``program``: the command that starts Tandem
+    there.
 
-    ``image`` and ``claim``: of Kubernetes alone, the containers' image and the volume that all mount.
+    ``image`` and ``claim``: only for Kubernetes, the containers' image and the volume that all mount.
     """
 
     script: PurePath
@@ -37,44 +39,42 @@ class Job:
     members: int = 2
     shares: tuple[int, ...] = ()
     seed: int = 0
-    wire: Wire = "f32"
-    exchange: Exchange = DEFAULT_EXCHANGE
-    accept_differences: bool = False
+    options: RunOptions = field(default_factory=RunOptions)
     program: tuple[str, ...] = ("tandem",)
     image: str = IMAGE
     claim: str = CLAIM
     token: str = field(default_factory=lambda: secrets.token_hex(3))
-    """Tells this job's names from those of other jobs with the same script."""
+    """Distinguishes this job's names from those of other jobs with the same script."""
 
     @property
     def name(self) -> str:
-        """A label as DNS knows them (RFC 1123): of the script, and of this job."""
+        """A DNS label (RFC 1123): from the script's name and the token."""
         words = re.sub(r"[^a-z0-9]+", "-", self.script.stem.lower()).strip("-")
         stem = words if words[:1].isalpha() else f"run-{words}".strip("-")
         return f"{stem[:_LONGEST_NAME].rstrip('-')}-{self.token}"
 
     def command(self, script: PurePath, at: Callable[[str], str]) -> list[str]:
-        """What starts a member. ``script``: where it lies there; ``at``: where a file of the job does."""
+        """The command that starts a member. ``script``: its path there; ``at``: the path of a job's file."""
         words = [*self.program, "member", str(script), "--seed", str(self.seed)]
-        if self.exchange == "tensorflow":
-            words += ["--exchange", "tensorflow"]
         if self.shares:
             words += ["--share", ",".join(map(str, self.shares))]
-        if self.wire != "f32":
-            words += ["--wire", self.wire]
-        if self.accept_differences:
+        if self.options.wire != "f32":
+            words += ["--wire", self.options.wire]
+        if self.options.away_s != AWAY_S:
+            words += ["--wait-for-away", f"{self.options.away_s / 60:g}"]
+        if self.options.accept_differences:
             words += ["--accept-differences"]
         words += ["--checkpoints", at("kept"), "--save", at("trained")]
         return [*words, "--", *self.arguments] if self.arguments else words
 
 
 def new_secret() -> str:
-    """Of which the members' keys are made (``core.exchange.keys.derive``)."""
+    """A secret from which the members' keys are derived (``core.exchange.keys.derive``)."""
     return secrets.token_hex(_SECRET_BYTES)
 
 
 def of_run(details: RunDetails) -> Job:
-    """As that run was. Raises ``TandemError`` for one that cannot be a job."""
+    """A job like that run. Raises ``TandemError`` for one that cannot be a job."""
     plan, entry = details.plan, details.entry
     if not entry.source:
         raise TandemError(
@@ -88,10 +88,10 @@ def of_run(details: RunDetails) -> Job:
             what=f"Who took part in the run {entry.run} is not known any more.",
             fix=f"Name its script instead: {entry.source}",
         )
-    if plan.strategy == "own" and plan.exchange != "tls":  # by which the replicas of a loop by hand meet
+    if plan.strategy == "own" and plan.exchange != "tls":  # replicas of a custom loop meet over TLS
         raise _own_strategy(entry.script)
     shares = shares_by_rank(plan)
-    # Shares that followed the laptops' speeds say nothing of a cluster's machines.
+    # Shares that followed the laptops' speeds do not apply to a cluster's machines.
     alike = plan.balance or len(set(shares)) == 1
     return Job(
         script=PurePath(entry.source),
@@ -99,14 +99,12 @@ def of_run(details: RunDetails) -> Job:
         members=max(2, len(plan.tasks)),
         shares=() if alike else shares,
         seed=plan.seed,
-        wire=plan.wire,
-        exchange="tensorflow" if plan.exchange == "tensorflow" and not plan.solo else DEFAULT_EXCHANGE,
-        accept_differences=plan.accept_differences,
+        options=plan.options,
     )
 
 
 def check(job: Job) -> None:
-    """Raises ``TandemError`` for what no members can be started with."""
+    """Raises ``TandemError`` for a job whose members cannot be started."""
     if not 2 <= job.members <= MOST_MEMBERS:
         raise _refused(f"A job of {job.members} members is none.", f"Give 2 to {MOST_MEMBERS}: --members 4.")
     if job.shares and (len(job.shares) != job.members or min(job.shares) < 0 or not sum(job.shares)):

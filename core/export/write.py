@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from core.export.job import Job, Launcher, check, new_secret
 from core.home.private_file import write_new
 from core.project.copy import storing
@@ -31,13 +33,13 @@ _STARTS: dict[Launcher, str] = {
     "ray": "python {}/driver.py",
 }
 _MOUNT = PurePosixPath("/tandem")
-"""Where a pod has the volume that all share."""
+"""Where a pod mounts the shared volume."""
 _PROJECT = _MOUNT / "project"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``files``: in ``folder``, that which starts the job first. ``start``: the command that does it."""
+    """``files``: in ``folder``, the one that starts the job first. ``start``: the command to start it."""
 
     folder: Path
     files: tuple[Path, ...]
@@ -45,23 +47,21 @@ class Written:
 
 
 def folder_of(script: PurePath, launcher: Launcher) -> Path:
-    """Where a job lies unless somebody says otherwise: beside its script."""
+    """A job's default folder: beside its script."""
     return Path(script).with_name(f"{script.stem}-{launcher}")
 
 
 def write(job: Job, launcher: Launcher, folder: Path) -> Written:
-    """Raises ``TandemError`` for a job that cannot be, a ``folder`` that is there already, a full disk.
+    """Raises ``TandemError`` for an impossible job, an existing ``folder``, a full disk.
 
-    What is in the folder neither travels with the script's project nor comes into a repository: it holds the
+    The folder's files neither travel with the script's project nor enter a repository: they include the
     secret, and later the checkpoints.
     """
     check(job)
-    secret = new_secret() if job.exchange == "tls" else ""
+    secret = new_secret()
     texts = {name: _filled(name, job, launcher, folder, secret) for name in _FILES[launcher]}
-    if secret and launcher != "kubernetes":
+    if launcher != "kubernetes":
         texts["secret"] = f"{secret}\n"
-    if not secret:
-        texts.pop("secret.yaml", None)
     with storing(folder.parent):
         try:
             folder.mkdir(parents=True, mode=0o700)
@@ -99,10 +99,10 @@ def _filled(name: str, job: Job, launcher: Launcher, folder: Path, secret: str) 
 
 def _command(job: Job, launcher: Launcher, folder: Path, has_secret: bool) -> list[str]:
     if launcher == "kubernetes":
-        # Whatever ends with another status than 0 is started again there, a finished training, too.
-        job = replace(job, accept_differences=True)
+        # Kubernetes restarts whatever ends with a status other than 0, including a finished training.
+        job = replace(job, options=structs.replace(job.options, accept_differences=True))
         words = job.command(_PROJECT / job.script.name, lambda name: str(_MOUNT / name))
-        return [word.replace("$(", "$$(") for word in words]  # as it is, and no variable's value
+        return [word.replace("$(", "$$(") for word in words]  # literal, not a variable's value
     words = job.command(job.script, lambda name: str(folder / name))
     at = words.index("--seed")
     return [*words[:at], *(["--secret", str(folder / "secret")] if has_secret else []), *words[at:]]

@@ -1,1 +1,1 @@
-"""What is recorded of runs on the disk, and the list of them."""
+"""Records of runs on the disk, and the list of them."""

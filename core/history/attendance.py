@@ -1,4 +1,5 @@
-"""Who came to a run and who went, told from its events; and where on its axis a moment of it lies. Pure."""
+"""Derives from a run's events when members joined and left, and where a moment lies on the run's axis.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,51 +11,74 @@ from core.vocabulary import events as ev
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import Change
-from core.vocabulary.phases import Stopping, ended
+from core.vocabulary.phases import Exit, Stopping, ended
+
+_CONSEQUENCES = ("lost-peer", "never-met")
+"""Exits of trainers that ended because another one did."""
+_STOPPED = "stop-forced"
+"""Code of a trainer that Tandem itself ended."""
 
 
-class Turn(NamedTuple):
+class MemberChange(NamedTuple):
     device: DeviceId
     change: Change
     words: str = ""
 
 
 class Attendance:
-    """``hear`` every event of one run. Once it stops nobody comes back: waiting for somebody only ends."""
+    """Pass every event of one run to ``hear``. Once the run stops nobody comes back: waits only end."""
 
     def __init__(self) -> None:
         self._joined: set[DeviceId] = set()
         self._away: set[DeviceId] = set()
         self._left: set[DeviceId] = set()
+        self._done: set[DeviceId] = set()
         self._stopping = False
 
-    def hear(self, event: Event) -> list[Turn]:
+    def hear(self, event: Event) -> list[MemberChange]:
         match event:
             case ev.RunPhaseChanged(phase=phase):
                 self._stopping = self._stopping or isinstance(phase, Stopping) or ended(phase)
             case ev.MemberPhaseChanged(device=device, phase="training") if device not in self._joined:
                 self._joined.add(device)
-                return [Turn(device, "joined")]
+                return [MemberChange(device, "joined")]
             case ev.WaitingChanged(waits=waits) if not self._stopping:
                 return self._wait({wait.device for wait in waits if wait.cause == "away"})
-            case ev.MemberEnded(device=device, exit=end) if end.problem is not None:
-                return self._leave(device, end.problem.what)
+            case ev.MemberPhaseChanged(device=device, phase="ended", words=words) if words:
+                if not self._stopping and device not in self._done:
+                    return self._go(MemberChange(device, "lost", words))
+            case ev.MemberLeft(device=device, problem=why):
+                return self._go(MemberChange(device, "left", why.what))
+            case ev.MemberEnded(device=device, exit=end):
+                if end.problem is None:
+                    self._done.add(device)
+                elif _by_itself(end):
+                    return self._go(MemberChange(device, "left", end.problem.what))
         return []
 
-    def _wait(self, away: set[DeviceId]) -> list[Turn]:
+    def _wait(self, away: set[DeviceId]) -> list[MemberChange]:
         went, came = sorted(away - self._away), sorted(self._away - away - self._left)
         self._away = away
-        return [*(Turn(device, "away") for device in went), *(Turn(device, "back") for device in came)]
+        return [
+            *(MemberChange(device, "away") for device in went),
+            *(MemberChange(device, "back") for device in came),
+        ]
 
-    def _leave(self, device: DeviceId, why: str) -> list[Turn]:
-        if device in self._left:
+    def _go(self, turn: MemberChange) -> list[MemberChange]:
+        if turn.device in self._left:
             return []
-        self._left.add(device)
-        return [Turn(device, "left", why)]
+        self._left.add(turn.device)
+        return [turn]
+
+
+def _by_itself(end: Exit) -> bool:
+    """Whether the end was not caused by another lost member, or by the end of the run."""
+    code = end.problem.code if end.problem is not None else ""
+    return end.reason not in _CONSEQUENCES and code != _STOPPED
 
 
 class Track:
-    """A run's reports in order, ``(second, step)``: where it was at a second. Neither ever falls."""
+    """A run's reports in order, ``(second, step)``: its step at a given second. Neither ever falls."""
 
     def __init__(self, reports: Sequence[tuple[float, float]]) -> None:
         self._seconds: list[float] = []
@@ -64,6 +88,6 @@ class Track:
             self._steps.append(max(step, self._steps[-1]) if self._steps else step)
 
     def step(self, second: float) -> float | None:
-        """Of the newest report by then; None before the first."""
+        """The step of the newest report by then; None before the first."""
         at = bisect_right(self._seconds, second)
         return self._steps[at - 1] if at else None

@@ -1,4 +1,4 @@
-"""The best that each metric of a run was, where its name tells which values are better. Pure."""
+"""The best value of each metric of a run, where its name tells which values are better. Pure."""
 
 from __future__ import annotations
 
@@ -9,52 +9,50 @@ from typing import Literal
 from core.vocabulary.progress import Best, EpochEnd
 
 MOST = 32
-"""Metrics of a run whose best is kept; a script may log a name for each layer."""
-_HIGHER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "iou", "dice", "r2", "top_k", "similarity")
+"""Most metrics of a run whose best is kept; a script may log a name for each layer."""
+_HIGHER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "iou", "dice", "top_k", "similarity")
 _LOWER = ("loss", "error", "mse", "mae", "mape", "msle", "rmse", "perplexity", "divergence", "crossentropy")
 
 
 def better(metric: str) -> Literal["lower", "higher", ""]:
-    """Which values are better, by the name, as Keras' own ``mode="auto"`` guesses. ``""`` where the name does
-    not tell: a script's own metric may be either."""
+    """Which values are better, by the name, like Keras' ``mode="auto"``. ``""`` where the name does not tell:
+    a script's own metric may be either."""
     name = metric.lower().removeprefix("val_")
-    if any(word in name for word in _HIGHER) and "loss" not in name and "error" not in name:
+    higher = "r2" in name.split("_") or any(word in name for word in _HIGHER)
+    if higher and "loss" not in name and "error" not in name:
         return "higher"
     return "lower" if any(word in name for word in _LOWER) else ""
 
 
 def with_epoch(best: Mapping[str, Best], epoch: EpochEnd) -> dict[str, Best]:
-    """``best`` after one more epoch, if it was whole. Of equal values the first one stays."""
+    """``best`` after one more epoch, if it was complete. Among equal values the first one stays. With more
+    than ``MOST`` metrics the losses are kept, then validation metrics."""
     found = dict(best)
     if not epoch.whole:
         return found
     for metric, value in epoch.logs.items():
-        which = better(metric)
-        if not which or not isfinite(value) or (metric not in found and len(found) >= MOST):
-            continue
-        if metric not in found or beats(metric, value, found[metric].value):
+        known = better(metric) and isfinite(value)
+        if known and (metric not in found or beats(metric, value, found[metric].value)):
             found[metric] = Best(value=value, epoch=epoch.epoch)
+    if len(found) > MOST:
+        found = {metric: found[metric] for metric in sorted(found, key=_losses_first)[:MOST]}
     return found
 
 
-def best_of(epochs: Iterable[EpochEnd]) -> dict[str, Best]:
-    """Of all epochs of one member, in order."""
-    best: dict[str, Best] = {}
-    for epoch in epochs:
-        best = with_epoch(best, epoch)
-    return best
-
-
 def beats(metric: str, value: float, other: float) -> bool:
-    """Whether ``value`` is the better one, as far as the metric's name tells."""
+    """Whether ``value`` is better, as far as the metric's name tells."""
     which = better(metric)
     return (which == "lower" and value < other) or (which == "higher" and value > other)
 
 
 def deciding(metrics: Iterable[str]) -> str:
-    """The metric by which runs are compared: validation before training, the loss first; ``""``: none."""
-    known = [metric for metric in metrics if better(metric)]
-    order = sorted(
-        known, key=lambda name: (not name.startswith("val_"), name.removeprefix("val_") != "loss", name)
-    )
-    return order[0] if order else ""
+    """The metric for comparing runs: validation before training, the loss first; ``""``: none."""
+    return min((metric for metric in metrics if better(metric)), key=_order, default="")
+
+
+def _order(metric: str) -> tuple[bool, bool, str]:
+    return not metric.startswith("val_"), metric.removeprefix("val_") != "loss", metric
+
+
+def _losses_first(metric: str) -> tuple[bool, bool, str]:
+    return metric.removeprefix("val_") != "loss", not metric.startswith("val_"), metric

@@ -1,7 +1,7 @@
-"""Steps and epochs of a run on disk, and how busy its laptops were: bounded. Past the bound every second one
-goes, evenly over the run.
+"""Steps and epochs of a run on disk, and its laptops' load: bounded. Beyond the bound every second one is
+dropped, evenly over the run.
 
-Blocks: every call is made on the writer's thread.
+Blocks: call only on the writer's thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Key = tuple[type, DeviceId]
 
 
 class MetricsFile:
-    """Each kind is thinned for itself: whichever takes the most room. Raises ``OSError``."""
+    """Each kind is thinned separately: the one that takes the most space. Raises ``OSError``."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._path = path
@@ -65,16 +65,16 @@ class MetricsFile:
     def _write(self, event: Metric) -> None:
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Unbuffered: what was reported last is on disk when the laptop's battery is empty.
+            # Unbuffered: the last report is on disk when the laptop's battery is empty.
             self._file = self._path.open("ab", buffering=0)
         line = wire.to_json(event) + b"\n"
         self._file.write(line)
         self._bytes[type(event)] += len(line)
 
     def _thin(self, kind: type) -> None:
-        """Every second one of ``kind`` goes, of each member; from now on so many fewer come."""
+        """Drops every second item of ``kind``, of each member, and thins future ones at the same rate."""
         self._shut()
-        self._bytes.clear()  # where the disk refuses, it is tried again after as many bytes more
+        self._bytes.clear()  # if the disk fails, it is retried after as many bytes more
         sizes: dict[type, int] = defaultdict(int)
         places: dict[DeviceId, int] = defaultdict(int)
         thinner = self._path.with_name(self._path.name + ".thinner")

@@ -1,4 +1,4 @@
-"""One run as it lies in its folder, thinned so that it fits a screen and a message. Blocks: use a thread."""
+"""Reads one run from its folder, thinned to fit a screen and a message. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.history.metrics_file import DECODER, Report, Thinned
+from core.history.metrics_file import DECODER, Metric, Thinned
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, wire
@@ -21,7 +21,7 @@ from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT, TANDEM_LOG
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT, SUMMARY, TANDEM_LOG
 from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
-    """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
+    """Everything of the run that can still be read; a folder that is gone gives only the entry."""
     steps, epochs, uses = _metrics(folder / METRICS, most_epochs)
     return replace(
         read_outcome(entry, folder),
@@ -47,7 +47,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
 
 
 def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
-    """As ``read_run``, without metrics and log: of a long run they take a second."""
+    """As ``read_run``, without metrics and log, which take a second for a long run."""
     kept = checkpoint_store.look(folder / run_folder.CHECKPOINTS)
     report = folder / REPORT
     return RunDetails(
@@ -59,13 +59,17 @@ def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
 
 
 def read_exits(folder: Path) -> list[ev.MemberEnded]:
-    """How each trainer of a run ended, as far as its record says."""
+    """How each trainer of a run ended, as far as it was recorded."""
     return list(_lines(folder / EVENTS, _ENDED))
 
 
 def read_words(folder: Path) -> list[str]:
-    """Tandem's own words about the training: what it does otherwise than one machine would, say."""
+    """Tandem's own messages about the training: such as differences from a single machine."""
     return plain_lines(_end_of(folder / LOGS / TANDEM_LOG, LOG_BYTES))
+
+
+def read_entry(folder: Path) -> RunEntry | None:
+    return _read(folder / SUMMARY, RunEntry)
 
 
 def read_plan(folder: Path) -> Plan | None:
@@ -73,7 +77,7 @@ def read_plan(folder: Path) -> Plan | None:
 
 
 def read_project(folder: Path) -> Manifest | None:
-    """The files that a run started here began with."""
+    """The project's files at the beginning of a run that was started here."""
     return _read(folder / PROJECT, Manifest)
 
 
@@ -84,9 +88,9 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
 
 
-def read_metrics(folder: Path) -> Iterator[Report]:
-    """Every step and epoch that was kept, in order."""
-    return (event for event in _lines(folder / METRICS, DECODER) if not isinstance(event, LaptopUsed))
+def read_metrics(folder: Path) -> Iterator[Metric]:
+    """Every recorded step, epoch and reading, in order."""
+    return _lines(folder / METRICS, DECODER)
 
 
 def _metrics(
@@ -108,7 +112,7 @@ def _metrics(
 
 
 def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Those lines of a file that are what is looked for; half a line from a crash is none."""
+    """The lines of a file that have the decoder's type; half a line from a crash is skipped."""
     try:
         with path.open("rb") as lines:
             for line in lines:

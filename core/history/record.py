@@ -1,21 +1,22 @@
-"""One folder a run: its plan, summary, metrics and events as JSON, ``logs/``, ``outputs/``.
+"""One folder per run: its plan, summary, metrics and events as JSON, ``logs/``, ``outputs/``.
 
-Blocks: every call is made on the writer's thread, in order. Never raises for the disk: a training goes on.
+Blocks: call only on the writer's thread, in order. Never raises for the disk: a training goes on.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from core.history.attendance import Attendance, Turn
+from core.history.attendance import Attendance, MemberChange
 from core.history.best import with_epoch
-from core.history.index import History, labelled
-from core.history.metrics_file import MetricsFile, Report
+from core.history.events_file import EventsFile
+from core.history.history import History, labelled
+from core.history.metrics_file import MetricsFile, Report, Thinned
 from core.history.read import read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -23,7 +24,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import RunEvent
+from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
@@ -31,14 +32,19 @@ from core.vocabulary.paths import shown
 from core.vocabulary.phases import ended
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Reading
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, TANDEM_LOG, log_name
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, TANDEM_LOG, log_name
 
 _UNLIKE_CLOCKS_S = 86_400.0
-"""Every member's record has the starter's time, unless its clock is out of the world."""
+"""Every member's record uses the starter's time, unless its clock is off by more than this."""
+
+_LOG_BYTES = 4 << 20
+"""Limit of one task's output here, and again of its older part: its own laptop has more."""
+_OPEN_LOGS = 16
+_MOST_LOSSES = 48
 
 
 class RunRecord:
-    """What this node records of one run. ``on_trouble`` is called once, on the writer's thread."""
+    """This node's record of one run. ``on_trouble`` is called once, on the writer's thread."""
 
     def __init__(
         self,
@@ -56,18 +62,23 @@ class RunRecord:
         self._on_trouble = on_trouble
         self._wall_clock = wall_clock
         self._metrics = MetricsFile(folder / METRICS)
-        self._events: BinaryIO | None = None
+        self._events = EventsFile(folder / EVENTS)
         self._logs: dict[str, BoundedFile] = {}
+        """Open ones, the most recently written at the end."""
+        self._left_out: set[str] = set()
+        """Files already reported as incomplete."""
         self._told = False
-        self._chief: DeviceId | None = None
+        self._planned: Plan | None = None
+        self._left: set[DeviceId] = set()
+        self._losses = Thinned[float](_MOST_LOSSES)
         self._attendance = Attendance()
         self._first_s: float | None = None
-        """Of the first report, by the clock of whoever made it: where the run's axis begins."""
+        """Time of the first report, by its sender's clock: the origin of the run's axis."""
         self._skew_s: float | None = None
-        """How far this node's clock is before that one. None until a report of this run came."""
+        """How far this node's clock is ahead of that one. None until a report of this run came."""
 
-    def add(self, event: RunEvent) -> None:
-        """Record what an event says."""
+    def add(self, event: MirroredEvent) -> None:
+        """Record an event."""
         for turn in self._attendance.hear(event):
             self._try(lambda turn=turn: self._turn(turn))  # type: ignore[misc]
         match event:
@@ -76,14 +87,16 @@ class RunRecord:
             case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
                 self._keep_time(metric)
                 self._try(lambda: self._metrics.add(metric))
-                if isinstance(metric, ev.MemberEndedEpoch) and metric.device == self._chief:
-                    best = with_epoch(self.entry.best, metric.epoch)
-                    self.entry = replace(self.entry, best=best)
+                if self._planned and metric.device == self._planned.chief_without(self._left).device:
+                    self._learn(metric)
             case ev.MemberLogged():
                 self._log(event)
+            case ev.MemberLeft(device=device):
+                self._left.add(device)
+                self._try(lambda: self._event(event))
             case ev.MemberMeasured(expectation=expectation):
                 self._try(lambda: self._event(event))
-                # At once: whatever becomes of the run, what was measured is known.
+                # At once: whatever happens to the run, the measurement is recorded.
                 summary = replace(self.entry.summary, expectation=expectation)
                 self.entry = replace(self.entry, summary=summary)
                 self._try(self._summary)
@@ -99,13 +112,14 @@ class RunRecord:
                     took_s = self.entry.summary.total_s
                     if took_s is None:
                         took_s = max(0.0, self._wall_clock() - self.entry.started_s)
-                    self.entry = replace(self.entry, duration_s=took_s)
+                    self.entry = replace(self.entry, duration_s=took_s, losses=self._losses.items)
                 self._try(self._summary)
             case _:
                 self._try(lambda: self._event(event))
 
     def note_use(self, device: DeviceId, reading: Reading) -> None:
-        """How busy one of its laptops is now. Before the run's first report it has no place on its axis."""
+        """Record how busy one of its laptops is. Before the run's first report it has no place on its
+        axis."""
         second = self._second(self._wall_clock())
         if second is not None and device in self.entry.device_ids:
             used = LaptopUsed(
@@ -117,55 +131,64 @@ class RunRecord:
             self._try(lambda: self._metrics.add(used))
 
     def go_on_from(self, folder: Path, moment: Moment) -> None:
-        """The numbers of the run that is resumed, up to its checkpoint, as far as they are here."""
+        """Copy the metrics of the resumed run, up to its checkpoint, as far as they are here."""
+        beyond = False
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
                 break  # of an older version, which did not count over a whole training
-            if _came_before(event, moment):
+            if isinstance(event, LaptopUsed):
+                if not beyond:
+                    self._try(lambda used=event: self._metrics.add(used))  # type: ignore[misc]
+            elif _came_before(event, moment):
                 self.add(event)
-        self._skew_s = None  # by reports of then it is not known
+            else:
+                beyond = beyond or isinstance(event, ev.MemberProgressed)
+        self._skew_s = None  # the old reports do not determine it
 
     def keep_project(self, project: Manifest) -> None:
-        """The files that the run begins with: resuming it compares its code with them."""
+        """Record the files that the run begins with: resuming it compares its code with them."""
         self._try(lambda: self._project(project))
 
     def label(self, name: str | None, note: str | None) -> None:
-        """As ``History.label``, for the run under way: else the next phase would write the old name."""
+        """As ``History.label``, for the run under way: otherwise the next phase would write the old name."""
         self.entry = labelled(self.entry, name, note)
         self._try(self._summary)
 
     def close(self) -> None:
         self._try(self._metrics.close)
-        if self._events is not None:
-            self._try(self._events.close)
-            self._events = None
+        self._try(self._events.close)
         for log in self._logs.values():
             log.close()
         self._logs.clear()
+
+    def _learn(self, report: Report) -> None:
+        """Update the entry in the list of runs."""
+        if isinstance(report, ev.MemberEndedEpoch):
+            self.entry = replace(self.entry, best=with_epoch(self.entry.best, report.epoch))
+            return
+        logs = report.progress.logs if report.progress.recent is None else report.progress.recent
+        if isfinite(loss := logs.get("loss", float("nan"))):
+            self._losses.add(float(f"{loss:.4g}"))
 
     def _project(self, project: Manifest) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self.folder / PROJECT, wire.to_json(project))
 
     def _plan(self, plan: Plan) -> None:
-        self._chief = plan.chief.device
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self.folder / PLAN, wire.to_json(plan))
+        self._planned = plan
         self.entry = replace(
             self.entry,
             devices=tuple(member.name for member in plan.members),
             device_ids=tuple(member.device for member in plan.members),
         )
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.folder / PLAN, wire.to_json(plan))
         self._summary()
 
     def _summary(self) -> None:
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(self.folder / SUMMARY, wire.to_json(self.entry))
-        finally:
-            self._history.put(self.entry)  # which waits where the disk refuses: the folder cannot
+        self._history.put(self.entry)  # which retries later if the disk fails
 
-    def _turn(self, turn: Turn) -> None:
+    def _turn(self, turn: MemberChange) -> None:
         at_s = self._wall_clock()
         self._event(
             MembershipChanged(
@@ -185,33 +208,44 @@ class RunRecord:
             self._skew_s = self._wall_clock() - told_s
 
     def _second(self, at_s: float) -> float | None:
-        """Where a moment of this node's clock lies on the run's axis; None before its first report."""
+        """The position of a time of this node's clock on the run's axis; None before its first report."""
         if self._first_s is None or self._skew_s is None:
             return None
         return at_s - self._skew_s - self._first_s
 
-    def _event(self, event: RunEvent | MembershipChanged) -> None:
-        if self._events is None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._events = (self.folder / EVENTS).open("ab", buffering=0)
-        self._events.write(wire.to_json(event) + b"\n")
+    def _event(self, event: MirroredEvent | MembershipChanged) -> None:
+        self._events.add(wire.to_json(event))
+        if self._events.shortened:
+            self._say_left_out(EVENTS, "More events came than a record keeps: the first and the newest stay.")
 
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines
         if lines.stream == "tandem":
             name = TANDEM_LOG
         elif event.device == self._me:
-            return  # the trainer's own log has it whole
+            return  # the trainer's own log is complete
         else:
             name = log_name(lines.task)
-        if name not in self._logs:
-            self._logs[name] = BoundedFile(self.folder / LOGS / name)
-        log = self._logs[name]
-        if lines.dropped:
-            log.write(f"[{lines.dropped} lines left out]\n".encode())
-        log.write(lines.text.rstrip("\n").encode() + b"\n")
+        dropped = f"[{lines.dropped} lines left out]\n" if lines.dropped else ""
+        log = self._write(name, dropped + lines.text.rstrip("\n") + "\n")
+        if log.shortened:
+            self._say_left_out(name, f"More was written than a record keeps: {name} begins later.")
+
+    def _write(self, name: str, text: str) -> BoundedFile:
+        log = self._logs.pop(name, None) or BoundedFile(self.folder / LOGS / name, most_bytes=_LOG_BYTES)
+        while len(self._logs) >= _OPEN_LOGS:
+            self._logs.pop(next(iter(self._logs))).close()
+        self._logs[name] = log
+        log.write(text.encode())
         if words := log.trouble():
             self.trouble(words)
+        return log
+
+    def _say_left_out(self, name: str, words: str) -> None:
+        """Note it in the record itself, once per file."""
+        if name not in self._left_out:
+            self._left_out.add(name)
+            self._write(TANDEM_LOG, words + "\n")
 
     def _try(self, write: Callable[[], None]) -> None:
         try:
@@ -220,14 +254,14 @@ class RunRecord:
             self.trouble(f"{shown(str(self.folder))} cannot be written ({error.strerror or error}).")
 
     def trouble(self, words: str) -> None:
-        """Part of the run could not be recorded. Reported once a run."""
+        """Part of the run could not be recorded. Reported once per run."""
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))
 
 
 def _came_before(event: Report, moment: Moment) -> bool:
-    """Whether a checkpoint holds it."""
+    """Whether a checkpoint includes it."""
     if isinstance(event, ev.MemberProgressed):
         step = event.progress
         return (step.fit, step.epoch, step.batch + 1) <= (moment.fit, moment.epoch, moment.batch)

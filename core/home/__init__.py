@@ -1,1 +1,1 @@
-"""What of a node lies on the disk: the key, whom we trust, settings, the lock. One folder a node."""
+"""A node's files on the disk: the key, trusted peers, settings, the lock. One folder per node."""

@@ -1,7 +1,8 @@
-"""What a device's certificate looks like: made here for our own key, checked here for a peer's. Pure.
+"""A device's certificate: made here for our own key, checked here for a peer's. Pure.
 
-A fingerprint is the SHA-256 of the whole certificate (DER), and a certificate can't name its own hash: its
-common name is the SHA-256 of its public key instead. That is as unique, which OpenSSL's lookup by name needs.
+A fingerprint is the SHA-256 of the whole certificate (DER), and a certificate can't contain its own hash: its
+common name is the SHA-256 of its public key instead. That is just as unique, which OpenSSL's lookup by name
+needs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _UNREADABLE = (
     x509.UnsupportedGeneralNameType,
 )
 
-# Laptop clocks are wrong sometimes, and a pin does not expire: it is forgotten by its user.
+# Laptop clocks are wrong sometimes, and a pin does not expire: its user forgets it.
 _FIRST_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _LAST_DAY = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -44,7 +45,7 @@ def fingerprint(der: bytes) -> bytes:
 
 
 def device_id(der: bytes) -> DeviceId:
-    """The device that a certificate (DER) stands for."""
+    """The device that a certificate (DER) identifies."""
     return DeviceId(fingerprint(der).hex())
 
 
@@ -90,8 +91,8 @@ def build(key: Ed25519PrivateKey) -> bytes:
 def out_of_date(der: bytes, whose: str, now: datetime | None = None, *, mine: bool = False) -> Problem | None:
     """Why TLS would refuse this certificate by its dates; None: it would not. ``whose``: such as ``Ben's``.
 
-    ``mine``: it is this laptop's own. Ours are for all times (``build``): another program's may have run out,
-    or this laptop's clock be wrong.
+    ``mine``: it is this laptop's own. Tandem's certificates never expire (``build``): another program's may
+    have, or this laptop's clock may be wrong.
     """
     certificate, now = x509.load_der_x509_certificate(der), now or datetime.now(UTC)
     if now > (last := certificate.not_valid_after_utc):
@@ -113,15 +114,17 @@ def out_of_date(der: bytes, whose: str, now: datetime | None = None, *, mine: bo
 
 
 def check_peer_certificate(der: bytes) -> None:
-    """Raise ``TandemError`` (``bad-certificate``) unless ``der`` is what Tandem makes for a device.
+    """Raise ``TandemError`` (``bad-certificate``) unless ``der`` has the form of Tandem's device
+    certificates.
 
-    Its dates are another matter (``out_of_date``).
+    Does not check its dates (``out_of_date``).
     """
     if len(der) > MAX_DER_BYTES:
         raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are taken")
     try:
         with warnings.catch_warnings():
-            # What the library only warns of (a negative serial number) it will refuse one day: refuse it now.
+            # The library only warns of some defects (a negative serial number) that it will refuse one day:
+            # refuse them now.
             warnings.simplefilter("error", CryptographyDeprecationWarning)
             certificate = x509.load_der_x509_certificate(der)
             public = certificate.public_key()
@@ -131,19 +134,19 @@ def check_peer_certificate(der: bytes) -> None:
     except _UNREADABLE as error:
         raise _bad("it can't be read") from error
     if constraints.ca:
-        # A pinned authority could vouch for other keys: a pin must stand for one device.
+        # A pinned authority could vouch for other keys: a pin must identify one device.
         raise _bad("it is an authority's (CA:TRUE), not a device's")
     if not isinstance(public, Ed25519PublicKey):
         raise _bad("its key is not an Ed25519 key")
     if certificate.signature_algorithm_oid != SignatureAlgorithmOID.ED25519:
-        # The outer name of the algorithm is not signed (RFC 5280, 4.1.1.2): one certificate, one spelling.
+        # The algorithm's outer name is not signed (RFC 5280, 4.1.1.2): allow one spelling per certificate.
         raise _bad("its signature is not named an Ed25519 one")
     try:
         public.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except InvalidSignature as error:
         raise _bad("it is not signed with its own key") from error
     try:
-        # OpenSSL must be able to hold it, or one pin would break the context of all links.
+        # OpenSSL must be able to load it, or one pin would break the context of all links.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
     except ssl.SSLError as error:
         raise _bad("OpenSSL can't read it") from error

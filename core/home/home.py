@@ -1,4 +1,4 @@
-"""Where one node keeps everything: a folder that only its user may enter. Blocks: use a thread."""
+"""A node's home: the folder of all its files, which only its user may enter. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -45,13 +45,18 @@ class Home:
         return self.folder / "projects"
 
     @property
+    def hashes(self) -> Path:
+        """Hashes of the files of projects that were read here."""
+        return self.folder / "hashes"
+
+    @property
     def temporary(self) -> Path:
         """Trainers' temporary files."""
         return self.folder / "tmp"
 
     @property
     def loading(self) -> Path:
-        """How long TensorFlow took to load."""
+        """TensorFlow's loading times."""
         return self.folder / "loading.json"
 
     @property
@@ -64,18 +69,18 @@ class Home:
 
     @property
     def loopback(self) -> Path:
-        """Port and secret of the node, where it cannot have a Unix socket."""
+        """Port and secret of a node that cannot have a Unix socket."""
         return self.folder / "node.port"
 
     @property
     def examples(self) -> Path:
-        """Copies of the shipped examples that were chosen in the window, with what their runs wrote."""
+        """Copies of the shipped examples that were chosen in the window, with their runs' outputs."""
         return self.folder / "examples"
 
     def own(self) -> tuple[Path, ...]:
-        """All that Tandem puts into it, the lock last."""
+        """Everything that Tandem puts into it, the lock last."""
         settings = (self.identity, self.trust, self.settings, self.loading)
-        work = (self.logs, self.runs, self.projects, self.temporary, self.examples)
+        work = (self.logs, self.runs, self.projects, self.hashes, self.temporary, self.examples)
         return (*settings, *work, self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
 
 
@@ -97,7 +102,7 @@ def choose(given: str | Path | None = None) -> Home:
 
 
 def prepare(home: Home) -> None:
-    """Make the home (0700) or see that it is one. Raises ``TandemError`` with the mend."""
+    """Make the home (0700) or check that it is one. Raises ``TandemError`` with the fix."""
     folder = home.folder
     try:
         if not folder.exists():
@@ -105,7 +110,7 @@ def prepare(home: Home) -> None:
         _check_owner(folder)
         names = {entry.name for entry in folder.iterdir()}
         if names and names.isdisjoint(_OWN):
-            # Closing a folder such as ~ or /tmp to everybody else would break what lives there.
+            # Closing a folder such as ~ or /tmp to everybody else would break other programs.
             raise TandemError(
                 code="home-not-empty",
                 what=f"{folder} contains other files and is not a Tandem home.",

@@ -27,7 +27,7 @@ from core.vocabulary.ids import DeviceId
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this device is. The private key stays in its file; OpenSSL reads it from there."""
+    """This device's identity. The private key stays in its file; OpenSSL reads it from there."""
 
     cert_der: bytes
     key_path: Path

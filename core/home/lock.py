@@ -12,7 +12,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _seize(descriptor: int) -> None:
-        # One byte far behind the words in the file, so that others can still read who holds it.
+        # One byte far behind the text in the file, so that others can still read who holds it.
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
@@ -30,8 +30,8 @@ class HomeLock:
 
     @classmethod
     def acquire(cls, path: Path) -> HomeLock:
-        """Raises ``TandemError`` (``home-held``) that says which process has the home."""
-        # O_NOFOLLOW: a link put in the lock's place must not make us write elsewhere.
+        """Raises ``TandemError`` (``home-held``), which names the process that has the home."""
+        # O_NOFOLLOW: a link in the lock's place must not redirect the write.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
             descriptor = os.open(path, flags, 0o600)
@@ -57,14 +57,15 @@ class HomeLock:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """To be handed to a child (``pass_fds``), so that the lock lasts until that has gone, too; none where
-        a child cannot have it."""
+        """Descriptors for a child (``pass_fds``), so that the lock lasts until the child has ended, too; none
+        where a child cannot inherit it."""
         if sys.platform == "win32" or self._descriptor is None:
             return ()
         return (self._descriptor,)
 
     def release(self) -> None:
-        """Twice is once. The file stays: deleting it would let two processes lock two files of one name."""
+        """May be called twice. The file stays: deleting it would let two processes lock two files of one
+        name."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

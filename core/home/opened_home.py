@@ -1,4 +1,4 @@
-"""What a node reads from its home before anything else, and holds until it stops. Blocks: use a thread."""
+"""The parts of the home that a node reads first, and holds until it stops. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedHome:
-    """``notices``: what was wrong but did not prevent the start; the person has to know."""
+    """``notices``: problems that did not prevent the start, for the user."""
 
     home: Home
     lock: HomeLock

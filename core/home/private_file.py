@@ -1,4 +1,4 @@
-"""Files that only their owner may touch: whole or not there after a crash, checked each time they are read.
+"""Files that only their owner may access: complete or absent after a crash, checked at each reading.
 
 Blocks: use a thread.
 """
@@ -32,7 +32,7 @@ def make_private_folder(folder: Path) -> None:
 def read_private(path: Path) -> bytes:
     """The content of ``path``. Raises ``FileNotFoundError``; ``TandemError`` where others could touch it."""
     try:
-        # O_NONBLOCK: a named pipe put in the file's place must not hang the start.
+        # O_NONBLOCK: a named pipe in the file's place must not block the start.
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         write_new(part, data, mode)
-        # Not Path.replace of a link's target: the name itself is replaced, whatever it pointed to.
+        # Path.replace replaces the name itself, never a link's target.
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -67,14 +67,14 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Create ``path``, which must not exist, and bring it to the disk. A half-written file is taken away."""
+    """Create ``path``, which must not exist, and sync it to the disk. Removes a half-written file."""
     # O_EXCL and not O_TRUNC: an existing file would keep its own, perhaps wider, permissions.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             if hasattr(os, "fchmod"):
-                os.fchmod(descriptor, mode)  # whatever the umask took away
+                os.fchmod(descriptor, mode)  # whatever the umask removed
             file.write(data)
             file.flush()
             os.fsync(descriptor)
@@ -84,7 +84,7 @@ def write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk, where the platform can (Windows cannot open a folder)."""
+    """Sync a folder's names to the disk, where the platform can (Windows cannot open a folder)."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -95,7 +95,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def user_id() -> int:
-    """The user of this process, as files name their owner: on Windows they all say 0."""
+    """The user id of this process, as in files' ownership: on Windows it is always 0."""
     user = 0
     if sys.platform != "win32":
         user = os.geteuid()

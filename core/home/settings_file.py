@@ -15,7 +15,7 @@ MAX_BYTES = 256 * 1024
 
 
 def read(path: Path) -> tuple[Settings, Problem | None]:
-    """The settings, or the defaults and what was wrong with the file, which is kept beside it."""
+    """The settings, or the defaults and the file's problem; the faulty file is kept beside it."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[Settings, Problem | None]:
 
 
 def write(path: Path, settings: Settings) -> None:
-    """Raises ``TandemError`` where the disk does not take it; the old file then stays."""
+    """Raises ``TandemError`` if the disk fails; the old file then stays."""
     try:
         write_atomically(path, msgspec.json.format(msgspec.json.encode(settings), indent=2) + b"\n")
     except OSError as error:
@@ -49,7 +49,7 @@ def write(path: Path, settings: Settings) -> None:
 
 
 def check(settings: Settings) -> None:
-    """Raises ``TandemError`` for a value that no node can work with."""
+    """Raises ``TandemError`` for an invalid value."""
     port = settings.port
     if not (port == 0 or 1024 <= port <= 65535):
         raise TandemError(

@@ -1,4 +1,5 @@
-"""Where the local socket lies. A Unix socket's path is short (``sun_path``), a home's may be long. Blocks."""
+"""The path of the local socket. A Unix socket's path is short (``sun_path``), a home's may be long.
+Blocks."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from core.home import private_file
 from core.home.home import Home
 
 LONGEST = 100
-"""Bytes that every system takes (Linux 107, macOS 103)."""
+"""Bytes that every system accepts (Linux 107, macOS 103)."""
 _PREFIX = "tandem-"
 
 
 def choose(home: Home, *, longest: int = LONGEST) -> Path:
-    """A path of at most ``longest`` bytes to listen at; what a crashed node left there is gone afterwards.
+    """A path of at most ``longest`` bytes to listen at; removes a crashed node's socket.
 
     Raises ``OSError``.
     """
@@ -37,7 +38,7 @@ def find(home: Home) -> Path:
 
 
 def release(home: Home) -> None:
-    """Take away the socket and whatever was made for it."""
+    """Remove the socket and whatever was made for it."""
     home.socket.unlink(missing_ok=True)
     recorded = _recorded(home)
     if recorded is not None:
@@ -55,7 +56,7 @@ def _recorded(home: Home) -> Path | None:
         ours = path.parent.lstat().st_uid == private_file.user_id() and not path.parent.is_symlink()
     except (OSError, ValueError):
         return None
-    # Only what ``choose`` makes: its folder is deleted with everything in it.
+    # Only paths that ``choose`` makes: the folder is deleted with everything in it.
     return path if ours and path.name == "node.sock" and path.parent.name.startswith(_PREFIX) else None
 
 

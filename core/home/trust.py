@@ -1,19 +1,22 @@
-"""Which devices this one trusts: an immutable store, changed by pure functions that give a new one.
+"""The devices that this one trusts: an immutable store, and pure functions that return changed ones.
 
-Identity is the certificate. Names, addresses and what mDNS says are hints; nothing here is decided by them.
+A device's identity is its certificate. Names, addresses and mDNS records are hints; they decide nothing here.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+import msgspec
+from msgspec import structs
+
 from core.home.certificate import check_peer_certificate, device_id
-from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.lookalikes import skeleton
+from core.vocabulary.permission import Permission, Walls, covers
 
 CodePolicy = Literal["ask", "always"]
 
@@ -21,23 +24,24 @@ Item = TypeVar("Item")
 
 MAX_ADDRESS_HINTS = 6
 MAX_APPROVED = 200
-"""Remembered projects of one device; the oldest give way."""
+"""Remembered projects of one device; the oldest are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedPeer:
+class TrustedPeer(msgspec.Struct, frozen=True):
     """A paired device. ``paired_at``: Unix time, seconds. ``addr_hints``: ``host:port``, the latest first."""
 
-    cert_der: bytes
+    cert_der: bytes = msgspec.field(name="cert_b64")
     name_at_pairing: str
     paired_at: float
     nickname: str = ""
     min_proto: int = 1
-    """The lowest pairing protocol that it may be paired by again: no way back to a weaker one."""
+    """The lowest pairing protocol for pairing it again: it never falls back to a weaker one."""
     code_policy: CodePolicy = "ask"
+    always_within: Walls = "none"
+    """Under the policy ``always``, its code runs here inside these walls. Anything wider asks."""
     addr_hints: tuple[str, ...] = ()
-    approved: tuple[str, ...] = ()
-    """What may run here without asking again (see ``allowance``), the latest first."""
+    approved: tuple[Permission, ...] = ()
+    """Permissions to run here without asking again, the latest first."""
 
     @property
     def device(self) -> DeviceId:
@@ -50,12 +54,12 @@ class TrustedPeer:
     @property
     def approved_projects(self) -> tuple[ProjectId, ...]:
         """Projects (manifest hashes) that may run here, at least with some arguments."""
-        return tuple(dict.fromkeys(ProjectId(each.partition("+")[0]) for each in self.approved))
+        return tuple(dict.fromkeys(each.project for each in self.approved))
 
 
 @dataclass(frozen=True, slots=True)
 class TrustStore:
-    """All paired devices in the order of pairing, and the fingerprints that were forgotten."""
+    """All paired devices in the order of pairing, and forgotten fingerprints."""
 
     self_id: DeviceId
     peers: tuple[TrustedPeer, ...] = ()
@@ -70,19 +74,19 @@ class TrustStore:
         return next((peer for peer in self.peers if peer.device == device), None)
 
     def known_as(self, name: str) -> Collection[DeviceId]:
-        """The devices that go by ``name``: another one of that name is warned of, or not called so."""
-        wanted = name.casefold()
+        """The devices whose name looks like ``name``: used to warn of another one, or not to call it so."""
+        wanted = skeleton(name)
         return [
             peer.device
             for peer in self.peers
-            if wanted in (peer.name_at_pairing.casefold(), peer.nickname.casefold())
+            if wanted in (skeleton(peer.name_at_pairing), skeleton(peer.nickname))
         ]
 
 
 def add(store: TrustStore, peer: TrustedPeer) -> TrustStore:
-    """Trust a device after pairing. What the user decided about the same device before stays.
+    """Trust a device after pairing. The user's earlier decisions about the same device stay.
 
-    Raises ``TandemError`` for this device's own or an unfit certificate.
+    Raises ``TandemError`` for this device's own certificate or an invalid one.
     """
     check_peer_certificate(peer.cert_der)
     if peer.device == store.self_id:
@@ -93,11 +97,12 @@ def add(store: TrustStore, peer: TrustedPeer) -> TrustStore:
         )
     before = store.peer(peer.device)
     if before is not None:
-        peer = replace(
+        peer = structs.replace(
             peer,
             nickname=peer.nickname or before.nickname,
             min_proto=max(peer.min_proto, before.min_proto),
             code_policy=before.code_policy,
+            always_within=before.always_within,
             addr_hints=_latest_first(peer.addr_hints, before.addr_hints, MAX_ADDRESS_HINTS),
             approved=before.approved,
         )
@@ -106,63 +111,49 @@ def add(store: TrustStore, peer: TrustedPeer) -> TrustStore:
 
 
 def forget(store: TrustStore, device: DeviceId) -> TrustStore:
-    """Trust a device no more. Raises ``TandemError`` where it is not paired."""
+    """Stop trusting a device. Raises ``TandemError`` where it is not paired."""
     _known(store, device)
     peers = tuple(peer for peer in store.peers if peer.device != device)
     return replace(store, peers=peers, revoked=store.revoked | {device})
 
 
 def rename(store: TrustStore, device: DeviceId, nickname: str) -> TrustStore:
-    """Give a device a nickname; ``""`` takes it away. Raises ``TandemError`` where it is not paired."""
-    return _changed(store, replace(_known(store, device), nickname=nickname))
+    """Give a device a nickname; ``""`` removes it. Raises ``TandemError`` where it is not paired."""
+    return _changed(store, structs.replace(_known(store, device), nickname=nickname))
 
 
-def set_policy(store: TrustStore, device: DeviceId, policy: CodePolicy) -> TrustStore:
-    """Whether a device may run code here without asking. ``ask`` also forgets what was allowed before."""
+def set_policy(store: TrustStore, device: DeviceId, policy: CodePolicy, within: Walls = "none") -> TrustStore:
+    """Whether a device may run code here without asking. ``ask`` also forgets earlier permissions.
+
+    ``within``: this laptop's walls, to which ``always`` is limited.
+    """
     peer = _known(store, device)
     approved = () if policy == "ask" else peer.approved
-    return _changed(store, replace(peer, code_policy=policy, approved=approved))
+    return _changed(store, structs.replace(peer, code_policy=policy, always_within=within, approved=approved))
 
 
-def allowance(project: ProjectId, arguments: Sequence[str] = ()) -> str:
-    """What a user allowed: a project (manifest hash), and by their hash the arguments shown with it.
-
-    Arguments can turn a harmless script into another one (``--output``, ``--load``).
-    """
-    if not arguments:
-        return project
-    return f"{project}+{hashlib.sha256(wire.to_json(tuple(arguments))).hexdigest()}"
-
-
-def approve(
-    store: TrustStore, device: DeviceId, project: ProjectId, arguments: Sequence[str] = ()
-) -> TrustStore:
-    """Remember that this very project of a device may run here with these arguments."""
+def approve(store: TrustStore, device: DeviceId, permission: Permission) -> TrustStore:
+    """Remember a permission for a device. It replaces narrower ones."""
     peer = _known(store, device)
-    approved = _latest_first((allowance(project, arguments),), peer.approved, MAX_APPROVED)
-    return _changed(store, replace(peer, approved=approved))
+    wider = [each for each in peer.approved if not covers(permission, each)]
+    return _changed(store, structs.replace(peer, approved=(permission, *wider)[:MAX_APPROVED]))
 
 
-def disapprove(store: TrustStore, device: DeviceId, project: ProjectId | None = None) -> TrustStore:
-    """Ask again before a project of a device runs here, with whatever arguments; for None, before any."""
-    peer = _known(store, device)
-    kept = tuple(each for each in peer.approved if project is not None and not each.startswith(project))
-    return store if kept == peer.approved else _changed(store, replace(peer, approved=kept))
-
-
-def may_run(store: TrustStore, device: DeviceId, project: ProjectId, arguments: Sequence[str] = ()) -> bool:
-    """Whether a device may run a project here, with these arguments, without asking its user."""
+def may_run(store: TrustStore, device: DeviceId, asked: Permission) -> bool:
+    """Whether a device may run this here without asking its user."""
     peer = store.peer(device)
     if peer is None:
         return False
-    return peer.code_policy == "always" or allowance(project, arguments) in peer.approved
+    always = structs.replace(asked, walls=peer.always_within, folders=(), writes=())
+    allowed = (always, *peer.approved) if peer.code_policy == "always" else peer.approved
+    return any(covers(each, asked) for each in allowed)
 
 
 def add_hint(store: TrustStore, device: DeviceId, address: str) -> TrustStore:
-    """Remember where a device was reached (``host:port``); the same store where that was known."""
+    """Remember a device's address (``host:port``); returns the same store if it was known."""
     peer = _known(store, device)
     hints = _latest_first((address,), peer.addr_hints, MAX_ADDRESS_HINTS)
-    return store if hints == peer.addr_hints else _changed(store, replace(peer, addr_hints=hints))
+    return store if hints == peer.addr_hints else _changed(store, structs.replace(peer, addr_hints=hints))
 
 
 def _known(store: TrustStore, device: DeviceId) -> TrustedPeer:

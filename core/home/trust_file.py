@@ -1,6 +1,6 @@
-"""The trust store on disk, ``trust.json``, and while a node runs. Blocks, but for ``SavedTrust``.
+"""The trust store on disk, ``trust.json``, and while a node runs. Blocks, except for ``SavedTrust``.
 
-Security invariant: a file that is not wholly right trusts nobody. It is kept aside, and the person is told.
+Security invariant: a file with any defect trusts nobody. It is kept aside, and the user is told.
 """
 
 from __future__ import annotations
@@ -9,33 +9,31 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
+from msgspec import structs
 
 from core.home.certificate import check_peer_certificate, device_id, out_of_date
 from core.home.private_file import read_private, sync_folder, write_atomically
 from core.home.trust import TrustedPeer, TrustStore
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.permission import Permission
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no walls, and recorded only a permission's files and arguments. It is still read, but
+everything allowed then, including *always*, is asked about again."""
 FILE = "trust.json"
 
 _Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 _Allowance = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}([+][0-9a-f]{64})?$")]
+"""A permission of version 1: a project, and the hash of its arguments."""
 
 
-class _Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Peer(TrustedPeer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fp: _Hex
-    cert_b64: bytes
-    name_at_pairing: str
-    nickname: str = ""
-    paired_at: float
-    min_proto: int = 1
-    code_policy: Literal["ask", "always"] = "ask"
-    addr_hints: tuple[str, ...] = ()
-    approved: tuple[_Allowance, ...] = ()
+    approved: tuple[Permission | _Allowance, ...] = ()  # type: ignore[assignment]
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,8 +48,8 @@ class _Version(msgspec.Struct):
 
 
 def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
-    """The store in ``folder``, and what the person must know about it: it trusts nobody, or a certificate
-    in it has run out.
+    """The store in ``folder``, and a problem for the user: the file is unusable and trusts nobody, or a
+    certificate in it has expired.
 
     Raises ``TandemError`` where others could have written the file, or a newer Tandem did: then nothing
     starts, since going on would lose the pairings.
@@ -75,7 +73,7 @@ def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """What the paired devices are called; none where the file can't be read. Changes nothing."""
+    """The paired devices' names; none where the file can't be read. Changes nothing."""
     path = folder / FILE
     try:
         return tuple(peer.name for peer in _read(read_private(path), path).peers)
@@ -88,20 +86,7 @@ def save(folder: Path, store: TrustStore) -> None:
     content = _File(
         v=VERSION,
         self_fp=store.self_id,
-        peers=tuple(
-            _Peer(
-                fp=peer.device,
-                cert_b64=peer.cert_der,
-                name_at_pairing=peer.name_at_pairing,
-                nickname=peer.nickname,
-                paired_at=peer.paired_at,
-                min_proto=peer.min_proto,
-                code_policy=peer.code_policy,
-                addr_hints=peer.addr_hints,
-                approved=peer.approved,
-            )
-            for peer in store.peers
-        ),
+        peers=tuple(_Peer(fp=peer.device, **structs.asdict(peer)) for peer in store.peers),
         revoked=tuple(sorted(store.revoked)),
     )
     path = folder / FILE
@@ -126,21 +111,15 @@ def _read(data: bytes, path: Path) -> TrustStore:
     content = msgspec.json.decode(data, type=_File)
     peers = []
     for entry in content.peers:
-        check_peer_certificate(entry.cert_b64)
-        if device_id(entry.cert_b64) != entry.fp:
+        check_peer_certificate(entry.cert_der)
+        if device_id(entry.cert_der) != entry.fp:
             raise ValueError(f"the certificate of {entry.fp[:8]} is another device's")
-        peers.append(
-            TrustedPeer(
-                cert_der=entry.cert_b64,
-                name_at_pairing=entry.name_at_pairing,
-                paired_at=entry.paired_at,
-                nickname=entry.nickname,
-                min_proto=entry.min_proto,
-                code_policy=entry.code_policy,
-                addr_hints=entry.addr_hints,
-                approved=entry.approved,
-            )
-        )
+        known = structs.asdict(entry)
+        del known["fp"]
+        known["approved"] = tuple(_permission(each) for each in entry.approved)
+        if version == 1:
+            known["code_policy"] = "ask"
+        peers.append(TrustedPeer(**known))
     named = [peer.device for peer in peers]
     revoked = frozenset(DeviceId(fp) for fp in content.revoked)
     if len(set(named)) != len(named) or revoked & set(named) or content.self_fp in named:
@@ -148,12 +127,19 @@ def _read(data: bytes, path: Path) -> TrustStore:
     return TrustStore(DeviceId(content.self_fp), tuple(peers), revoked)
 
 
+def _permission(stored: Permission | str) -> Permission:
+    if isinstance(stored, Permission):
+        return stored
+    project, _, arguments = stored.partition("+")
+    return Permission(project=ProjectId(project), arguments=arguments)
+
+
 def _late(store: TrustStore) -> Problem | None:
-    """Which paired devices no link will be possible with: the first one's dates, and the others' names."""
+    """The paired devices that no link will be possible with: the first one's dates, and the others' names."""
     late = [problem for peer in store.peers if (problem := out_of_date(peer.cert_der, f"{peer.name}'s"))]
     if len(late) < 2:
         return late[0] if late else None
-    return msgspec.structs.replace(late[0], what=" ".join(problem.what for problem in late[:5]))
+    return structs.replace(late[0], what=" ".join(problem.what for problem in late[:5]))
 
 
 def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:
@@ -175,7 +161,7 @@ def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:
 class SavedTrust:
     """The store while a node runs: changed in memory at once, on disk in order. On the core loop.
 
-    ``on_change(before, after)`` comes before the disk: a forgotten device is out at once.
+    ``on_change(before, after)`` comes before the disk write: a forgotten device is out at once.
     """
 
     def __init__(
@@ -188,7 +174,8 @@ class SavedTrust:
         self.store = store
 
     async def change(self, change: Callable[[TrustStore], TrustStore]) -> None:
-        """Returns when it is on disk. Raises ``TandemError``: the change cannot be made, or not be kept."""
+        """Returns when it is on disk. Raises ``TandemError``: the change is impossible, or cannot be
+        stored."""
         store = change(self.store)
         if store is not self.store:
             before, self.store = self.store, store

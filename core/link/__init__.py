@@ -1,6 +1,7 @@
-"""Links: one connection to each paired device that is there.
+"""Links: one session with each paired device, over one connection after another.
 
-``hub`` has all devices. ``peer`` is one of them: which connection is its link, and when it is called;
-``dial`` reaches it, ``tie_break`` chooses between connections that crossed. ``state``, ``machine`` and
-``driver`` are one connection, ``frames`` and ``outbox`` what goes over it.
+``hub`` manages all devices. ``peer`` is one of them: it picks the connection that carries the link, and
+decides when to call; ``dial`` connects, ``greeting`` exchanges hellos, ``tie_break`` chooses between
+connections that crossed. ``driver`` is the link, ``silence`` its timing, ``outbox`` its send queue,
+``frames`` its encoding of messages.
 """

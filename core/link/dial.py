@@ -1,4 +1,4 @@
-"""Reaching a device: its addresses raced against each other, and pauses that grow between attempts."""
+"""Connects to a device: races its addresses against each other, and backs off between attempts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.net.tls import NOBODY_LISTENS, Streams
 from core.vocabulary.errors import TandemError
 
 HEAD_START_S = 0.4
-"""How long an address has for itself before the next one is tried beside it."""
+"""How long an address is tried alone before the next one is tried beside it."""
 
 MOST_ADDRESSES = 8
 
@@ -20,14 +20,14 @@ Connect = Callable[[Address], Awaitable[Streams]]
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait between calls: doubling from ``first_s`` to ``most_s``, each shortened by chance."""
+    """Pause between calls: doubles from ``first_s`` to ``most_s``, each shortened at random."""
 
     first_s: float = 0.5
     most_s: float = 30.0
 
     def wait_s(self, failures: int, chance: float) -> float:
         """``failures`` so far, at least 1; ``chance`` from [0, 1)."""
-        # Two laptops that lost each other at the same moment must not go on calling in step.
+        # Two laptops that lost each other at the same moment must not keep calling in step.
         return min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 16)) * (1.0 - chance / 2)
 
 
@@ -36,7 +36,7 @@ async def reach(
 ) -> tuple[Streams, Address]:
     """The first connection that ``connect`` makes; the others are closed.
 
-    Raises the most telling ``TandemError``. Bounded by ``connect``, which must end by itself.
+    Raises the most informative ``TandemError``. Has no limit of its own: ``connect`` must be bounded.
     """
     attempts: dict[asyncio.Task[Streams], Address] = {}
     failures: list[TandemError] = []
@@ -64,13 +64,13 @@ async def reach(
             await _call_off(attempts)
         except asyncio.CancelledError:
             if won is not None:
-                _close(won)  # nobody takes it any more
+                _close(won)  # nobody uses it any more
             raise
     raise min(failures, key=_told_after, default=_nowhere())
 
 
 def _told_after(failure: TandemError) -> int:
-    """That nobody listens says more of the device than a stranger at one of its earlier addresses."""
+    """A refused connection says more about the device than a stranger at one of its earlier addresses."""
     return {NOBODY_LISTENS: 0, "unreachable": 2}.get(failure.code, 1)
 
 
@@ -79,7 +79,7 @@ async def _as_coroutine(awaitable: Awaitable[Streams]) -> Streams:
 
 
 async def _call_off(attempts: Collection[asyncio.Task[Streams]]) -> None:
-    """Whatever they still make is closed, even if nobody waits for it."""
+    """Connections that still come up are closed, even if nobody waits for them."""
     under_way = [attempt for attempt in attempts if not attempt.done()]
     for attempt in attempts:
         if attempt.done():

@@ -1,36 +1,40 @@
-"""Drives one link: bytes to and from its machine, its timer, its bounded queue. On the core loop."""
+"""Drives a link: a session with one paired device, over one connection after another. On the core loop.
+
+A link that has been silent for ten seconds is *away*, and *back* with the next sign of life. It ends with a
+goodbye, when the peer has no memory of it any more, or when its send queue overflows.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from core.link import machine, problems
-from core.link.frames import BadFrame, Decoder, encode
+from core.link import frames, problems
+from core.link.budgets import Allowance
+from core.link.frames import BadFrame
 from core.link.outbox import Outbox
-from core.link.state import (
-    Broken,
-    CameUp,
-    Deliver,
-    End,
-    Event,
-    Leaving,
-    Opening,
-    Received,
-    Send,
-    State,
-    Ticked,
-)
+from core.link.silence import HEARTBEAT_S, SILENT_S, Silence
 from core.net.tls import Streams
 from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
-from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.peer_messages import Bye, Hello, Message
+from core.session import frames as words
+from core.session import state as session
+from core.session.frames import Begin, Goodbye, MalformedFrame, MessageHead
+from core.session.machine import Session
+from core.session.state import NotSent, Output, SessionLimits
+from core.vocabulary.errors import Problem
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Bye, Hello, Message
 
+SHORT_BYTES = words.MAX_WORD_BYTES // 2
+"""A message of up to this size is sent as one word of the session."""
+UNCONFIRMED_BYTES = 8 << 20
+"""Most bytes kept for resending; further messages wait in the outbox."""
 _READ_BYTES = 1 << 16
+_SESSION = SessionLimits(alive_s=HEARTBEAT_S, silent_s=SILENT_S, ack_bytes=1 << 20)
 _log = logging.getLogger(__name__)
 
 
@@ -39,190 +43,345 @@ class Limits:
     flush_s: float = 2.0
     """How long the last words of an ending link may take."""
     stall_s: float = 30.0
-    """How long a peer may take nothing of what is sent to it."""
+    """How long a peer may accept nothing of what is sent to it."""
+    session: SessionLimits = _SESSION
 
 
 LIMITS = Limits()
 
 
 class Owner(Protocol):
-    """Who is told. All three are called on the core loop and must not block; ``on_over`` comes once."""
+    """Receives the link's events. All are called on the core loop and must not block; ``on_over`` comes once,
+    and last."""
 
-    def on_up(self, connection: Connection, hello: Hello) -> None: ...
+    name: str
 
-    def on_message(self, connection: Connection, message: Message) -> None: ...
+    def on_message(self, link: Link, message: Message) -> None: ...
 
-    def on_over(self, connection: Connection, problem: Problem) -> None: ...
+    def on_excess(self, problem: Problem) -> None: ...
+
+    def on_lost(self, link: Link, problem: Problem) -> None:
+        """The connection is lost; another one is needed."""
+
+    def on_away(self, link: Link, problem: Problem) -> None:
+        """Nothing has come for ``SILENT_S``."""
+
+    def on_back(self, link: Link) -> None:
+        """Something came again. Nothing is lost."""
+
+    def on_over(self, link: Link, problem: Problem) -> None:
+        """Unconfirmed messages are lost."""
 
 
+@dataclass(eq=False, slots=True)
 class Connection:
-    """One authenticated connection. ``background`` owns its task, which ends soon after it is over."""
+    """One authenticated connection, after both hellos."""
+
+    streams: Streams
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def abort(self) -> None:
+        self.streams[1].transport.abort()
+
+
+class Link:
+    """``leads``: this side numbers the connections. ``background`` owns its tasks."""
 
     def __init__(
         self,
-        streams: Streams,
-        name: str,
         owner: Owner,
         background: Background,
         *,
+        leads: bool,
         clock: Clock,
         limits: Limits = LIMITS,
+        allowance: Allowance | None = None,
     ) -> None:
-        self._reader, self._writer = streams
-        self._name = name
-        self._owner = owner
-        self._background = background
-        self._clock = clock
-        self._limits = limits
+        self._owner, self._background, self._clock, self._limits = owner, background, clock, limits
+        self._allowance = allowance or Allowance()
+        now_s = clock.time()
+        self._session = Session[Connection](leads=leads, can_call=False, limits=limits.session, now_s=now_s)
+        self._connection: Connection | None = None
+        """The newest, even before the session uses it."""
         self._outbox = Outbox()
-        self._to_send, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.mine: Hello
-        """What was said of this laptop."""
-        self._state: State
-        self._timers: Timers[Literal["heartbeat"]] = Timers(clock, lambda _: self._tick())
+        self._unconfirmed: deque[int] = deque()
+        """The size of each message that the session keeps."""
+        self._unconfirmed_bytes = 0
+        self._body = bytearray()
+        """The incoming message so far, in whole pieces."""
+        self._to_send = asyncio.Event()
+        self._timers: Timers[Literal["tick", "due"]] = Timers(clock, self._on_timer)
+        self.is_over = self.is_away = False
+        self._why: Problem | None = None
+        """How the connection was lost."""
+        self._silence = Silence(now_s)
+        self._progress_s = now_s
+        """When the peer last confirmed something, or could begin to."""
+        self.ends: tuple[tuple[str, int], tuple[str, int]] = (("", 0), ("", 0))
+        """Own and the peer's address as the system writes them, of the last connection."""
+        self._timers.set("tick", HEARTBEAT_S)
 
-    def start_as_caller(self, mine: Hello) -> None:
-        """We opened this connection: say hello; the peer's is to come."""
-        self.mine = mine
-        self._start(machine.dialled(mine, self._name, self._clock.time()))
+    # --- the owner's side ---------------------------------------------------------------------------------
 
-    def start_as_called(self, mine: Hello, theirs: Hello) -> None:
-        """The peer opened this connection and said ``theirs``."""
-        self.mine = mine
-        self._start(machine.accepted(mine, theirs, self._name, self._clock.time()))
-
-    @property
-    def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Own and the peer's address as the system writes them."""
-        own, peer = (self._writer.get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
-        return own, peer
+    def carry(self, streams: Streams) -> None:
+        """Continue over a new connection, which replaces any other. Both hellos have been exchanged."""
+        old, connection = self._connection, Connection(streams)
+        self._connection, now_s = connection, self._clock.time()
+        own, peer = (streams[1].get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
+        self.ends = own, peer
+        if old is not None:
+            self._session.lost(old)
+            old.abort()
+        self._progress_s = now_s
+        if self._session.leads:
+            self._session.offer(connection, now_s, seen=self._session.number)
+            self._session.ready()
+        self._session.heard_s = now_s
+        self._background.start(f"the link to {self._owner.name}", self._serve(connection))
 
     def send(self, message: Message) -> bool:
         """Queue a message. False: the link is over, or ends now because the peer does not keep up."""
-        if self._over.is_set():
+        if self.is_over:
             return False
-        if not self._outbox.put(message):
-            self._happened(Broken(problems.slow(self._name, self._outbox.waiting_bytes)))
+        if not self._outbox.put(message, is_away=self._connection is None):
+            self.leave(problems.slow(self._owner.name, self._outbox.waiting_bytes))
             return False
         self._to_send.set()
-        if not self._outbox.flows:
-            self._room.clear()
         return True
 
-    async def send_flowing(self, message: Message) -> bool:
-        """Queue a message once there is room. False: the link is over. A peer that takes nothing ends it."""
-        while not self._outbox.flows and not self._over.is_set():
-            await self._room.wait()
-        return self.send(message)
-
     def leave(self, problem: Problem) -> None:
-        """Say goodbye and end the link."""
-        self._happened(Leaving(problem))
+        """Say goodbye after everything queued, and end the link."""
+        if self.is_over:
+            return
+        while (body := self._outbox.take()) is not None:
+            self._put(body)
+        self._session.leave(problem, self._clock.time() + self._limits.flush_s)
+        self._to_send.set()
+        if (connection := self._connection) is None:
+            self._session.end()
+        else:
+            self._background.start(f"goodbye to {self._owner.name}", self._bid_farewell(connection))
+        self.end(problem)
 
-    def _start(self, first: machine.Step) -> None:
-        self._background.start(f"the link to {self._name}", self._live())
-        self._timers.set("heartbeat", machine.HEARTBEAT_S)
-        self._enter(first)
-
-    def _tick(self) -> None:
-        self._timers.set("heartbeat", machine.HEARTBEAT_S)
-        self._happened(Ticked())
-
-    def _happened(self, event: Event) -> None:
-        self._enter(machine.step(self._state, event, self._clock.time()))
-
-    def _enter(self, after: machine.Step) -> None:
-        self._state, effects = after
-        for effect in effects:
-            match effect:
-                case Send(message):
-                    self.send(message)
-                case CameUp(hello):
-                    self._owner.on_up(self, hello)
-                case Deliver(message):
-                    self._owner.on_message(self, message)
-                case End(problem):
-                    self._end(problem)
-
-    def _end(self, problem: Problem) -> None:
-        self._timers.cancel_all()
-        for event in (self._over, self._to_send, self._room):
-            event.set()
+    def end(self, problem: Problem) -> None:
+        """End without a goodbye."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self._timers.cancel("tick")
+        if not self._session.is_leaving:
+            self._session.end()
+            if self._connection is not None:
+                self._connection.abort()
         self._owner.on_over(self, problem)
 
-    async def _live(self) -> None:
-        reading, writing = asyncio.create_task(self._read()), asyncio.create_task(self._write())
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def _on_timer(self, name: Literal["tick", "due"]) -> None:
+        if name == "due":
+            self._to_send.set()
+            return
+        self._timers.set("tick", HEARTBEAT_S)
+        now_s = self._clock.time()
+        self._note_time(now_s)
+        if self._connection is None or self._session.is_held:
+            return
+        if now_s - self._session.heard_s >= SILENT_S:
+            self._lose(self._connection, problems.silent(self._owner.name, SILENT_S))
+        elif self._session.live is not None and self._session.needs_another(now_s):
+            self._lose(self._connection, problems.worn(self._owner.name))
+        elif self._unconfirmed and now_s - self._progress_s >= self._limits.stall_s:
+            self.leave(problems.stalled(self._owner.name, self._limits.stall_s))
+
+    def _note_time(self, now_s: float) -> None:
+        # Time in which this laptop itself slept or stood still does not count as the peer's silence.
+        slept_s = self._silence.tick(now_s)
+        self._session.heard_s = min(now_s, self._session.heard_s + slept_s)
+        self._progress_s = min(now_s, self._progress_s + slept_s)
+        if not (self.is_away or self._session.is_held) and self._silence.is_missed(now_s):
+            self.is_away = True
+            why = self._why or problems.silent(self._owner.name, SILENT_S)
+            self._owner.on_away(self, self._silence.blamed(why, self._owner.name, now_s))
+
+    # --- its connections ----------------------------------------------------------------------------------
+
+    async def _serve(self, connection: Connection) -> None:
+        reading = asyncio.create_task(self._read(connection))
+        writing = asyncio.create_task(self._write(connection))
         try:
-            await self._over.wait()
-            # Reading goes on: closing with unread bytes would reset the connection and lose our last words.
-            await asyncio.wait((writing,), timeout=self._limits.flush_s)
-            self._writer.close()
-            with contextlib.suppress(OSError, TimeoutError, EOFError):
-                async with asyncio.timeout(self._limits.flush_s):
-                    await self._writer.wait_closed()
+            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._writer.transport.abort()
             for task in (reading, writing):
                 task.cancel()
             await asyncio.gather(reading, writing, return_exceptions=True)
+            connection.abort()
+            connection.ended.set()
+            self._lose(connection, problems.closed(self._owner.name))
 
-    async def _read(self) -> None:
-        decoder = Decoder()
-        try:
-            while data := await self._reader.read(_READ_BYTES):
-                if self._over.is_set():
-                    continue
-                for message in decoder.feed(data):
-                    self._happened(Received(message))
-        except BadFrame as failure:
-            _log.warning("%s: %s", self._name, failure.problem.detail)
-            self._happened(Broken(failure.problem))
-        except (OSError, EOFError) as error:
-            self._happened(Broken(self._broke(str(error))))
-        except Exception:
-            # A bug in whoever handles messages ends this link, not the node.
-            _log.exception("handling a message of %s", self._name)
-            self._happened(Broken(problems.failed(self._name)))
-        else:
-            self._happened(Broken(self._broke("end of stream")))
+    def _lose(self, connection: Connection, problem: Problem) -> None:
+        """Handle a connection that broke, or is given up."""
+        self._session.lost(connection)
+        if connection is not self._connection:
+            return
+        self._connection = None
+        self._timers.cancel("due")
+        connection.abort()
+        if not self.is_over:
+            self._why = self._silence.blamed(problem, self._owner.name, self._clock.time())
+            self._owner.on_lost(self, self._why)
 
-    async def _write(self) -> None:
+    async def _bid_farewell(self, connection: Connection) -> None:
+        """Wait until the peer has read the goodbye: closing with unread bytes resets the connection."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2 * self._limits.flush_s):
+                await connection.ended.wait()
+        connection.abort()
+        self._session.end()
+        self._timers.cancel_all()
+
+    # --- out ----------------------------------------------------------------------------------------------
+
+    async def _write(self, connection: Connection) -> None:
+        writer = connection.streams[1]
         try:
             while True:
-                frame = self._outbox.take()
-                if self._outbox.flows:
-                    self._room.set()
-                if frame is not None:
-                    self._writer.write(frame)
-                    async with asyncio.timeout(self._limits.stall_s):
-                        await self._writer.drain()
-                elif self._over.is_set():
-                    return
-                else:
-                    self._to_send.clear()
+                self._to_send.clear()
+                if (output := self._next(connection)) is None:
+                    if (wait_s := self._session.wait_s(self._clock.time())) is not None:
+                        self._timers.set("due", wait_s)
                     await self._to_send.wait()
-        except TimeoutError:
-            self._happened(Broken(problems.stalled(self._name, self._limits.stall_s)))
+                    continue
+                writer.write(output.frames)
+                if output.piece is not None and output.piece.end > output.piece.begin:
+                    writer.write(output.piece.data)
+                await writer.drain()
         except (OSError, EOFError) as error:
-            # The reader may still have the peer's goodbye in hand: it says how this ends, or ends by itself.
-            _log.debug("%s: %s", self._name, error)
+            # The reader may still hold the peer's goodbye: it says how this ends, or ends too.
+            _log.debug("%s: %s", self._owner.name, error)
+            await connection.ended.wait()
 
-    def _broke(self, detail: str) -> Problem:
-        if isinstance(self._state, Opening):
-            return problems.turned_away(self._name, detail)
-        return problems.closed(self._name, detail)
+    def _next(self, connection: Connection) -> Output | None:
+        now_s = self._clock.time()
+        if self._session.live is not connection:
+            return None
+        if (output := self._session.next(now_s)) is not None:
+            return output
+        has_room = self._session.is_flowing and self._unconfirmed_bytes < UNCONFIRMED_BYTES
+        if not has_room or (body := self._outbox.take()) is None:
+            return None
+        self._put(body)
+        return self._session.next(now_s)
 
+    def _put(self, body: bytes) -> None:
+        if not self._unconfirmed:
+            self._progress_s = self._clock.time()
+        self._unconfirmed.append(len(body))
+        self._unconfirmed_bytes += len(body)
+        if len(body) <= SHORT_BYTES:
+            self._session.put(session.Message(about=body))
+        else:
+            whole = memoryview(body)
+            piece = session.Message(about=b"", size=len(body), piece=lambda begin, end: whole[begin:end])
+            self._session.put(piece)
 
-async def turn_away(streams: Streams, problem: Problem, limits: Limits = LIMITS) -> None:
-    """Close a connection that does not become a link, with a word of why. Never longer than ``flush_s``."""
-    _, writer = streams
-    try:
-        async with asyncio.timeout(limits.flush_s):
-            writer.write(encode(Bye(problem=problem)))
-            await writer.drain()
-            writer.close()
-            await writer.wait_closed()
-    except (OSError, EOFError, TimeoutError, TandemError) as error:
-        _log.debug("turning a connection away: %s", error)
-    finally:
-        writer.transport.abort()
+    # --- in -----------------------------------------------------------------------------------------------
+
+    async def _read(self, connection: Connection) -> None:
+        reader, received = connection.streams[0], bytearray()
+        try:
+            while data := await reader.read(_READ_BYTES):
+                self._heard(connection)
+                received += data
+                while not self._session.is_over and connection is self._connection:
+                    if (frame := words.take(received)) is None:
+                        break
+                    if not await self._take(connection, *frame) or self._session.is_over:
+                        return
+        except (BadFrame, MalformedFrame, NotSent) as error:
+            _log.warning("%s: %s", self._owner.name, error)
+            bad = error if isinstance(error, BadFrame) else BadFrame(str(error))
+            self.leave(bad.problem)
+        except (OSError, EOFError) as error:
+            _log.debug("%s: %s", self._owner.name, error)
+            return
+        except Exception:
+            # A bug in a message handler ends this link, not the node.
+            _log.exception("handling a message of %s", self._owner.name)
+            self.leave(problems.failed(self._owner.name))
+        else:
+            return
+        # Keep reading: the peer must be able to send until it has read the goodbye.
+        with contextlib.suppress(OSError, EOFError):
+            while await reader.read(_READ_BYTES):
+                pass
+
+    def _heard(self, connection: Connection) -> None:
+        now_s = self._clock.time()
+        if connection is not self._connection:
+            return
+        if self._silence.is_tick_late(now_s):
+            self._note_time(now_s)
+        self._silence.heard_s = self._session.heard_s = now_s
+        if self.is_away and not self.is_over:
+            self.is_away, self._why = False, None
+            self._owner.on_back(self)
+
+    async def _take(self, connection: Connection, kind: int, body: bytes) -> bool:
+        """Handle one frame. False: the peer said goodbye."""
+        if kind == words.PIECE:
+            self._session.piece(len(body))
+            self._body += body
+            if self._session.came(len(body)):
+                await self._arrived(bytes(self._body))
+            return True
+        word = words.decode(body, words.WORDS)
+        if self._session.live is None:
+            now_s = self._clock.time()
+            if not isinstance(word, Begin) or not self._session.offer(connection, now_s, begin=word):
+                raise MalformedFrame("no beginning")
+            self._session.ready()
+        else:
+            match self._session.receive(word):
+                case MessageHead() as head:
+                    if head.size > MAX_FRAME_BYTES or (head.size and head.about):
+                        raise MalformedFrame(f"a message of {head.size} bytes")
+                    self._body.clear()
+                    if self._session.begin(head):
+                        await self._arrived(head.about)
+                case Goodbye() as goodbye:
+                    self.end(goodbye.problem)
+                    return False
+        if isinstance(word, Begin) or len(self._unconfirmed) > self._session.unconfirmed:
+            self._note_progress()
+        return True
+
+    def _note_progress(self) -> None:
+        """Something was confirmed, or the connection began: more may be sent."""
+        while len(self._unconfirmed) > self._session.unconfirmed:
+            self._unconfirmed_bytes -= self._unconfirmed.popleft()
+        self._progress_s = self._clock.time()
+        self._to_send.set()
+
+    async def _arrived(self, body: bytes) -> None:
+        """Handle a whole message; returns once more of the device's may be read."""
+        if self.is_over:
+            return
+        message = frames.decode(body)
+        if self._session.ack_is_due(self._clock.time()):
+            self._to_send.set()
+        if isinstance(message, Hello | Bye):
+            raise BadFrame(f"{type(message).__name__} within a session")
+        ruling = self._allowance.take(message, self._clock.time())
+        if not ruling.left_out:
+            self._owner.on_message(self, message)
+        if ruling.told is not None:
+            self._owner.on_excess(problems.excess(self._owner.name, ruling.told))
+        if ruling.pause_s > 0:
+            over = asyncio.Event()
+            self._clock.call_later(ruling.pause_s, over.set)
+            self._session.is_held = True
+            try:
+                await over.wait()
+            finally:
+                self._session.is_held = False
+                self._silence.heard_s = self._session.heard_s = self._clock.time()

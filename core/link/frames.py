@@ -1,11 +1,13 @@
-"""Frames of a link: u32 big-endian length, then one MessagePack message. Pure, but for ``read_body``."""
+"""Encoding of a link's messages, and the frames of its first words: u32 big-endian length, then MessagePack.
+
+Pure, except for ``read_body``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import struct
-from collections.abc import Iterator
 
 import msgspec
 
@@ -18,7 +20,7 @@ _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 class BadFrame(TandemError):
-    """What came is no frame of Tandem's. The connection can't be read on after it."""
+    """The bytes are no valid frame. The connection can't be read any further."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(
@@ -31,6 +33,12 @@ class BadFrame(TandemError):
 
 def encode(message: Message) -> bytes:
     """One frame. Raises ``TandemError`` for a message that is too large to be sent."""
+    whole = body(message)
+    return _LENGTH.pack(len(whole)) + whole
+
+
+def body(message: Message) -> bytes:
+    """Raises ``TandemError`` for a message that is too large to be sent."""
     body = _ENCODER.encode(message)
     if len(body) > MAX_FRAME_BYTES:
         raise TandemError(
@@ -39,7 +47,7 @@ def encode(message: Message) -> bytes:
             fix="Take files out of the project's folder, or list them in .tandemignore.",
             detail=type(message).__name__,
         )
-    return _LENGTH.pack(len(body)) + body
+    return body
 
 
 def decode(body: bytes | bytearray | memoryview) -> Message:
@@ -49,7 +57,7 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadFrame(str(error)[:200]) from error
     if isinstance(message, TelemetrySent | Reported | Mirrored) and not _finite(msgspec.to_builtins(message)):
-        # JSON has no such numbers: they would come out as null on the local socket and in the history.
+        # JSON has no such numbers: they would become null on the local socket and in the history.
         raise BadFrame("a number that is infinite or none at all")
     return message
 
@@ -65,30 +73,9 @@ def _finite(value: object) -> bool:
     return True
 
 
-class Decoder:
-    """Bytes in, as they come; messages out. Holds at most one frame more than it was fed."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that ``data`` completes. Iterating raises ``BadFrame``: that ends the decoder."""
-        self._buffer += data
-        return self._messages()
-
-    def _messages(self) -> Iterator[Message]:
-        while len(self._buffer) >= _LENGTH.size:
-            end = _LENGTH.size + _length(self._buffer)
-            if len(self._buffer) < end:
-                return
-            body = bytes(self._buffer[_LENGTH.size : end])
-            del self._buffer[:end]
-            yield decode(body)
-
-
 async def read_body(reader: asyncio.StreamReader, limit: int = MAX_FRAME_BYTES) -> bytes:
     """One frame's body, and nothing after it. Raises ``BadFrame``, ``IncompleteReadError``, ``OSError``."""
-    # readexactly ignores the stream's own limit: the length is judged before a byte of the body is read.
+    # readexactly ignores the stream's own limit: check the length before reading a byte of the body.
     return await reader.readexactly(_length(await reader.readexactly(_LENGTH.size), limit))
 
 

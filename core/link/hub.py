@@ -1,4 +1,4 @@
-"""All links of a node: one for each paired device that is there. On the core loop; callbacks don't block."""
+"""All links of a node, one for each paired device in reach. On the core loop; callbacks must not block."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from collections.abc import Callable, Iterable
 from core.home.certificate import device_id
 from core.home.identity import Identity
 from core.link import problems
+from core.link.budgets import kind_of
 from core.link.dial import Backoff
-from core.link.driver import LIMITS, Limits, turn_away
-from core.link.peer.driver import Peer
+from core.link.driver import LIMITS, Limits, Link
+from core.link.greeting import turn_away
+from core.link.peer.driver import PeerDriver
+from core.link.questions import Questions
 from core.net.address import host_of
 from core.net.tls import Streams, peer_der
 from core.runtime.background import Background
 from core.runtime.timers import Clock, LaptopClock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Hello, Message
+from core.vocabulary.peer_messages import Bye, Hello, Message
 
 _CLOSE_FLUSHES = 3
 """A link ends within two: its last words, then the connection."""
 
 
 class Links:
-    """``hello`` is asked for anew for each connection. Devices are linked from ``pair`` until ``forget``.
+    """``hello`` is called for each connection. Devices are linked from ``pair`` until ``forget``.
 
-    ``on_up(device, hello, address)``: linked and proven; ``address`` is where it listens, ``host:port``.
-    Versions of Tandem's protocol agree then, other versions may not (``versions.difference``).
-    ``on_down(device, problem)``: the link ended, or calls fail for a reason that a person has to mend.
-    Calling goes on. A newer connection in place of the link gives ``on_down``, then ``on_up``.
+    ``on_up(device, hello, address)``: linked and authenticated; ``address`` is where it listens,
+    ``host:port``. Versions of Tandem's protocol agree then, other versions may not (``versions.difference``).
+    Called again when a device is back, and when its hello changed.
+    ``on_away(device, problem)``: nothing has come for ten seconds. Messages wait until it is back.
+    ``on_down(device, problem)``: the link ended, and unconfirmed messages are lost; or calls fail for a
+    reason that a person has to fix. Calling goes on. A broken connection alone is not reported.
+    ``on_excess(device, problem)``: it exceeds its budgets; once for each kind of message.
     """
 
     def __init__(
@@ -38,8 +44,10 @@ class Links:
         hello: Callable[[], Hello],
         *,
         on_up: Callable[[DeviceId, Hello, str], None],
+        on_away: Callable[[DeviceId, Problem], None],
         on_down: Callable[[DeviceId, Problem], None],
         on_message: Callable[[DeviceId, Message], None],
+        on_excess: Callable[[DeviceId, Problem], None],
         clock: Clock | None = None,
         backoff: Backoff = Backoff(),  # noqa: B008  (frozen)
         chance: Callable[[], float] = random.random,
@@ -53,41 +61,44 @@ class Links:
         self.background = Background()
         self.chance = chance
         self.came_up = on_up
-        self.went_down = on_down
-        self.received = on_message
-        self._peers: dict[DeviceId, Peer] = {}
+        self._on_away = on_away
+        self._on_down = on_down
+        self._on_message = on_message
+        self._questions = Questions(self.send)
+        self.exceeded = on_excess
+        self._peers: dict[DeviceId, PeerDriver] = {}
 
     # --- which devices ---------------------------------------------------------------------------------
 
     def pair(self, certificate: bytes, *, name: str, hints: Iterable[str] = ()) -> None:
-        """Keep a link to the device whose certificate (DER) this is; ``hints`` as ``host:port``.
+        """Keep a link to the device with this certificate (DER); ``hints`` as ``host:port``.
 
-        Again for a device that is paired already: ``name`` is what it is called from now on.
+        Call again for a paired device to rename it to ``name``.
         """
         device = device_id(certificate)
         if known := self._peers.get(device):
             known.name = name
         elif device != self.identity.device_id:
-            self._peers[device] = Peer(self, device, certificate, name, tuple(hints))
+            self._peers[device] = PeerDriver(self, device, certificate, name, tuple(hints))
 
     def forget(self, device: DeviceId) -> None:
-        """End the link to a device for good; it is told."""
+        """End the link to a device for good, with a goodbye."""
         peer = self._peers.pop(device, None)
         if peer is not None:
             peer.end(problems.forgotten())
 
     def found(self, device: DeviceId, addresses: Iterable[str]) -> None:
-        """The network shows a device at these addresses: called at once if it is paired and not linked."""
+        """The network shows a device at these addresses: calls it at once if it is paired and not linked."""
         if peer := self._peers.get(device):
             peer.found(tuple(addresses))
 
     def gone(self, device: DeviceId) -> None:
-        """The network does not show a device any more. Its link, if any, stands."""
+        """The network does not show a device any more. Its link, if any, stays."""
         if peer := self._peers.get(device):
             peer.gone()
 
     def addresses_changed(self) -> None:
-        """This laptop joined or left a network: whoever has no link is called at once."""
+        """This laptop joined or left a network: calls every device without a link at once."""
         for peer in self._peers.values():
             peer.try_now()
 
@@ -95,7 +106,7 @@ class Links:
         """A connection that a pinned device opened, with its first message."""
         peer = self._peers.get(device_id(peer_der(streams[1])))
         if peer is None:
-            closing = turn_away(streams, problems.forgotten(), self.limits)
+            closing = turn_away(streams, Bye(problem=problems.forgotten()), self.limits.flush_s)
             self.background.start("turning a stranger away", closing)
         else:
             peer.take(streams, hello)
@@ -104,51 +115,80 @@ class Links:
 
     @property
     def linked(self) -> tuple[DeviceId, ...]:
-        return tuple(device for device, peer in self._peers.items() if peer.link is not None)
+        """Devices that are linked and not away."""
+        return tuple(device for device in self._peers if self._present(device) is not None)
 
     def send(self, device: DeviceId, message: Message) -> bool:
-        """Queue a message. False: no link. A peer that does not keep up loses its link."""
-        peer = self._peers.get(device)
-        return peer is not None and peer.link is not None and peer.link.send(message)
+        """Queue a message; it waits while the device is away. False: no link.
 
-    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
-        """Queue a message once there is room; for many large ones in a row. False: no link (any more)."""
+        Questions are not queued for a device that is away: they need an answer now. A peer that does not keep
+        up loses its link.
+        """
         peer = self._peers.get(device)
-        return peer is not None and peer.link is not None and await peer.link.send_flowing(message)
+        if peer is None or peer.link is None or (peer.link.is_away and kind_of(message)[0] == "questions"):
+            return False
+        return peer.link.send(message)
+
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
+        """The answer to a question; None: the device is away, or does not answer within ``limit_s``."""
+        return await self._questions.ask(device, question, limit_s)
 
     def send_all(self, message: Message) -> None:
         """Queue a message for every linked device."""
         for device in self.linked:
             self.send(device, message)
 
+    def peer_of(self, device: DeviceId) -> PeerDriver | None:
+        """A device to which there is a link, away or not. Any thread."""
+        peer = self._peers.get(device)
+        return peer if peer is not None and peer.link is not None else None
+
     def peer_host(self, device: DeviceId) -> str:
         """The device's address as used on its link; ``""`` where there is none."""
-        peer = self._peers.get(device)
-        return host_of(peer.link.ends[1]) if peer is not None and peer.link is not None else ""
+        link = self._present(device)
+        return host_of(link.ends[1]) if link is not None else ""
 
     def own_host(self, device: DeviceId) -> str:
         """This laptop's address as used on the link to the device; ``""`` where there is none."""
-        peer = self._peers.get(device)
-        return host_of(peer.link.ends[0]) if peer is not None and peer.link is not None else ""
+        link = self._present(device)
+        return host_of(link.ends[0]) if link is not None else ""
 
     def name_said(self, device: DeviceId) -> str | None:
-        """What this laptop was called in the hello of the link; None: no link."""
+        """This laptop's name in the hello of the link; None: no link."""
+        return self._peers[device].name_said if self._present(device) is not None else None
+
+    def _present(self, device: DeviceId) -> Link | None:
+        """The link to a device that is not away."""
         peer = self._peers.get(device)
-        return peer.link.mine.name if peer is not None and peer.link is not None else None
+        return peer.link if peer is not None and peer.link is not None and not peer.link.is_away else None
 
     def trouble(self, device: DeviceId) -> Problem | None:
         """Why a paired device has no link: how the last one ended, or the last call failed; None: unknown."""
         peer = self._peers.get(device)
         return peer.trouble if peer is not None else None
 
+    # --- events from its peers -----------------------------------------------------------------------------
+
+    def received(self, device: DeviceId, message: Message) -> None:
+        if not self._questions.on_message(device, message):
+            self._on_message(device, message)
+
+    def went_away(self, device: DeviceId, problem: Problem) -> None:
+        self._questions.give_up(device)
+        self._on_away(device, problem)
+
+    def went_down(self, device: DeviceId, problem: Problem) -> None:
+        self._questions.give_up(device)
+        self._on_down(device, problem)
+
     def drop(self, device: DeviceId, problem: Problem) -> None:
-        """End the link, telling the peer why. It is called again after a pause."""
+        """End the link, telling the peer why. Calls again after a pause."""
         peer = self._peers.get(device)
         if peer is not None and peer.link is not None:
             peer.link.leave(problem)
 
     def renew(self, device: DeviceId, problem: Problem) -> None:
-        """End the link and call at once: a hello is said only once, and what it says has changed."""
+        """End the link and call at once: a hello is said only once, and its contents have changed."""
         self.drop(device, problem)
         if peer := self._peers.get(device):
             peer.try_now()

@@ -1,58 +1,82 @@
-"""What waits to be sent over one link: in order, bounded, telemetry only in its newest form. Pure."""
+"""The send queue of one link: in order, bounded, with only the newest telemetry. Pure.
+
+While there is no connection, a newer step replaces an older one, and an overfull queue drops its oldest
+messages among those that a budget would drop, too: steps and output.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from collections import OrderedDict
 
 from core.link import frames
-from core.vocabulary.peer_messages import Message, TelemetrySent
+from core.link.budgets import BUDGETS, kind_of
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.peer_messages import Message
 
 LIMIT_BYTES = 8 << 20
-"""More than this waiting means that the peer does not keep up: memory here is not its buffer."""
+"""Beyond this the peer does not keep up: this laptop's memory is not its buffer."""
 
-FLOW_BYTES = 1 << 20
-"""Whoever waits for room (files) adds to no more than this, so that other messages stay quick."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    frame: bytes
+AWAY_BYTES = 4 << 20
+"""Beyond this, while there is no connection, steps and output are dropped."""
 
 
 class Outbox:
     def __init__(self) -> None:
-        self._waiting: deque[_Waiting] = deque()
-        self._telemetry: _Waiting | None = None
+        self._waiting: OrderedDict[int, bytes] = OrderedDict()
+        """By number, in order."""
+        self._optional: OrderedDict[int, None] = OrderedDict()
+        """The messages that may be dropped."""
+        self._newest: dict[object, int] = {}
+        """Keyed by what a newer message replaces."""
+        self._count = 0
         self.waiting_bytes = 0
 
-    @property
-    def flows(self) -> bool:
-        """There is room for a message that can wait."""
-        return self.waiting_bytes < FLOW_BYTES
+    def put(self, message: Message, *, is_away: bool = False) -> bool:
+        """False: over the limit, nothing was added. Raises ``TandemError`` for a message that is too large.
 
-    def put(self, message: Message) -> bool:
-        """False: over the limit, nothing was added. Raises ``TandemError`` for one too large for a frame."""
-        frame = frames.encode(message)
-        coalesced = self._telemetry if isinstance(message, TelemetrySent) else None
-        if self.waiting_bytes + len(frame) > LIMIT_BYTES:
+        ``is_away``: there is no connection.
+        """
+        body = frames.body(message)
+        replaces = _replaces(message, is_away)
+        if replaces is not None:
+            self._remove(self._newest.pop(replaces, 0))
+        while is_away and self._optional and self.waiting_bytes + len(body) > AWAY_BYTES:
+            self._remove(next(iter(self._optional)))
+        if self.waiting_bytes + len(body) > LIMIT_BYTES:
             return False
-        self.waiting_bytes += len(frame)
-        if coalesced is not None:
-            self.waiting_bytes -= len(coalesced.frame)
-            coalesced.frame = frame
-            return True
-        self._waiting.append(_Waiting(frame))
-        if isinstance(message, TelemetrySent):
-            self._telemetry = self._waiting[-1]
+        self._count += 1
+        self._waiting[self._count] = body
+        self.waiting_bytes += len(body)
+        if replaces is not None:
+            self._newest[replaces] = self._count
+        if BUDGETS[kind_of(message)[0]].replaceable:
+            self._optional[self._count] = None
         return True
 
     def take(self) -> bytes | None:
-        """The next frame to send; None where nothing waits."""
-        if not self._waiting:
-            return None
-        waiting = self._waiting.popleft()
-        if waiting is self._telemetry:
-            self._telemetry = None
-        self.waiting_bytes -= len(waiting.frame)
-        return waiting.frame
+        """The next message to send; None: the queue is empty."""
+        return self._remove(next(iter(self._waiting))) if self._waiting else None
+
+    def _remove(self, number: int) -> bytes | None:
+        """The message, if it is still queued."""
+        self._optional.pop(number, None)
+        body = self._waiting.pop(number, None)
+        self.waiting_bytes -= len(body or b"")
+        return body
+
+
+def _replaces(message: Message, is_away: bool) -> object:
+    """A key shared by messages that replace each other; None: this one replaces none."""
+    match message:
+        case ms.TelemetrySent():
+            return type(message)
+        case ms.Mirrored(event=ev.MemberProgressed() as event) if is_away:
+            return type(message), event.device
+        case ms.Reported(event=ev.MemberProgressed() as event) if is_away:
+            return type(message), event.device
+        case ms.Mirrored(event=ev.WaitingChanged() as waits) if is_away:
+            return type(waits)
+        case ms.StandTold() if is_away:
+            return type(message), message.run, message.task
+    return None

@@ -1,7 +1,9 @@
-"""Why a link ends or does not come about: one problem each, with its mend."""
+"""Why a link ends or fails to come up: one problem each, with its fix."""
 
 from __future__ import annotations
 
+from core.link.budgets import BUDGETS, Kind
+from core.vocabulary import units
 from core.vocabulary.errors import Problem
 
 _TRIES = "Tandem keeps trying."
@@ -10,16 +12,17 @@ _TRIES = "Tandem keeps trying."
 def silent(name: str, limit_s: float) -> Problem:
     return Problem(
         code="link-silent",
-        what=f"{name} fell silent: nothing came from it for {limit_s:.0f} s.",
+        what=f"{name} fell silent: nothing came from it for {units.duration(limit_s)}.",
         fix=f"Check that it is awake and on the same network. {_TRIES}",
     )
 
 
 def slept(name: str, seconds: float) -> Problem:
-    """The peer is not to blame that it gave this laptop up, or that nothing comes over the old connection."""
+    """The peer is not to blame for dropping this laptop, or for the silence of the old connection."""
     return Problem(
         code="link-slept",
-        what=f"This laptop slept or stood still for {seconds:.0f} s, and its connection to {name} ended.",
+        what=f"This laptop slept or stood still for {units.duration(seconds)}, "
+        f"and its connection to {name} ended.",
         fix=f"Keep it awake while it trains with others. {_TRIES}",
     )
 
@@ -34,7 +37,7 @@ def closed(name: str, detail: str = "") -> Problem:
 
 
 def turned_away(name: str, detail: str = "") -> Problem:
-    """It ended the connection before it said hello; TLS 1.3 tells a client of a refusal only so late."""
+    """The peer closed the connection before its hello; TLS 1.3 tells a client of a refusal only then."""
     return Problem(
         code="link-refused",
         what=f"{name} closed the connection before it said hello.",
@@ -52,10 +55,20 @@ def out_of_turn(name: str, message: str) -> Problem:
     )
 
 
+def excess(name: str, kind: Kind) -> Problem:
+    budget = BUDGETS[kind]
+    how = "leaves most of them out" if budget.replaceable else "reads them slowly"
+    return Problem(
+        code="link-excess",
+        what=f"{name} sends more {budget.counts} than an honest run has. This laptop {how}.",
+        fix="Check what runs there. If that laptop was stolen, or its Tandem was changed, forget it.",
+    )
+
+
 def slow(name: str, waiting_bytes: int) -> Problem:
     return Problem(
         code="link-slow",
-        what=f"{name} does not keep up with what is sent to it: {waiting_bytes >> 20} MiB are waiting.",
+        what=f"{name} does not keep up with what is sent to it: {units.size(waiting_bytes)} are waiting.",
         fix=f"Check the network between the two laptops. {_TRIES}",
     )
 
@@ -63,15 +76,23 @@ def slow(name: str, waiting_bytes: int) -> Problem:
 def stalled(name: str, limit_s: float) -> Problem:
     return Problem(
         code="link-stalled",
-        what=f"{name} has accepted none of what is sent to it for {limit_s:.0f} s.",
+        what=f"{name} has accepted none of what is sent to it for {units.duration(limit_s)}.",
         fix=f"Check the network between the two laptops, and that {name} is not overloaded. {_TRIES}",
     )
 
 
-def replaced(name: str) -> Problem:
+def renewed(name: str) -> Problem:
     return Problem(
-        code="link-replaced",
-        what=f"A newer connection between this laptop and {name} took the place of the old one.",
+        code="link-renewed",
+        what=f"{name} knows nothing more of what was said between this laptop and it: "
+        "Tandem was started anew there, or gave this laptop up.",
+    )
+
+
+def worn(name: str) -> Problem:
+    return Problem(
+        code="link-worn",
+        what=f"The keys of the connection to {name} are worn out, and a new connection takes its place.",
     )
 
 

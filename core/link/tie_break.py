@@ -1,19 +1,19 @@
-"""Which of several connections to a device is the link: the newest authenticated one, same on both sides.
+"""Chooses which of several connections to a device carries its link: the newest authenticated one, on both
+sides.
 
-Clocks differ between laptops, and so does the order in which crossing calls are seen. So one of the two, the
-one with the lower device id, numbers the connections, and both only ever move to a higher number. The numbers
-travel in ``Hello.nonce``: this run of the pairing (8 random bytes), the numbering side's (8), number (u64).
+Clocks differ between laptops, and crossing calls are seen in different orders. So one side, the one with the
+lower device id, numbers the connections, and both only ever move to a higher number. The numbers travel in
+``Hello.nonce``: this run of a session (8 random bytes), the numbering side's (8), number (u64).
 
 The numbering side turns a call away only when it crossed its own: when the caller's nonce shows that it did
-not yet know of a connection on which the numbering side had said hello before. Any other call means that the
-caller lost what it had, and the new connection wins. Pure; one for each peer.
+not yet know of a connection on which the numbering side had already said hello. Any other call means that the
+caller lost its connection, and the new one wins. Pure; one instance for each session with a peer.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Protocol
 
 from core.vocabulary.ids import DeviceId
 
@@ -25,33 +25,9 @@ class BadNonce(ValueError):
     """A hello whose nonce no node of this protocol writes."""
 
 
-class TieBreak(Protocol):
-    """What the two sides of a tie break have in common."""
-
-    def call(self) -> bytes:
-        """The nonce for our hello on a connection that we opened. One call at a time."""
-        ...
-
-    def gave_up(self) -> None:
-        """Our call ended without an answer."""
-        ...
-
-    def judge_answer(self, theirs: bytes) -> bool:
-        """Our call was answered: does it become the link, in place of any other? Raises ``BadNonce``."""
-        ...
-
-    def judge_call(self, theirs: bytes) -> bytes | None:
-        """The peer called: the nonce to answer with, or None to turn it away. Raises ``BadNonce``."""
-        ...
-
-    def lost(self) -> None:
-        """The link is down."""
-        ...
-
-
-def tie_break(own: DeviceId, peer: DeviceId, run: bytes) -> TieBreak:
-    """``run``: eight random bytes, new with each call."""
-    return Numbering(run) if own < peer else Following(run)
+def run_of(nonce: bytes) -> bytes:
+    """The other side's run that a nonce comes from. Raises ``BadNonce``."""
+    return _Nonce.read(nonce).run
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +50,27 @@ class Numbering:
     """The side with the lower device id."""
 
     def __init__(self, run: bytes) -> None:
-        self._run = run
+        self.run = run
         self._given = 0
         self._called: int | None = None
         """The number of our call that waits for its answer."""
         self._taken = 0
         """The highest number that became the link."""
         self._link_by_our_call = False
-        """The link with number ``_taken`` stands, and we had called."""
+        """The link with number ``_taken`` is up, and we had called."""
         self._peer_run = b""
 
     def call(self) -> bytes:
+        """The nonce for our hello on a connection that we opened. One call at a time."""
         self._called = self._next()
         return self._nonce(self._called)
 
     def gave_up(self) -> None:
+        """Our call ended without an answer."""
         self._called = None
 
     def judge_answer(self, theirs: bytes) -> bool:
+        """Our call was answered: whether it becomes the link, in place of any other. Raises ``BadNonce``."""
         nonce = _Nonce.read(theirs)
         number, self._called = self._called, None
         if number is None or number < self._taken:
@@ -100,8 +79,9 @@ class Numbering:
         return True
 
     def judge_call(self, theirs: bytes) -> bytes | None:
+        """The peer called: the nonce to answer with, or None to turn it away. Raises ``BadNonce``."""
         nonce = _Nonce.read(theirs)
-        known = nonce.number if nonce.numbering_run == self._run else 0
+        known = nonce.number if nonce.numbering_run == self.run else 0
         if self._called is not None and known < self._called:
             return None
         if self._link_by_our_call and nonce.run == self._peer_run and known < self._taken:
@@ -110,6 +90,7 @@ class Numbering:
         return self._nonce(self._taken)
 
     def lost(self) -> None:
+        """The link is down."""
         self._link_by_our_call = False
 
     def _next(self) -> int:
@@ -117,14 +98,14 @@ class Numbering:
         return self._given
 
     def _nonce(self, number: int) -> bytes:
-        return _Nonce(self._run, self._run, number).written()
+        return _Nonce(self.run, self.run, number).written()
 
 
 class Following:
-    """The side with the higher device id: takes whatever has a higher number than what it took before."""
+    """The side with the higher device id: accepts any number higher than its last one."""
 
     def __init__(self, run: bytes) -> None:
-        self._run = run
+        self.run = run
         self._numbering_run, self._taken = bytes(RUN_BYTES), 0
 
     def call(self) -> bytes:
@@ -135,7 +116,7 @@ class Following:
 
     def judge_answer(self, theirs: bytes) -> bool:
         nonce = _Nonce.read(theirs)
-        # Another run of the numbering side begins another order: what its last run numbered is dead.
+        # A new run of the numbering side starts a new order: numbers of its last run are void.
         if nonce.numbering_run == self._numbering_run and nonce.number <= self._taken:
             return False
         self._numbering_run, self._taken = nonce.numbering_run, nonce.number
@@ -148,4 +129,12 @@ class Following:
         pass
 
     def _nonce(self) -> bytes:
-        return _Nonce(self._run, self._numbering_run, self._taken).written()
+        return _Nonce(self.run, self._numbering_run, self._taken).written()
+
+
+TieBreak = Numbering | Following
+
+
+def tie_break(own: DeviceId, peer: DeviceId, run: bytes) -> TieBreak:
+    """``run``: eight random bytes, new with each session."""
+    return Numbering(run) if own < peer else Following(run)

@@ -1,4 +1,4 @@
-"""Addresses as people type them, devices announce them and sockets name them. Pure but for interfaces."""
+"""Addresses as people type them, devices announce them and sockets name them. Pure except for interfaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Address:
 
 
 def parse(text: str, default_port: int = DEFAULT_PORT) -> Address:
-    """Read an address. Raises ``TandemError`` (``bad-address``) that names what is wrong with it."""
+    """Read an address. Raises ``TandemError`` (``bad-address``), which names what is wrong with it."""
     text = text.strip()
     if text.startswith("["):
         host, closed, rest = text[1:].partition("]")
@@ -43,7 +43,7 @@ def parse(text: str, default_port: int = DEFAULT_PORT) -> Address:
 
 
 def plain_host(host: str) -> str:
-    """``host`` in one spelling: an IPv4 address that came in IPv6 clothes is unwrapped, a scope is kept."""
+    """``host`` in canonical spelling: an IPv4-mapped IPv6 address is unwrapped, a scope is kept."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -53,7 +53,7 @@ def plain_host(host: str) -> str:
 
 
 def hosts(addresses: Iterable[str]) -> set[str]:
-    """The hosts of ``addresses`` (``host:port``), in one spelling; what is no address is left out."""
+    """The hosts of ``addresses`` (``host:port``), in canonical spelling; skips invalid addresses."""
     found = set()
     for text in addresses:
         with contextlib.suppress(TandemError):
@@ -62,9 +62,9 @@ def hosts(addresses: Iterable[str]) -> set[str]:
 
 
 def nearest(addresses: Iterable[str], own: Iterable[str]) -> list[str]:
-    """``addresses`` (``host:port``), first those that share the longest beginning with one of ``own``.
+    """``addresses`` (``host:port``), those first that share the longest prefix with one of ``own``.
 
-    Of a laptop in two networks that is the address in ours; without knowing any netmask.
+    For a laptop in two networks that is the address in ours; without knowing any netmask.
     """
     ours = [number for text in own if (number := _number(text)) is not None]
 
@@ -118,9 +118,9 @@ def _bad(text: str, why: str) -> TandemError:
 
 
 def host_of(sockname: Sequence[object]) -> str:
-    """The host of a socket's address, as people and other programs may use it.
+    """The host of a socket's address, as people and other programs can use it.
 
-    ``sockname`` as ``getsockname`` and ``getpeername`` give it; a link-local IPv6 host keeps its scope.
+    ``sockname`` as from ``getsockname`` and ``getpeername``; a link-local IPv6 host keeps its scope.
     """
     host = plain_host(str(sockname[0]))
     scope = sockname[3] if len(sockname) == 4 else 0

@@ -17,7 +17,7 @@ NEIGHBOURS = range(27600, 27700)
 """Tried in this order when the wanted port is taken."""
 
 _ANY = range(10_000, 20_000)
-"""For port 0: below the trainers' ports and far from the ephemeral range, which is lent to any program."""
+"""For port 0: below the trainers' ports and far from the ephemeral range, which any program may use."""
 
 EVERYWHERE = ("0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "::1")
@@ -27,7 +27,7 @@ _NO_SUCH_FAMILY = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPRO
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """``notice``: that, and why, it is not the wanted port."""
+    """``notice``: why it is not the wanted port."""
 
     sockets: tuple[socket.socket, ...]
     port: int
@@ -100,7 +100,7 @@ async def _taken(wanted: int, port: int) -> Problem:
 
 
 def _holder(port: int) -> str:
-    """Who listens there, in words. Only root sees other users' processes."""
+    """The program that listens there, in words. Only root sees other users' processes."""
     try:
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr

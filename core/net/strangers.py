@@ -1,8 +1,8 @@
-"""Places for strangers: few connections that proved nothing yet are open at once.
+"""Limits connections of strangers: few unauthenticated ones are open at once.
 
-There are 16 in all, and 4 for one address; addresses where those that are known were last reached have as
-many of their own each, which nobody else can use up. A listener admits each connection that it accepts, and
-lets it leave once it is known or gone. Pure.
+There are 16 places in all, and 4 per address; addresses where known devices were last reached have as many of
+their own each, which nobody else can use up. A listener admits each connection that it accepts, and releases
+it once it is known or gone. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PER_ADDRESS = 4
 
 
 class Guest:
-    """One stranger's place. ``leave`` gives it back; a second time it does nothing."""
+    """One stranger's place. ``leave`` releases it; a second call does nothing."""
 
     def __init__(self, on_leave: Callable[[], None]) -> None:
         self._on_leave: Callable[[], None] | None = on_leave
@@ -41,7 +41,7 @@ class Strangers:
         return self._present.total()
 
     def keep_places(self, hosts: Iterable[str]) -> None:
-        """From now on these addresses, and no others, have places of their own."""
+        """From now on exactly these addresses have places of their own."""
         self._known = frozenset(plain_host(host) for host in hosts)
 
     def admit(self, host: str) -> Guest | None:

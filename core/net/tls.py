@@ -1,7 +1,7 @@
 """Mutual TLS 1.3 between devices that pinned each other's certificate. No authority, no names, no resumption.
 
 Security invariant: after every handshake the peer's certificate is compared, byte by byte, with the pins;
-what OpenSSL's chain building thinks of it is not enough.
+OpenSSL's chain building alone is not enough.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
+from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 
 HANDSHAKE_S = 5.0
@@ -33,21 +34,21 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def server_context(own: KeyPair, pins: Iterable[bytes]) -> ssl.SSLContext:
-    """For accepting the devices whose certificates (DER) are ``pins``; with none it accepts nobody."""
+    """For accepting the devices with the certificates (DER) ``pins``; with none it accepts nobody."""
     return _context(ssl.PROTOCOL_TLS_SERVER, own, pins)
 
 
 def client_context(own: KeyPair, pin: bytes) -> ssl.SSLContext:
-    """For reaching the one device whose certificate (DER) is ``pin``."""
+    """For reaching the one device with the certificate (DER) ``pin``."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, own, [pin])
 
 
 def _context(protocol: int, own: KeyPair, pins: Iterable[bytes]) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # the certificate is compared as a whole; addresses prove nothing
+    context.check_hostname = False  # the whole certificate is compared; addresses prove nothing
     context.verify_mode = ssl.CERT_REQUIRED
-    # Without it OpenSSL looks a self-signed pin up by its name only.
+    # Without it OpenSSL finds a self-signed pin only by its name.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         # Resumption would skip the certificates; and tickets lose a one-way stream's last bytes at close.
@@ -59,7 +60,7 @@ def _context(protocol: int, own: KeyPair, pins: Iterable[bytes]) -> ssl.SSLConte
 
 
 def peer_der(tls: ssl.SSLObject | ssl.SSLSocket | asyncio.StreamWriter) -> bytes:
-    """The certificate (DER) by which the other end proved itself. Raises ``TandemError`` if there is none."""
+    """The other end's authenticated certificate (DER). Raises ``TandemError`` if there is none."""
     spoken = tls.get_extra_info("ssl_object") if isinstance(tls, asyncio.StreamWriter) else tls
     der: bytes | None = spoken.getpeercert(binary_form=True) if spoken is not None else None
     if not der:
@@ -78,9 +79,9 @@ async def accept(
     *,
     handshake_s: float = HANDSHAKE_S,
 ) -> Streams:
-    """Be the TLS server on an accepted socket, for one of ``pins`` (``peer_der`` says which).
+    """Be the TLS server on an accepted socket, for one of ``pins`` (``peer_der`` tells which).
 
-    Raises ``TandemError`` where the handshake fails or takes too long; the socket is closed then.
+    Raises ``TandemError`` where the handshake fails or takes too long, and closes the socket.
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
@@ -106,9 +107,9 @@ async def accept(
 async def connect(
     host: str, port: int, context: ssl.SSLContext, pin: bytes, *, handshake_s: float = HANDSHAKE_S
 ) -> Streams:
-    """Reach the device whose certificate is ``pin`` at an address.
+    """Connect to the device with the certificate ``pin`` at an address.
 
-    With TLS 1.3 this returns before the other end has judged our certificate: say *connected* only after its
+    With TLS 1.3 this returns before the other end has checked our certificate: say *connected* only after its
     first message. Raises ``TandemError``.
     """
     address = f"{host} port {port}"
@@ -125,7 +126,7 @@ async def connect(
     except TimeoutError as error:
         raise TandemError(
             code="unreachable",
-            what=f"No answer from {address} within {CONNECT_S + handshake_s:.0f} s.",
+            what=f"No answer from {address} within {units.duration(CONNECT_S + handshake_s)}.",
             fix="Check that Tandem is open there and that both laptops are on the same network.",
         ) from error
     except ssl.SSLError as error:

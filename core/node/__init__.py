@@ -1,1 +1,1 @@
-"""The whole node: it joins the parts below and takes commands, from this process and from others."""
+"""The whole node: joins the parts below and takes commands, from this process and from others."""

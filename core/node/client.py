@@ -1,4 +1,4 @@
-"""A second process on the same home: the same commands and events as the node, over its local socket."""
+"""A second process on the same home: sends commands and gets events over the node's local socket."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from core.vocabulary.versions import TANDEM, VOCABULARY
 CONNECT_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 180.0
 MAX_TOLD_BYTES = 64 << 20
-"""The state may be long (a run's logs); a line beyond this is not the node's."""
+"""The state may be long (a run's logs); a longer line cannot be the node's."""
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +41,7 @@ class Client:
         self.state = state
         self.answer_limit_s = ANSWER_LIMIT_S
         self.problem: Problem | None = None
-        """Why the connection ended, where nobody asked for it."""
+        """Why the connection ended unexpectedly."""
         self._reader = reader
         self._writer = writer
         self._listeners: list[Listener] = []
@@ -104,7 +104,7 @@ class Client:
             del self._waiting[number]
 
     async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
-        """Raises ``TimeoutError``. A checkpoint that is fetched first takes its time, as long as it comes."""
+        """Raises ``TimeoutError``. Waits for a checkpoint that is fetched first, as long as it comes."""
         while True:
             fetch = self.state.fetch
             await _wait(answer, self.answer_limit_s)
@@ -114,7 +114,7 @@ class Client:
                 raise TimeoutError
 
     async def wait_closed(self) -> None:
-        """Until the node has ended or the connection broke."""
+        """Wait until the node has ended or the connection broke."""
         await self._ended.wait()
 
     async def close(self) -> None:
@@ -142,10 +142,10 @@ class Client:
                 if not answer.done():
                     answer.set_result(Refused(problem=self.problem or _closed()))
 
-    def _on_told(self, told: json_lines.Greeting | json_lines.Replied | Event) -> None:
+    def _on_told(self, told: json_lines.NodeGreeting | json_lines.Replied | Event) -> None:
         match told:
-            case json_lines.Greeting():
-                # Events were missed; what a listener waits for may have been among them.
+            case json_lines.NodeGreeting():
+                # Events were missed; one that a listener waits for may be among them.
                 raise _FellBehind(f"{told.missed} events were missed")
             case json_lines.Replied():
                 waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
@@ -162,13 +162,15 @@ async def _wait(answer: asyncio.Future[Answer], limit_s: float) -> None:
 
 
 def _greeted(line: bytes) -> State:
-    """The state of the first line. Raises ``TandemError`` where it is another version's, or no node's."""
+    """The state in the first line. Raises ``TandemError`` where it is another version's, or no node's."""
     try:
         told = json_lines.read_told(line)
     except ValueError as error:
-        # Another version's state may not even be readable; its number says why.
+        # Another version's state may not even be readable; its version number explains why.
         raise TandemError.of(msgspec.structs.replace(_differs(), detail=str(error))) from error
-    if not isinstance(told, json_lines.Greeting) or told.vocabulary != VOCABULARY:
+    if isinstance(told, json_lines.Replied) and isinstance(told.answer, Refused):
+        raise TandemError.of(told.answer.problem)
+    if not isinstance(told, json_lines.NodeGreeting) or told.vocabulary != VOCABULARY:
         raise TandemError.of(_differs())
     return told.state
 

@@ -1,4 +1,4 @@
-"""One conversation in JSON lines with a node, over whatever carries bytes: a socket, or stdin and stdout."""
+"""One conversation in JSON lines with a node, over any byte stream: a socket, or stdin and stdout."""
 
 from __future__ import annotations
 
@@ -17,29 +17,32 @@ from core.vocabulary.node import NodeFace
 from core.vocabulary.state import State
 
 AT_ONCE = 64
-"""Commands of one speaker under way at the same time."""
-KEPT_LINES = 20_000
-"""Lines that wait for a slow reader; beyond that it gets the whole state anew instead."""
+"""Concurrent commands of one speaker."""
+KEPT_BYTES = 8_000_000
+"""Bytes queued for a slow reader; beyond that it gets the whole state again instead."""
 
 Write = Callable[[bytes], Awaitable[None]]
 
 
 class Conversation:
-    """Answers one speaker and tells it every event, in order. Runs on the core loop."""
+    """Answers one speaker and sends it every event, in order. Runs on the core loop."""
 
-    def __init__(self, node: NodeFace, write: Write, *, kept_lines: int = KEPT_LINES) -> None:
+    def __init__(self, node: NodeFace, write: Write, *, kept_bytes: int = KEPT_BYTES) -> None:
         self._node = node
         self._write = write
-        self._kept = kept_lines
+        self._kept = kept_bytes
         self._lines: deque[tuple[bool, bytes]] = deque()
         """Whether it is a reply, and the line."""
+        self._waiting_bytes = 0
+        """Total size of all lines."""
         self._missed = 0
         self._something = asyncio.Event()
         self._all_told = asyncio.Event()
         self._commands = Background()
 
     async def run(self, chunks: AsyncIterator[bytes], *, stay: bool = False) -> None:
-        """Until ``chunks`` end and every command is answered; ``stay`` goes on telling events after that.
+        """Runs until ``chunks`` end and every command is answered; with ``stay`` it goes on sending events
+        after that.
 
         Ends with the node, and silently when the other side no longer reads (``OSError`` from ``write``).
         """
@@ -64,8 +67,8 @@ class Conversation:
         async for chunk in chunks:
             for line in lines.feed(chunk):
                 self._on_line(line)
-            if len(self._lines) >= self._kept:
-                # Asks without listening: no more is read until it has heard its answers.
+            if self._waiting_bytes >= self._kept:
+                # Backpressure: stop reading until replies are drained.
                 await self._all_told.wait()
         for line in lines.end():
             self._on_line(line)
@@ -94,17 +97,19 @@ class Conversation:
         self._put(json_lines.write_reply(number, await self._node.submit(command)), reply=True)
 
     def _on_event(self, event: Event, state: State) -> None:
-        if not self._missed and len(self._lines) < self._kept:
+        if not self._missed and self._waiting_bytes < self._kept:
             self._put(json_lines.write_event(event), reply=False)
             return
         if not self._missed:
             replies = [line for line in self._lines if line[0]]
             self._missed = len(self._lines) - len(replies)
             self._lines = deque(replies)
+            self._waiting_bytes = sum(len(line) for _, line in replies)
         self._missed += 1
 
     def _put(self, line: bytes, *, reply: bool) -> None:
         self._lines.append((reply, line))
+        self._waiting_bytes += len(line)
         self._all_told.clear()
         self._something.set()
 
@@ -116,8 +121,10 @@ class Conversation:
                 if not self._lines:
                     greeting = json_lines.write_greeting(self._node.state, self._missed)
                     self._missed = 0
-                    self._lines.append((True, greeting))
-                await self._write(self._lines.popleft()[1])
+                    self._put(greeting, reply=True)
+                _, line = self._lines.popleft()
+                self._waiting_bytes -= len(line)
+                await self._write(line)
             self._all_told.set()
             if self._node.state.stopped:
                 return

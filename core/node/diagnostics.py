@@ -1,7 +1,7 @@
-"""What a node finds out about itself: the doctor, its mends, and a zip for whoever helps.
+"""A node's self-examination: the doctor, its fixes, and a zip for whoever helps.
 
-The zip has log, findings, versions and state; no keys, scripts or outputs. The doctor is loaded late:
-it is rarely asked.
+The zip has log, findings, versions and state; no keys, scripts or outputs. The doctor is imported late: it is
+rarely used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.home.home import Home
 from core.home.private_file import write_atomically
 from core.vocabulary.answers import Finding
@@ -30,31 +30,31 @@ from core.vocabulary.versions import installed
 Ended = TypeVar("Ended", Exit, Failed)
 
 LOG_BYTES = 2_000_000
-"""Of each log file its end."""
+"""The last bytes of each log file."""
 
 
-async def examine(view: View, *, deep: bool = False) -> tuple[Finding, ...]:
+async def examine(view: Examined, *, deep: bool = False) -> tuple[Finding, ...]:
     from core.doctor import examination
 
     return await examination.examine(view, deep=deep)
 
 
-async def mend(view: View, code: str) -> None:
+async def mend(view: Examined, code: str) -> None:
     """Raises ``TandemError``."""
     from core.doctor import files
 
     await asyncio.to_thread(files.mend, view.home, code)
 
 
-async def save_diagnostics(view: View, path: str) -> str:
-    """Where they are. Raises ``TandemError``."""
+async def save_diagnostics(view: Examined, path: str) -> str:
+    """Returns the zip's path. Raises ``TandemError``."""
     findings = await examine(view)
     target = Path(path).expanduser()
     return str(await asyncio.to_thread(save, target, view.home, view.state, findings))
 
 
 def save(path: Path, home: Home, state: State, findings: Sequence[Finding]) -> Path:
-    """Write the zip to ``path``, or under a name of its own into that folder. Returns where it is.
+    """Write the zip to ``path``, or with a generated name into that folder. Returns its path.
 
     Blocks. Raises ``TandemError``.
     """
@@ -93,7 +93,7 @@ def _zipped(home: Home, state: State, findings: Sequence[Finding]) -> bytes:
 
 
 def _spoken_of(state: State) -> State:
-    """Without what a script printed and what the questions show of projects; and no code while pairing."""
+    """The state without a script's output and projects' contents in requests; and no code while pairing."""
     run = state.run
     if run is not None:
         silent = {
@@ -107,7 +107,7 @@ def _spoken_of(state: State) -> State:
 
 
 def _brief(end: Ended) -> Ended:
-    """How it ended in a sentence: the details are a traceback with the script's lines, or what it printed."""
+    """The end in a sentence: the details are a traceback with the script's lines, or its output."""
     return replace(end, problem=replace(end.problem, detail="")) if end.problem else end
 
 
@@ -121,7 +121,7 @@ def _end_of(log: Path) -> bytes:
 
 
 def _anonymous(content: bytes) -> bytes:
-    """The user's own folder carries the user's name."""
+    """Replaces the path of the home folder, which contains the user's name."""
     return content.replace(str(Path.home()).encode(), b"~") if len(str(Path.home())) > 1 else content
 
 

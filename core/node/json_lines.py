@@ -1,9 +1,9 @@
-"""The shape of the lines of ``--jsonl`` and of the local socket. Pure.
+"""The format of the lines of ``--jsonl`` and of the local socket. Pure.
 
-In: ``{"id": 1, "type": "pair", ...}``: a command with a number of the speaker's choice.
+In: ``{"id": 1, "type": "pair", ...}``: a command with a number that the speaker chooses.
 Out: first ``{"vocabulary": 1, "tandem": ..., "state": {...}}``; then answers ``{"reply": 1, "type": ...}``
-and events ``{"type": "device_found", ...}`` as they come. A line that is no command is answered with
-``{"reply": <its id or null>, "type": "refused", ...}``.
+and events ``{"type": "device_found", ...}`` as they come. An invalid line is answered with ``{"reply": <its
+id or null>, "type": "refused", ...}``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.bounds import Name
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
@@ -18,11 +19,12 @@ from core.vocabulary.state import State
 from core.vocabulary.versions import TANDEM, VOCABULARY
 
 MAX_LINE_BYTES = 1 << 20
-Id = int | str | None
+Id = int | Name | None
 
 
-class Greeting(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line. It comes again, with ``missed``, when a slow reader lost events: the state is whole."""
+class NodeGreeting(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line. It comes again, with ``missed``, when a slow reader lost events: the state is
+    complete."""
 
     vocabulary: int = VOCABULARY
     tandem: str = TANDEM
@@ -30,7 +32,7 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
     missed: int = 0
 
 
-class Asked(msgspec.Struct, frozen=True):
+class NumberedCommand(msgspec.Struct, frozen=True):
     """A command with its speaker's number."""
 
     id: Id
@@ -61,11 +63,11 @@ _commands = msgspec.json.Decoder(Command)
 _ids = msgspec.json.Decoder(_Id)
 _kinds = msgspec.json.Decoder(_Kind)
 _answers = msgspec.json.Decoder(Answer)
-_greetings = msgspec.json.Decoder(Greeting)
+_greetings = msgspec.json.Decoder(NodeGreeting)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def read_asked(line: bytes) -> Asked | Replied | None:
+def read_asked(line: bytes) -> NumberedCommand | Replied | None:
     """The command, or the refusal to send back; None for an empty line. Never raises."""
     if len(line) > MAX_LINE_BYTES:
         return _refused(None, f"A line is longer than {MAX_LINE_BYTES} bytes.")
@@ -74,7 +76,7 @@ def read_asked(line: bytes) -> Asked | Replied | None:
     number: Id = None
     try:
         number = _ids.decode(line).id
-        return Asked(number, _commands.decode(line))
+        return NumberedCommand(number, _commands.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _refused(number, f"This line is no command: {error}.")
 
@@ -92,11 +94,11 @@ def write_event(event: Event) -> bytes:
 
 
 def write_greeting(state: State, missed: int = 0) -> bytes:
-    return msgspec.json.encode(Greeting(state=state, missed=missed)) + b"\n"
+    return msgspec.json.encode(NodeGreeting(state=state, missed=missed)) + b"\n"
 
 
-def read_told(line: bytes) -> Greeting | Replied | Event:
-    """What a node said. Raises ``msgspec.DecodeError`` for what no node of this version says."""
+def read_told(line: bytes) -> NodeGreeting | Replied | Event:
+    """A node's message. Raises ``msgspec.DecodeError`` for lines that no node of this version sends."""
     kind = _kinds.decode(line)
     if kind.vocabulary is not msgspec.UNSET:
         return _greetings.decode(line)

@@ -1,7 +1,8 @@
-"""The node's one TCP port: pairing, links and proofs come in here, told apart by their first bytes.
+"""The node's one TCP port: accepts pairing, links and proofs, which their first bytes tell apart.
 
-First byte 0x00: a pairing frame. 0x16: TLS, for pinned certificates only; its first frame decides. Anything
-else is closed. Strangers are few at once and have little time. On the core loop.
+First byte 0x00: a pairing frame. 0x01: files, for a paired device. 0x16: TLS, for pinned certificates only;
+its first frame decides. Anything else is closed. Few strangers are admitted at once, for a short time. On the
+core loop.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.peer_messages import Hello
 
 FIRST_FRAME_BYTES = 1 << 16
-_PAIRING, _TLS = 0x00, 0x16
+_PAIRING, _FILES, _TLS = 0x00, 0x01, 0x16
 _OUT_OF_FILES_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ListenLimits:
-    """How long a connection may take to say who it is."""
+    """How long a connection may take to identify itself."""
 
     first_byte_s: float = 5.0
     first_frame_s: float = 10.0
     pending_s: float = 5.0
-    """How long a hello may wait for the pairing to be written down here: the other side may be quicker."""
+    """How long a hello may wait for the pairing to be stored here: the other side may be quicker."""
 
 
 LISTEN_LIMITS = ListenLimits()
@@ -48,9 +49,10 @@ LISTEN_LIMITS = ListenLimits()
 class Listener:
     """Each callback owns the connection that it gets.
 
-    ``on_pairing(sock, guest)``: its first byte is peeked, not read; ``guest``, its place among strangers, is
-    to be left. ``on_proof(streams)``: the reader has the first frame and nothing after it.
-    ``on_hello(streams, hello)``: a pinned device (``peer_der`` says which) and its first message.
+    ``on_pairing(sock, guest)``: its first byte is peeked, not read; call ``leave`` of ``guest``, its place
+    among strangers. ``on_files(sock, guest)``: likewise. ``on_proof(streams)``: the reader has the first
+    frame and nothing after it. ``on_hello(streams, hello)``: a pinned device (``peer_der`` identifies it) and
+    its first message.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Listener:
         identity: Identity,
         *,
         on_pairing: Callable[[socket.socket, Guest], None],
+        on_files: Callable[[socket.socket, Guest], None],
         on_hello: Callable[[tls.Streams, Hello], None],
         on_proof: Callable[[tls.Streams], Awaitable[None]],
         strangers: Strangers | None = None,
@@ -66,7 +69,7 @@ class Listener:
     ) -> None:
         self._identity = identity
         self._limits = limits
-        self._on_pairing = on_pairing
+        self._on_pairing, self._on_files = on_pairing, on_files
         self._on_hello = on_hello
         self._on_proof = on_proof
         self._pins: frozenset[bytes] = frozenset()
@@ -88,14 +91,14 @@ class Listener:
         return opened.notice
 
     def trust(self, pins: Iterable[bytes], pending: bytes | None = None) -> None:
-        """Whose certificates (DER) open a link from now on; ``pending`` may only prove its pairing."""
+        """Certificates (DER) that open a link from now on; ``pending`` may only prove its pairing."""
         self._pins, self._pending = frozenset(pins), pending
         self._context = tls.server_context(self._identity, sorted(self._known()))
         self._pins_changed.set()
         self._pins_changed = asyncio.Event()
 
     async def close(self) -> None:
-        """Stop listening and end what has not been handed on."""
+        """Stop listening and end connections that have not been handed on."""
         await self._background.cancel()
         for listening in self._sockets:
             listening.close()
@@ -128,6 +131,9 @@ class Listener:
             if first == _PAIRING:
                 passed_on = True
                 self._on_pairing(sock, guest)
+            elif first == _FILES:
+                passed_on = True
+                self._on_files(sock, guest)
             elif first == _TLS:
                 await self._serve_tls(sock, host)
             else:
@@ -176,7 +182,7 @@ class Listener:
                 streams[1].transport.abort()
 
     async def _pinned(self, certificate: bytes) -> bool:
-        """Whether this is a pin still, or becomes one within ``pending_s`` where its pairing is under way."""
+        """Whether this is still pinned, or becomes so within ``pending_s`` while its pairing is under way."""
         if certificate == self._pending:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.pending_s):
@@ -202,7 +208,7 @@ async def _peek(sock: socket.socket, limit_s: float) -> int | None:
     try:
         loop.add_reader(sock, readable.set)
     except NotImplementedError:
-        # Windows' loop waits for data only by taking it; a thread looks instead.
+        # Windows' loop waits for data only by consuming it; a thread waits instead.
         if not await asyncio.to_thread(lambda: select.select([sock], [], [], limit_s)[0]):
             raise TimeoutError from None
     else:

@@ -1,6 +1,6 @@
-"""A second process on the same home speaks with this node: JSON lines, this user only.
+"""Lets a second process on the same home talk to this node: JSON lines, this user only.
 
-Over a Unix socket; where there is none for Python (Windows), over the loopback (`loopback_socket`).
+Over a Unix socket; where Python has none (Windows), over the loopback (`loopback_socket`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from collections.abc import AsyncIterator
 
 from core.home import socket_path
 from core.home.home import Home
-from core.node import loopback_socket
+from core.node import json_lines, loopback_socket
 from core.node.conversation import Conversation
 from core.runtime.background import Background
-from core.vocabulary.errors import TandemError
+from core.supervisor import kinship
+from core.vocabulary.answers import Refused
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.node import NodeFace
 
 SPEAKERS = 32
 CHUNK = 64 * 1024
 LAST_WORDS_S = 1.0
+OF_A_TRAINER = Problem(
+    code="script-commands",
+    what="Tandem takes no commands from a script that it trains, nor from what such a script started.",
+    fix="Type the command into a terminal of your own.",
+)
 _log = logging.getLogger(__name__)
 
 
@@ -64,13 +71,13 @@ class LocalSocket:
             ) from error
 
     async def reopen(self) -> None:
-        """Its file was deleted: listen at a new one. Who speaks already goes on."""
+        """Its file was deleted: listen at a new one. Existing connections continue."""
         if self._server is not None:
             self._server.close()
         await self.open()
 
     async def close(self) -> None:
-        """Speakers hear the node's last event, within ``LAST_WORDS_S``."""
+        """Speakers get the node's last event, within ``LAST_WORDS_S``."""
         if self._server is None:
             return
         self._server.close()
@@ -81,7 +88,7 @@ class LocalSocket:
         await asyncio.to_thread(release, self._home)
 
     def _on_speaker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Over the loopback, who it is shows in the first line.
+        # Over the loopback, the first line shows which user it is.
         if not self._loopback and not same_user(writer.get_extra_info("socket")):
             _log.warning("another user tried the local socket")
             writer.close()
@@ -100,6 +107,10 @@ class LocalSocket:
             if self._loopback and not await loopback_socket.knows(reader, self._secret):
                 _log.warning("somebody without the home's secret tried the loopback")
                 return
+            if await asyncio.to_thread(is_trainers, writer.get_extra_info("socket")):
+                _log.warning("a script that is being trained tried to command this node")
+                await write(json_lines.write_reply(None, Refused(problem=OF_A_TRAINER)))
+                return
             await Conversation(self._node, write).run(_chunks(reader))
         except Exception:
             _log.exception("a conversation on the local socket broke off")
@@ -115,7 +126,7 @@ if sys.platform != "win32":
         path = socket_path.choose(home)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            # The folder is 0700; the mode is set before anybody could connect, all the same.
+            # The folder is 0700; set the mode before anybody could connect all the same.
             listening.bind(str(path))
             path.chmod(0o600)
             listening.listen(SPEAKERS)
@@ -133,12 +144,25 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 if sys.platform == "linux":
 
+    def _peer(connection: socket.socket) -> tuple[int, int]:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid, uid, _ = struct.unpack("3i", credentials)
+        return pid, uid
+
     def peer_uid(connection: socket.socket) -> int:
         """Raises ``OSError`` where the system cannot tell."""
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", credentials)[1])
+        return _peer(connection)[1]
+
+    def peer_pid(connection: socket.socket) -> int:
+        """The process that connected. Raises ``OSError`` where the system cannot tell."""
+        return _peer(connection)[0]
 
 elif sys.platform == "darwin":
+
+    def peer_pid(connection: socket.socket) -> int:
+        """The process that connected. Raises ``OSError`` where the system cannot tell."""
+        # LOCAL_PEERPID of sys/un.h, at the level SOL_LOCAL.
+        return int(struct.unpack("i", connection.getsockopt(0, 0x002, 4))[0])
 
     def peer_uid(connection: socket.socket) -> int:
         """Raises ``OSError`` where the system cannot tell."""
@@ -150,6 +174,24 @@ else:
     def peer_uid(connection: socket.socket) -> int:
         """Raises ``OSError``: this system does not tell."""
         raise OSError("this system does not tell who is at the other end of a socket")
+
+    def peer_pid(connection: socket.socket) -> int:
+        """Raises ``OSError``: this system does not tell."""
+        raise OSError("this system does not tell who is at the other end of a socket")
+
+
+def is_trainers(connection: socket.socket) -> bool:
+    """Whether a script that is being trained is at the other end; True where that cannot be known.
+
+    Security invariant: a script without network access must not make the node use the network for it, nor
+    answer this user's questions.
+    """
+    try:
+        over_loopback = connection.family == socket.AF_INET
+        find = loopback_socket.peer_pid if over_loopback else peer_pid
+        return kinship.is_of_a_trainer(find(connection))
+    except OSError:
+        return True
 
 
 def same_user(connection: socket.socket) -> bool:

@@ -1,8 +1,8 @@
-"""Where Python has no Unix sockets (Windows): the node listens on the loopback, for who knows its secret.
+"""Where Python has no Unix sockets (Windows): the node listens on the loopback, protected by a secret.
 
-Port and secret lie in a file that only this user can read; the first line of a connection is the secret. A
-process of another user reaches the port and no further. Nothing here is Windows' own, so that it is tried on
-every system.
+Port and secret are in a file that only this user can read; the first line of a connection is the secret. A
+process of another user reaches the port and no further. Nothing here is specific to Windows, so it is tested
+on every system.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import asyncio
 import hmac
 import secrets
 import socket
+
+import psutil
 
 from core.home import private_file
 from core.home.home import Home
@@ -22,7 +24,7 @@ KNOWN_LIMIT_S = 5.0
 
 
 def listen(home: Home) -> tuple[socket.socket, bytes]:
-    """Bound and told in the home; and the secret. Blocks. Raises ``OSError``."""
+    """The listening socket, recorded in the home, and the secret. Blocks. Raises ``OSError``."""
     secret = secrets.token_hex(SECRET_BYTES).encode()
     listening = socket.create_server((HOST, 0), backlog=BACKLOG)
     try:
@@ -40,7 +42,8 @@ def release(home: Home) -> None:
 
 
 async def connect(home: Home, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """To the node of ``home``. Raises ``OSError``; ``TandemError`` where others can read the secret."""
+    """Connect to the node of ``home``. Raises ``OSError``; ``TandemError`` where others can read the
+    secret."""
     told = await asyncio.to_thread(private_file.read_private, home.loopback)
     try:
         port, secret = told.split()
@@ -49,6 +52,19 @@ async def connect(home: Home, limit: int) -> tuple[asyncio.StreamReader, asyncio
         raise OSError(f"{home.loopback} names no port") from error
     writer.write(secret + b"\n")
     return reader, writer
+
+
+def peer_pid(connection: socket.socket) -> int:
+    """The process on this laptop that connected. Raises ``OSError`` where the system cannot tell."""
+    ends = connection.getpeername(), connection.getsockname()
+    try:
+        known = psutil.net_connections("tcp4")
+    except psutil.Error as error:
+        raise OSError(str(error)) from error
+    for each in known:
+        if (each.laddr, each.raddr) == ends and each.pid is not None:
+            return each.pid
+    raise OSError("no process is known at the other end")
 
 
 async def knows(reader: asyncio.StreamReader, secret: bytes, *, limit_s: float = KNOWN_LIMIT_S) -> bool:

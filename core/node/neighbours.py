@@ -1,13 +1,12 @@
-"""The other laptops: one listener, discovery, pairing, trust and links, joined. On the core loop.
+"""The other laptops: joins listener, discovery, pairing, trust and links. On the core loop.
 
-Security invariant: what discovery says is a hint where to call. Only the certificate of a TLS handshake,
-compared with the pins of the trust store, says who somebody is.
+Security invariant: discovery only gives hints where to call. Only the certificate of a TLS handshake,
+compared with the pins of the trust store, identifies a device.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections.abc import Callable, Sequence
 
@@ -21,12 +20,12 @@ from core.link.hub import Links
 from core.link.problems import renamed
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
-from core.net.strangers import Guest, Strangers
-from core.net.tls import Streams
+from core.net.strangers import Strangers
 from core.node.listener import Listener
 from core.pairing import state as pairing_state
-from core.pairing.driver import Pairing
+from core.pairing.driver import PairingDriver
 from core.runtime.background import Background
+from core.transfer.hub import Transfers
 from core.vocabulary import events as ev
 from core.vocabulary.commands import CodePolicy, Pair
 from core.vocabulary.errors import Problem, TandemError
@@ -43,10 +42,10 @@ CLOSING = Problem(code="closed", what="Tandem was closed there.", fix="Open it a
 
 
 class Neighbours:
-    """``emit`` takes events; ``on_message`` gets what links bring besides telemetry; ``on_linked`` is told of
-    links that begin, ``on_lost`` of those that ended.
+    """``emit`` takes events; ``on_message`` gets links' messages besides telemetry; ``on_linked`` is called
+    for links that begin or are back, ``on_missed`` for those that are away, ``on_lost`` for those that ended.
 
-    ``hello`` is asked for anew for each connection.
+    ``hello`` is called for each connection.
     """
 
     def __init__(
@@ -57,11 +56,12 @@ class Neighbours:
         emit: Callable[[ev.Event], None],
         on_message: Callable[[DeviceId, Message], None],
         on_linked: Callable[[DeviceId], None],
+        on_missed: Callable[[DeviceId, Problem], None],
         on_lost: Callable[[DeviceId, Problem], None],
         background: Background,
     ) -> None:
         self._emit, self._on_message = emit, on_message
-        self._on_linked, self._on_lost = on_linked, on_lost
+        self._on_linked, self._on_missed, self._on_lost = on_linked, on_missed, on_lost
         self._hello = hello
         self._background = background
         self._settings = opened.settings
@@ -71,16 +71,17 @@ class Neighbours:
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
         self._reached: dict[DeviceId, str] = {}
-        """Where each is or was linked since the start: a host, which may have been called by a name."""
+        """Each device's host in a link since the start, which may be a name."""
         self._strangers = strangers = Strangers()
         self.listener = Listener(
             identity,
-            on_pairing=self._on_pairing_call,
-            on_hello=self._on_hello,
-            on_proof=self._on_proof,
+            on_pairing=lambda sock, guest: self.pairing.accept_plain(sock, guest),
+            on_files=lambda sock, guest: self.transfers.accept(sock, guest),
+            on_hello=lambda streams, hello: self.links.take(streams, hello),
+            on_proof=lambda streams: self.pairing.accept_proof(streams),
             strangers=strangers,
         )
-        self.pairing = Pairing(
+        self.pairing = PairingDriver(
             identity,
             opened.settings.name,
             lambda: self.listener.port,
@@ -93,9 +94,13 @@ class Neighbours:
             identity,
             hello,
             on_up=self._on_up,
+            on_away=self._on_away,
             on_down=self._on_down,
             on_message=self._on_link_message,
+            on_excess=self._on_excess,
         )
+
+        self.transfers = Transfers(identity, peer_of=self.links.peer_of, pins=lambda: self.trust.store.pins)
 
     @property
     def port(self) -> int:
@@ -107,7 +112,7 @@ class Neighbours:
         return self._presence.addresses if self._presence is not None else ()
 
     async def listen(self) -> Problem | None:
-        """Be reachable, be found, look around. Returns a notice where another port was taken.
+        """Listen, announce this node, and look for others. Returns a notice where another port was taken.
 
         Raises ``TandemError``.
         """
@@ -134,7 +139,7 @@ class Neighbours:
         return notice
 
     async def follow(self, before: Settings, after: Settings, name: str) -> None:
-        """The user changed settings; another port is taken at the next start."""
+        """Apply changed settings; a changed port is used at the next start."""
         self.pairing.rename(name)
         if self._presence is not None:
             await self._presence.change(
@@ -145,29 +150,34 @@ class Neighbours:
         self.introduce()
 
     def introduce(self) -> None:
-        """Tell linked devices this laptop's name where it has a new one.
+        """Tell linked devices this laptop's new name, if it has one.
 
-        What discovery says renames no paired device: it takes a hello, and that a new link. A run would end
-        with the old one, so it waits until neither of the two has a run.
+        Discovery renames no paired device: that takes a hello, and so a new link. A run would end with the
+        old one: while either of the two has a run, the name is sent over the existing link.
         """
         mine = self._hello()
         for device in self.links.linked:
             before = self.links.name_said(device) or mine.name
-            if before != mine.name and not mine.busy and not self._busy.get(device):
+            if before == mine.name:
+                continue
+            if mine.busy or self._busy.get(device):
+                self.links.send(device, BusyTold(busy=mine.busy, name=mine.name))
+            else:
                 self.links.renew(device, renamed(before, mine.name))
 
     def meet_paired(self) -> None:
-        """Say who is paired, and begin to call them."""
+        """Report the paired devices, and begin to call them."""
         for peer in self.trust.store.peers:
             self._meet(peer)
 
     async def close(self) -> None:
-        """Goodbye to the network and on every link; a few seconds at most."""
+        """Say goodbye to the network and on every link; takes a few seconds at most."""
         if self._presence is not None:
             await self._presence.close()
         await self.pairing.close()
         await self.listener.close()
         await self.links.close(CLOSING)
+        self.transfers.close(CLOSING)
 
     # --- discovery -----------------------------------------------------------------------------------------
 
@@ -183,7 +193,7 @@ class Neighbours:
         self._emit(ev.AddressesChanged(addresses=addresses))
         self.links.addresses_changed()
 
-    # --- what the user wants -------------------------------------------------------------------------------
+    # --- commands ------------------------------------------------------------------------------------------
 
     def pair(self, command: Pair, state: State) -> None:
         """Raises ``TandemError``: not seen, no address, a pairing under way."""
@@ -246,7 +256,7 @@ class Neighbours:
         self.links.pair(peer.cert_der, name=peer.name, hints=peer.addr_hints)
 
     def _keep_places(self) -> None:
-        """What many strangers do must not keep a paired laptop out that calls from where it was before."""
+        """Many strangers must not keep out a paired laptop that calls from an earlier address."""
         hints = (hint for peer in self.trust.store.peers for hint in peer.addr_hints)
         self._strangers.keep_places(address.hosts(hints) | set(self._reached.values()))
 
@@ -255,17 +265,11 @@ class Neighbours:
 
     # --- pairing -------------------------------------------------------------------------------------------
 
-    def _on_pairing_call(self, sock: socket.socket, guest: Guest) -> None:
-        self.pairing.accept_plain(sock, guest)
-
-    async def _on_proof(self, streams: Streams) -> None:
-        await self.pairing.accept_proof(streams)
-
     def _on_pairing(self, event: pairing_state.Event) -> None:
         if isinstance(event, pairing_state.Paired):
             self._background.start("saving a pairing", self._save_pin(event))
-        elif (shown := node_event(event)) is not None:
-            self._emit(shown)
+        else:
+            self._emit(event)
 
     async def _save_pin(self, paired: pairing_state.Paired) -> None:
         peer = TrustedPeer(
@@ -285,9 +289,6 @@ class Neighbours:
 
     # --- links ---------------------------------------------------------------------------------------------
 
-    def _on_hello(self, streams: Streams, hello: Hello) -> None:
-        self.links.take(streams, hello)
-
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
         self._reached[device] = self.links.peer_host(device)
@@ -306,24 +307,34 @@ class Neighbours:
         )
         self._on_linked(device)
         self._background.start("saving an address", self._remember(device, where))
-        self.introduce()  # the name may have changed since this link's hello was said
+        self.introduce()  # the name may have changed since this link's hello
 
     def _name_for(self, device: DeviceId, said: str) -> str:
-        """What a device calls itself now; not where that is another one's name: questions show names."""
+        """A device's own name now; not where another device has it: requests show names."""
         peer = self.trust.store.peer(device)
         others = [each for each in self.trust.store.known_as(said) if each != device]
         return peer.name_at_pairing if others and peer is not None else said
 
     async def _remember(self, device: DeviceId, where: str) -> None:
-        """The next start calls it there at once, even where the network hides it from discovery."""
+        """Store the address: the next start calls it at once, even where the network hides it from
+        discovery."""
         try:
             await self.trust.change(lambda store: trust.add_hint(store, device, where))
         except TandemError as error:
             _log.info("the address of %s is not saved: %s", short(device), error.what)
 
+    def _on_away(self, device: DeviceId, problem: Problem) -> None:
+        self._emit(ev.LinkDown(device=device, problem=problem))
+        self._on_missed(device, problem)
+
     def _on_down(self, device: DeviceId, problem: Problem) -> None:
+        self.transfers.ended(device, problem)
         self._emit(ev.LinkDown(device=device, problem=problem))
         self._on_lost(device, problem)
+
+    def _on_excess(self, device: DeviceId, problem: Problem) -> None:
+        _log.warning("%s: %s", short(device), problem)
+        self._emit(ev.NoticeRaised(problem=problem))
 
     def _on_link_message(self, device: DeviceId, message: Message) -> None:
         if not isinstance(message, TelemetrySent | BusyTold):
@@ -333,28 +344,17 @@ class Neighbours:
             self._emit(ev.TelemetryReported(device=device, reading=message.reading))
         elif message.seal is not None:
             self._emit(ev.SealChanged(device=device, seal=message.seal))
-        if self._busy.get(device) != message.busy:
+        said = message.name if isinstance(message, BusyTold) else ""
+        changed = self._busy.get(device) != message.busy
+        if said or changed:
             self._busy[device] = message.busy
-            self._emit(ev.BusyChanged(device=device, busy=message.busy))
+            name = self._name_for(device, fit_name(said)) if said else ""
+            self._emit(ev.BusyChanged(device=device, busy=message.busy, name=name))
+        if changed:
             self.introduce()
 
 
 def _hosts(settings: Settings) -> Sequence[str]:
-    """A node for this machine alone (the demo) is not reachable from any other."""
+    """A node for this machine only (the demo) is not reachable from any other."""
     only_loopback = settings.interfaces and all(name.startswith("lo") for name in settings.interfaces)
     return LOOPBACK if only_loopback else EVERYWHERE
-
-
-def node_event(event: pairing_state.Event) -> ev.Event | None:
-    """What people see of a pairing; None for ``Paired``, which is shown once the pin is stored."""
-    match event:
-        case pairing_state.Began(incoming, name, address, device):
-            return ev.PairingBegan(incoming=incoming, name=name, address=address, device=device)
-        case pairing_state.CodeShown(device, name, code, warning):
-            return ev.PairingCodeShown(device=device, name=name, code=code, warning=warning)
-        case pairing_state.SaidSame():
-            return ev.PairingAnswered()
-        case pairing_state.Failed(device, problem):
-            return ev.PairingEnded(device=device, problem=problem)
-        case pairing_state.Paired():
-            return None

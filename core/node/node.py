@@ -15,7 +15,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from core.doctor.trial import Trials
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.home import settings_file
 from core.home.home import Home
 from core.home.opened_home import OpenedHome, open_home
@@ -23,12 +23,10 @@ from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
-from core.project.store import ProjectStore
 from core.run.context import RunLimits
-from core.run.keeping.driver import Keeping
-from core.run.keeping.shelf import Shelf
 from core.run.runs import NodeRuns
-from core.runtime.background import Background
+from core.runtime.awake import Awake
+from core.runtime.background import Background, WorkerClosed
 from core.supervisor import seals
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
@@ -36,25 +34,25 @@ from core.telemetry.watch import Watch
 from core.vocabulary import commands as cm
 from core.vocabulary import events as ev
 from core.vocabulary import settings
-from core.vocabulary.answers import Answer, Done, Findings, Refused, RunAccepted, Saved, StateNow
+from core.vocabulary.answers import Answer, Cleared, Done, Findings, Refused, RunAccepted, Saved, StateNow
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.node import Listener
-from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, ReachAsked, TelemetrySent
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 from core.vocabulary.versions import installed
 
 RUN_ENDS_S = 22.0
-"""Longer than ``NodeRuns.close`` gives itself. Trainers still alive then end with this process."""
+"""Longer than the limit of ``NodeRuns.close``. Trainers still alive then end with this process."""
 PART_ENDS_S = 5.0
-"""The most that any other part of a node may take to end."""
+"""How long any other part of a node may take to end."""
 _log = logging.getLogger(__name__)
 
 
 class Node:
-    """One per home, made by ``start``. Until ``stop`` it takes commands and tells its listeners events."""
+    """One per home, made by ``start``. Until ``stop`` it takes commands and sends its listeners events."""
 
     def __init__(
         self,
@@ -82,8 +80,9 @@ class Node:
             hello=self._hello,
             emit=self._emit,
             on_message=self._on_message,
-            on_linked=self._on_linked,
-            on_lost=self._on_lost,
+            on_linked=lambda device: self._runs.on_link_up(device),
+            on_missed=lambda device, problem: self._runs.on_link_away(device, problem),
+            on_lost=lambda device, problem: self._runs.on_link_down(device, problem),
             background=self._background,
         )
         self._trials = Trials(self._neighbours.links, self._background)
@@ -92,21 +91,15 @@ class Node:
             opened.identity.device_id,
             state=lambda: self.state,
             links=self._neighbours.links,
+            transfers=self._neighbours.transfers,
             trust=self._neighbours.trust,
             emit=self._emit,
             on_busy=self._on_busy,
             make_trainer=make_trainer,
             limits=run_limits,
         )
-        self._keeping = Keeping(
-            Shelf(ProjectStore(opened.home.projects), opened.home.runs, opened.identity.device_id),
-            self._neighbours.trust,
-            self._neighbours.links,
-            self._background,
-            state=lambda: self.state,
-            notice=self._notice,
-        )
         self._socket = LocalSocket(opened.home, self)
+        self._awake = Awake()
 
     # --- life ----------------------------------------------------------------------------------------------
 
@@ -122,8 +115,8 @@ class Node:
     ) -> Self:
         """Raises ``TandemError`` where this home can have no node now; nothing is left open then.
 
-        ``watch``, ``make_trainer``, ``part_ends_s``, ``run_limits``: for tests, other telemetry and trainers
-        than the real ones, and other limits for each part's end and within runs.
+        ``watch``, ``make_trainer``, ``part_ends_s``, ``run_limits``: replacements for tests of telemetry,
+        trainers, and the limits for each part's end and within runs.
         """
         began_s = time.monotonic()
         watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
@@ -159,6 +152,8 @@ class Node:
         for problem in (*self._opened.notices, *((taken,) if taken else ())):
             self._notice(problem)
         self._neighbours.meet_paired()
+        self._runs.begin_trim()
+        await self._runs.returns.recover(self._runs.history, go_on=self._settings.go_on)
         try:
             await self._socket.open()
         except TandemError as error:
@@ -168,23 +163,24 @@ class Node:
             self._background.start("a warm trainer", self._runs.set_warm(True))
 
     async def stop(self) -> None:
-        """End runs, say goodbye, close everything; bounded. Called again, it waits for the first."""
+        """End runs, say goodbye, close everything; bounded. A second call waits for the first."""
         await asyncio.shield(self._begin_stop())
 
     def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
-            # Not one of the node's background tasks: it ends those.
+            # Not one of the node's background tasks, which it ends.
             self._stopping = asyncio.create_task(self._stop(), name="node-stop")
         return self._stopping
 
     async def wait_stopped(self) -> None:
-        """Until the node has ended, by ``stop`` or by ``Quit``."""
+        """Wait until the node has ended, by ``stop`` or by ``Quit``."""
         await self._stopped.wait()
 
     async def _stop(self) -> None:
         self._opened.log.enter()
         await _bounded("the run", self._runs.close(), RUN_ENDS_S)
         await _bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
+        await _bounded("staying awake", self._awake.close(), self._part_ends_s)
         await _bounded("telemetry", self._watch.stop(), self._part_ends_s)
         under_way = self._background.settle(self._part_ends_s / 2)
         await _bounded("what was under way", under_way, self._part_ends_s)
@@ -201,7 +197,7 @@ class Node:
         return self._store.state
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """``listener`` hears every event from now on, in order, each with the state that follows from it."""
+        """``listener`` gets every event from now on, in order, each with the state that follows from it."""
         return self._store.subscribe(listener)
 
     def _emit(self, event: ev.Event) -> None:
@@ -225,16 +221,18 @@ class Node:
     # --- commands ------------------------------------------------------------------------------------------
 
     async def submit(self, command: cm.Command) -> Answer:
-        """Never raises: what cannot be done is answered with ``Refused``."""
+        """Never raises: failures are answered with ``Refused``."""
         token = self._opened.log.enter()
         try:
             if self._stopping is not None and not isinstance(command, cm.GetState | cm.Quit):
                 return Refused(problem=_ENDING)
             return await self._do(command)
         except TandemError as error:
-            if error.problem.code in ("not-sealed", "not-kept-in") and await self._look_at_seal():
-                return await self.submit(command)  # it was allowed since this laptop was looked at
+            if error.problem.code == "not-sealed" and await self._look_at_seal():
+                return await self.submit(command)  # it was allowed after this laptop was checked
             return Refused(problem=error.problem)
+        except WorkerClosed:  # it was under way when the node began to end
+            return Refused(problem=_ENDING)
         except Exception as error:
             _log.exception("%s failed", type(command).__name__)
             return Refused(problem=_internal(error))
@@ -255,20 +253,18 @@ class Node:
                 await self._neighbours.rename(device, nickname)
             case cm.SetCodePolicy(device=device, policy=policy):
                 await self._neighbours.set_policy(device, policy)
-            case cm.ListKept(device=device):
-                return await self._keeping.list(device)
-            case cm.RemoveKept(device=device, where=where, project=project):
-                return await self._keeping.remove(device, where, project)
             case cm.AnalyseScript(path=path):
-                return await self._runs.analyse(path)
+                return await self._runs.planner.read(path)
             case cm.PlanRun(spec=spec):
-                return await self._runs.plan(spec)
+                return await self._runs.planner.preview(spec)
             case cm.StartRun(spec=spec):
                 return RunAccepted(run=await self._runs.start(spec))
             case cm.StopRun():
                 self._runs.stop()
             case cm.GoOnWaiting(run=run):
                 self._runs.go_on_waiting(run)
+            case cm.AddLaptops(run=run, devices=devices):
+                self._runs.returns.add(run, devices)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
             case cm.LookAtRequest(run=run):
@@ -298,18 +294,20 @@ class Node:
                 return Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
                 await self._change_settings(change)
+            case cm.Clear():
+                return Cleared(freed_bytes=await self._runs.clear())
             case cm.Quit():
                 self._begin_stop()
         return Done()
 
     @property
-    def _view(self) -> View:
-        return View(
+    def _view(self) -> Examined:
+        return Examined(
             self.home, self._settings, self.state, self._neighbours.port, try_reach=self._trials.try_with
         )
 
     async def _look_at_seal(self) -> bool:
-        """Whether it is another one than before; the others are told then, too."""
+        """Whether the seal changed; if so the others are told."""
         seal = await asyncio.to_thread(seals.find)
         if seal == self._versions.seal:
             return False
@@ -319,7 +317,7 @@ class Node:
         return True
 
     async def _change_settings(self, change: SettingsChange) -> None:
-        # One after the other: each changes what the one before left.
+        # One at a time: each changes the result of the previous one.
         async with self._changing_settings:
             before, wanted = self._settings, settings.changed(self._settings, change)
             settings_file.check(wanted)
@@ -331,8 +329,11 @@ class Node:
         await self._neighbours.follow(before, wanted, self._name)
         if before.warm_trainer != wanted.warm_trainer:
             await self._runs.set_warm(wanted.warm_trainer)
+        if (before.keep_days, before.keep_gb) != (wanted.keep_days, wanted.keep_gb):
+            self._runs.begin_trim()
+        self._awake.keep(self._runs.busy and wanted.stay_awake)
 
-    # --- what comes in -------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------
 
     @property
     def _name(self) -> str:
@@ -354,18 +355,13 @@ class Node:
     def _on_busy(self, busy: bool) -> None:
         self._neighbours.links.send_all(BusyTold(busy=busy))
         self._neighbours.introduce()
+        self._awake.keep(busy and self._settings.stay_awake)
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
-        takers = (self._trials.on_message, self._keeping.on_message)
-        if not any(take(device, message) for take in takers):
+        if isinstance(message, ReachAsked):
+            self._trials.on_asked(device, message)
+        else:
             self._runs.on_message(device, message)
-
-    def _on_linked(self, device: DeviceId) -> None:
-        self._runs.on_link_up(device)
-
-    def _on_lost(self, device: DeviceId, problem: Problem) -> None:
-        self._keeping.on_link_down(device)
-        self._runs.on_link_down(device, problem)
 
 
 async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The hashes of ``tandem-pair-1``: commitment, the six digits, and what both sides prove over TLS. Pure."""
+"""The hashes of ``tandem-pair-1``: commitment, the six digits, and the proof over TLS. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ NONCE_BYTES = 32
 
 
 def hashed(tag: str, *parts: bytes) -> bytes:
-    """SHA-256 of ``tag``, a zero byte and each part behind its length (u32 big-endian): nothing can shift."""
+    """SHA-256 of ``tag``, a zero byte and each part after its length (u32 big-endian), which makes parts
+    unambiguous."""
     digest = hashlib.sha256(tag.encode("ascii") + b"\0")
     for part in parts:
         digest.update(len(part).to_bytes(4, "big") + part)
@@ -18,7 +19,7 @@ def hashed(tag: str, *parts: bytes) -> bytes:
 
 
 def commitment(fp_responder: bytes, fp_initiator: bytes, nonce_responder: bytes, m1: bytes) -> bytes:
-    """What binds the responder before it sees the initiator's nonce. ``m1``: SHA-256 of the raw body."""
+    """Binds the responder before it sees the initiator's nonce. ``m1``: SHA-256 of the raw body."""
     return hashed("tandem-pair-1/commit", fp_responder, fp_initiator, nonce_responder, m1)
 
 
@@ -29,7 +30,8 @@ def equal(one: bytes, other: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """All that both sides saw: fingerprints, nonces, and the SHA-256 of the raw bodies of M1 and M2."""
+    """Everything that both sides saw: fingerprints, nonces, and the SHA-256 of the raw bodies of M1 and
+    M2."""
 
     fp_initiator: bytes
     fp_responder: bytes
@@ -46,7 +48,7 @@ class Transcript:
 
     @property
     def proof(self) -> bytes:
-        """``th``: what each side sends inside mutual TLS."""
+        """``th``: the value that each side sends inside mutual TLS."""
         return self._hashed("tandem-pair-1/th")
 
     def _hashed(self, tag: str) -> bytes:

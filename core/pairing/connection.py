@@ -1,8 +1,8 @@
 """The connections of a pairing: a plain one for the messages, and one inside mutual TLS 1.3 for the proof.
 
 Whole frames in and out, and nothing longer than 4096 bytes is read. For the proof, the last step, each side
-sends PAIR_OK over TLS with the compared certificate as the pin: TLS proves that the peer holds the key of the
-certificate, an equal ``th`` proves that both mean this pairing.
+sends PAIR_OK over TLS with the compared certificate as the pin: TLS proves that the peer holds the
+certificate's key, an equal ``th`` proves that both mean this pairing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def framed(body: bytes) -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    """The next frame's body. Raises ``TandemError`` for no frame, ``EOFError`` or ``OSError`` at the end."""
+    """The next frame's body. Raises ``TandemError`` for an invalid one, ``EOFError`` or ``OSError`` at the
+    end."""
     length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
     if not 0 < length <= MAX_FRAME_BYTES:
-        # Before reading: readexactly would gather any length in memory.
+        # Check before reading: readexactly would buffer any length in memory.
         raise TandemError.of(problems.malformed(f"a frame of {length} bytes"))
     return await reader.readexactly(length)
 
@@ -53,14 +54,14 @@ class PlainConnection:
             self._writer.write(framed(body))
 
     def close(self) -> None:
-        """Let what was sent go out, but not for longer than ``CLOSE_S``."""
+        """Let queued data go out, for at most ``CLOSE_S``."""
         transport = self._writer.transport
         transport.close()
         if transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
 
     async def wait_closed(self) -> None:
-        """Close, and wait until it is done; break off after ``CLOSE_S``."""
+        """Close, and wait until it is done; abort after ``CLOSE_S``."""
         self._writer.transport.close()
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -73,7 +74,7 @@ SETTLE_S = 3.0
 
 
 async def prove(streams: Streams, proof: bytes, own_port: int) -> int:
-    """The initiator's part; gives the peer's port. Raises ``TandemError``, ``OSError`` or ``EOFError``."""
+    """The initiator's part; returns the peer's port. Raises ``TandemError``, ``OSError`` or ``EOFError``."""
     reader, writer = streams
     writer.write(framed(encode(PairOk(th=proof, port=own_port))))
     await writer.drain()
@@ -86,7 +87,7 @@ async def prove(streams: Streams, proof: bytes, own_port: int) -> int:
 
 
 async def answer_proof(streams: Streams, proof: bytes, own_port: int) -> int:
-    """The responder's part; gives the peer's port. Nothing is sent before the peer's proof was right."""
+    """The responder's part; returns the peer's port. Sends nothing before the peer's proof was verified."""
     reader, writer = streams
     port = _checked(decode(await read_frame(reader), PairOk), proof)
     writer.write(framed(encode(PairOk(th=proof, port=own_port))))

@@ -1,7 +1,7 @@
-"""Drives the pairing machine on the core thread: connections, time, the proof over TLS. What a node owns.
+"""Drives the pairing machine on the core thread: connections, time, the proof over TLS. Owned by a node.
 
-The listener gives it plain connections (``accept_plain``) and, while ``held`` names a certificate, TLS
-connections of that certificate (``accept_proof``). Storing the pin is the node's part, on ``Paired``.
+The listener passes it plain connections (``accept_plain``) and, while ``held`` returns a certificate, TLS
+connections of that certificate (``accept_proof``). On ``Paired``, the node stores the pin.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import socket
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Literal
+
+from msgspec import structs
 
 from core.home.identity import Identity
 from core.net.address import Address, host_of
@@ -29,7 +31,6 @@ from core.pairing.state import (
     Answered,
     Cancelled,
     Close,
-    CodeShown,
     Comparing,
     ConnectionLost,
     Dial,
@@ -42,7 +43,7 @@ from core.pairing.state import (
     Idle,
     Input,
     Limits,
-    Me,
+    OwnSide,
     PairingState,
     ProofFailed,
     Prove,
@@ -60,13 +61,15 @@ from core.pairing.throttle import Refusals
 from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import PairingCodeShown
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.lookalikes import alphabets
 from core.vocabulary.text import fit_name
 
 log = logging.getLogger(__name__)
 
 
-class Pairing:
+class PairingDriver:
     """All pairing of one node; one session at a time."""
 
     def __init__(
@@ -84,13 +87,13 @@ class Pairing:
     ) -> None:
         """``port``: where this node listens. ``on_event`` is called on the loop, and may answer at once.
 
-        ``on_held``: what ``held`` gives has changed. ``known_as``: the trusted devices of that name.
+        ``on_held``: the result of ``held`` has changed. ``known_as``: the trusted devices of that name.
         """
         self.strangers = strangers or Strangers()
         self._clock: Clock = clock or asyncio.get_running_loop()
         self._identity, self._port = identity, port
         self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
-        self._state = PairingState(Me(identity.cert_der, fit_name(name)), limits=limits)
+        self._state = PairingState(OwnSide(identity.cert_der, fit_name(name)), limits=limits)
         self._refusals = Refusals(self._clock.time, log.info)
         self._sessions: dict[int, PlainConnection] = {}
         self._last_number = 0
@@ -100,7 +103,7 @@ class Pairing:
         self._timers: Timers[Literal["deadline"]] = Timers(self._clock, lambda name: self._step(TimePassed()))
         self._held_before: bytes | None = None
 
-    # --- what the node asks --------------------------------------------------------------------------------
+    # --- the node's side -----------------------------------------------------------------------------------
 
     def start(self, address: Address, name: str = "") -> None:
         """Our user clicked Pair. Raises ``TandemError`` where a pairing is under way or pauses."""
@@ -117,12 +120,12 @@ class Pairing:
         self._step(Answered(same))
 
     def cancel(self) -> None:
-        """Our user gave up; without a pairing nothing happens."""
+        """Our user gave up; does nothing without a pairing."""
         self._step(Cancelled())
 
     def rename(self, name: str) -> None:
-        """How this device introduces itself from the next pairing on."""
-        self._state = replace(self._state, me=Me(self._identity.cert_der, fit_name(name)))
+        """Change this device's name from the next pairing on."""
+        self._state = replace(self._state, me=OwnSide(self._identity.cert_der, fit_name(name)))
 
     def held(self) -> bytes | None:
         """A certificate (DER) that TLS must accept besides the trusted ones, for ``accept_proof`` only."""
@@ -130,11 +133,11 @@ class Pairing:
         return peer.cert if peer else None
 
     async def close(self) -> None:
-        """Cancel what is under way and wait until its connections are closed."""
+        """Cancel the pairing under way and wait until its connections are closed."""
         self._step(Cancelled())
         await self._background.cancel()
 
-    # --- what the listener gives ---------------------------------------------------------------------------
+    # --- the listener's side -------------------------------------------------------------------------------
 
     def accept_plain(self, sock: socket.socket, guest: Guest | None = None) -> None:
         """Take over a connection whose first byte (peeked, not read) is 0x00. ``guest``: its place so far."""
@@ -145,7 +148,7 @@ class Pairing:
         self._background.start("hearing a stranger", self._hear_stranger(sock, guest))
 
     async def accept_proof(self, streams: Streams) -> None:
-        """Take over a TLS connection whose certificate is ``held``. It is closed when this returns."""
+        """Take over a TLS connection whose certificate is ``held``. Closes it before returning."""
         writer = streams[1]
         try:
             phase = self._state.phase
@@ -168,7 +171,7 @@ class Pairing:
         self._state, effects = step(self._state, happened, self._clock.time())
         self._set_alarm()
         if self._dialling is not None and not isinstance(self._state.phase, Dialling):
-            self._dialling.cancel()  # or it would serve the next attempt
+            self._dialling.cancel()  # otherwise it would serve the next attempt
             self._dialling = None
         if self._proof is not None and isinstance(self._state.phase, Idle):
             if self._proof is not asyncio.current_task():
@@ -202,16 +205,18 @@ class Pairing:
                 self._on_event(self._with_warning(event))
 
     def _with_warning(self, event: Event) -> Event:
-        if isinstance(event, CodeShown):
+        if isinstance(event, PairingCodeShown):
             known = self._known_as(event.name)
             if known and event.device not in known:
-                return replace(event, warning=problems.new_key(event.name))
+                return structs.replace(event, warning=problems.new_key(event.name))
+            if not known and (mixed := alphabets(event.name)):
+                return structs.replace(event, warning=problems.mixed_name(event.name, mixed))
         return event
 
     async def _dial(self, address: Address) -> None:
         try:
             streams = await asyncio.open_connection(address.host, address.port, limit=MAX_FRAME_BYTES)
-        except (OSError, ValueError) as error:  # ValueError: a host that is no name for a resolver
+        except (OSError, ValueError) as error:  # ValueError: a host that no resolver accepts
             self._dialling = None
             why = getattr(error, "strerror", None) or str(error)
             self._step(DialFailed(problems.unreachable(str(address), why)))
@@ -231,7 +236,7 @@ class Pairing:
             guest.leave()
 
     async def _hear(self, session: PlainConnection, guest: Guest | None = None) -> None:
-        """Carry a connection's frames to the machine for as long as the machine keeps it."""
+        """Pass a connection's frames to the machine for as long as the machine keeps it."""
         problem: Problem | None = None
         try:
             if guest is not None:

@@ -1,4 +1,4 @@
-"""How a pairing under way fails: the other side is told, the person too, and the attempt may count. Pure."""
+"""How a pairing under way fails: tells the other side and the user, and may count the attempt. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from core.pairing.state import (
     Connection,
     Dialling,
     Effect,
-    Failed,
     Idle,
+    OtherSide,
     PairingState,
-    Peer,
     Phase,
     Proving,
     Send,
@@ -25,6 +24,7 @@ from core.pairing.state import (
     Yielded,
 )
 from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.events import PairingEnded
 
 Step = tuple[PairingState, tuple[Effect, ...]]
 
@@ -37,9 +37,9 @@ def ended(
     *,
     counts: bool = True,
 ) -> Step:
-    """The session is over without a pair. ``note`` goes to the other side; ``counts``: towards the pause.
+    """The session ends without a pair. ``note`` goes to the other side; ``counts``: towards the pause.
 
-    Every failure after M2 counts, whoever caused it: a man in the middle sees both codes and would break off
+    Every failure after M2 counts, whoever caused it: a man in the middle sees both codes and would abort
     quietly until they happen to agree.
     """
     phase = pairing.phase
@@ -51,7 +51,7 @@ def ended(
             effects.append(Send(connection, encode(Note(note=note))))
         effects.append(Close(connection))
     peer = peer_of(phase)
-    effects.append(Tell(Failed(peer.device if peer else None, problem)))
+    effects.append(Tell(PairingEnded(device=peer.device if peer else None, problem=problem)))
     after = replace(pairing, phase=Idle())
     match phase:
         case AwaitM4() if counts:
@@ -71,7 +71,7 @@ def connection_of(phase: Phase) -> Connection | None:
     return phase.connection
 
 
-def peer_of(phase: Phase) -> Peer | None:
+def peer_of(phase: Phase) -> OtherSide | None:
     match phase:
         case AwaitM4(peer=peer) | AwaitM3(peer=peer) | Comparing(peer=peer) | Proving(peer=peer):
             return peer
@@ -79,7 +79,7 @@ def peer_of(phase: Phase) -> Peer | None:
 
 
 def name_of(phase: Phase) -> str:
-    """The other side, as the person knows it."""
+    """The other side's name, as the user knows it."""
     match phase:
         case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target):
             return target.name or str(target.address)

@@ -1,4 +1,5 @@
-"""From the click to the code: M1 to M4 on either side, and who leads when both clicked at once. Pure."""
+"""From the click to the code: M1 to M4 on either side, and which side leads when both clicked at once.
+Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +25,15 @@ from core.pairing.state import (
     AwaitM2,
     AwaitM3,
     AwaitM4,
-    Began,
     Close,
-    CodeShown,
     Comparing,
     Connection,
     Dial,
     Dialling,
     Effect,
     Idle,
+    OtherSide,
     PairingState,
-    Peer,
     Refuse,
     Role,
     Send,
@@ -45,6 +44,7 @@ from core.pairing.state import (
     Yielded,
 )
 from core.vocabulary.errors import IllegalTransition, TandemError
+from core.vocabulary.events import PairingBegan, PairingCodeShown
 
 
 def on_started(pairing: PairingState, started: Started, now_s: float) -> Step:
@@ -52,7 +52,7 @@ def on_started(pairing: PairingState, started: Started, now_s: float) -> Step:
         raise IllegalTransition(f"no pairing can start in {pairing.phase}")
     target = started.target
     phase = Dialling(target, started.sid, started.nonce, now_s + pairing.limits.code_s)
-    began = Began(incoming=False, name=target.name, address=str(target.address))
+    began = PairingBegan(incoming=False, name=target.name, address=str(target.address))
     return replace(pairing, phase=phase), (Dial(target.address), Tell(began))
 
 
@@ -67,7 +67,7 @@ def on_dialled(pairing: PairingState, connection: Connection) -> Step:
 
 
 def on_m2(pairing: PairingState, phase: AwaitM2, body: bytes, now_s: float) -> Step:
-    """The responder introduces itself and is bound to its nonce; now ours may be seen."""
+    """The responder introduces itself and commits to its nonce; now ours may be revealed."""
     m2 = decode_m2_or_note(body)
     if isinstance(m2, Note):
         return _on_note_before_m2(pairing, phase, m2, now_s)
@@ -87,7 +87,7 @@ def on_m2(pairing: PairingState, phase: AwaitM2, body: bytes, now_s: float) -> S
 
 
 def on_m4(pairing: PairingState, phase: AwaitM4, body: bytes, now_s: float) -> Step:
-    """The responder shows its nonce: it must be the one it was bound to."""
+    """The responder reveals its nonce, which must match its commitment."""
     nonce = decode_nonce_or_note(body)
     if isinstance(nonce, Note):
         return on_note(pairing, nonce, now_s)
@@ -100,7 +100,7 @@ def on_m4(pairing: PairingState, phase: AwaitM4, body: bytes, now_s: float) -> S
 
 
 def on_m3(pairing: PairingState, phase: AwaitM3, body: bytes, now_s: float) -> Step:
-    """The initiator shows its nonce; ours follows, too late for either to steer the code."""
+    """The initiator reveals its nonce; ours follows, too late for either to influence the code."""
     nonce = decode_nonce_or_note(body)
     if isinstance(nonce, Note):
         return on_note(pairing, nonce, now_s)
@@ -110,7 +110,7 @@ def on_m3(pairing: PairingState, phase: AwaitM3, body: bytes, now_s: float) -> S
 
 
 def on_stranger(pairing: PairingState, spoke: StrangerSpoke, now_s: float) -> Step:
-    """Somebody calls. A stranger's nonsense is refused and logged; it never reaches the screen."""
+    """Handle a caller. A stranger's nonsense is refused and logged; it never reaches the screen."""
     try:
         m1 = decode(spoke.body, M1)
         peer = _checked_peer(pairing, m1, spoke.host)
@@ -165,9 +165,10 @@ def _on_note_before_m2(pairing: PairingState, phase: AwaitM2, note: Note, now_s:
 
 
 def _answer(
-    pairing: PairingState, spoke: StrangerSpoke, m1: M1, peer: Peer, now_s: float, *, outgoing: bool
+    pairing: PairingState, spoke: StrangerSpoke, m1: M1, peer: OtherSide, now_s: float, *, outgoing: bool
 ) -> Step:
-    """Be the responder: send M2, bound to a nonce that stays here until the initiator's has come."""
+    """Act as the responder: send M2, with a commitment to a nonce that stays here until the initiator's has
+    come."""
     hash_of_m1 = hashlib.sha256(spoke.body).digest()
     commit = commitment(pairing.me.fp, peer.fp, spoke.nonce, hash_of_m1)
     body = encode(M2(sid=m1.sid, cert=pairing.me.cert, name=pairing.me.name, commit=commit))
@@ -182,7 +183,8 @@ def _answer(
     )
     effects: list[Effect] = [Send(spoke.connection, body)]
     if not outgoing:
-        effects.append(Tell(Began(incoming=True, name=peer.name, address=peer.host, device=peer.device)))
+        began = PairingBegan(incoming=True, name=peer.name, address=peer.host, device=peer.device)
+        effects.append(Tell(began))
     return replace(pairing, phase=phase), tuple(effects)
 
 
@@ -196,13 +198,13 @@ def _show(
 ) -> Step:
     peer = phase.peer
     after = Comparing(phase.connection, peer, role, transcript, now_s + pairing.limits.answer_s, outgoing)
-    code = CodeShown(device=peer.device, name=peer.name, code=shown(transcript.code))
+    code = PairingCodeShown(device=peer.device, name=peer.name, code=shown(transcript.code))
     return replace(pairing, phase=after), (Tell(code),)
 
 
-def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int | None = None) -> Peer:
+def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int | None = None) -> OtherSide:
     check_peer_certificate(message.cert)
-    peer = Peer(cert=message.cert, name=message.name, host=host, port=port)
+    peer = OtherSide(cert=message.cert, name=message.name, host=host, port=port)
     if peer.fp == pairing.me.fp:
         raise TandemError.of(problems.itself())
     if late := out_of_date(message.cert, f"{message.name}'s"):
@@ -210,6 +212,6 @@ def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int 
     return peer
 
 
-def _same(target: Target, peer: Peer) -> bool:
-    """Whether the caller is whom our user clicked, as far as anyone can tell before the code."""
+def _same(target: Target, peer: OtherSide) -> bool:
+    """Whether the caller is the device that our user clicked, as far as anyone can tell before the code."""
     return plain_host(target.address.host) == plain_host(peer.host) or target.name == peer.name

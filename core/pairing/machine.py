@@ -1,8 +1,8 @@
 """The protocol without sockets or clocks: ``step(pairing, happened, now_s)`` → new pairing and effects. Pure.
 
-Security invariants: no code before the commitment was checked; our nonce is shown only after the other side
-is bound to its own; ``Paired`` comes only out of ``Proved``, and only after our user's *Same*; one session at
-a time. At most one ``Tell``, and last, so that whoever is told may answer at once.
+Security invariants: no code before the commitment was checked; our nonce is revealed only after the other
+side has committed to its own; ``Paired`` comes only out of ``Proved``, and only after our user's *Same*; one
+session at a time. At most one ``Tell``, and last, so that its receiver may answer at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from core.pairing.state import (
     Prove,
     Proved,
     Proving,
-    SaidSame,
     Send,
     Started,
     StrangerSpoke,
@@ -51,12 +50,13 @@ from core.pairing.state import (
     TimePassed,
     Yielded,
 )
-from core.pairing.throttle import Pause
+from core.pairing.throttle import RetryDelay
 from core.vocabulary.errors import TandemError
+from core.vocabulary.events import PairingAnswered
 
 
 def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
-    """What follows. Late news of a session that is over changes nothing."""
+    """The next state and effects. Late events of a session that is over change nothing."""
     match happened:
         case Started():
             return on_started(pairing, happened, now_s)
@@ -73,8 +73,8 @@ def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
         case TimePassed():
             return _on_time(pairing, now_s)
         case Cancelled() if not isinstance(pairing.phase, Idle):
-            # Our own user's doing, so no failed guess of an attempt. But calls sent away time and again
-            # have to pause: a stranger's would keep the screen, and the one session, for themselves.
+            # Our own user's action is no failed guess. But repeatedly rejected calls must pause: a stranger's
+            # would otherwise occupy the screen, and the only session.
             match pairing.phase:
                 case AwaitM3(outgoing=outgoing) | Comparing(outgoing=outgoing) | Proving(outgoing=outgoing):
                     called = not outgoing
@@ -122,7 +122,7 @@ def _on_answered(pairing: PairingState, same: bool, now_s: float) -> Step:
         return pairing, ()
     held_until_s = now_s + pairing.limits.hold_s
     after, effects = _proving(replace(pairing, phase=replace(phase, held_until_s=held_until_s)), now_s)
-    return after, (Send(phase.connection, encode(Note(note="same"))), *effects, Tell(SaidSame()))
+    return after, (Send(phase.connection, encode(Note(note="same"))), *effects, Tell(PairingAnswered()))
 
 
 def _proving(pairing: PairingState, now_s: float) -> Step:
@@ -149,10 +149,10 @@ def _on_proved(pairing: PairingState, port: int, now_s: float) -> Step:
     peer = pairing.held(now_s)
     connection = connection_of(pairing.phase)
     if peer is None or connection is None:
-        return pairing, ()  # too late, or never said Same: nothing may be stored
+        return pairing, ()  # too late, or our user never said Same: nothing may be stored
     address = Address(peer.host, port if peer.port is None else peer.port)
     paired = Paired(device=peer.device, cert=peer.cert, name=peer.name, address=address)
-    after = replace(pairing, phase=Idle(), calls=Pause(), attempts=Pause())
+    after = replace(pairing, phase=Idle(), calls=RetryDelay(), attempts=RetryDelay())
     return after, (Close(connection), Tell(paired))
 
 

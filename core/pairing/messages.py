@@ -1,4 +1,4 @@
-"""What pairing frames contain, read strictly: each message has one spelling, each field its bounds. Pure.
+"""The contents of pairing frames, read strictly: each message has one spelling, each field its bounds. Pure.
 
 Frame = u32 big-endian length (at most 4096) + body. M1, M2, notes and PAIR_OK are JSON; M3 and M4 are 32 raw
 bytes.
@@ -13,6 +13,7 @@ import msgspec
 from core.home.certificate import MAX_DER_BYTES
 from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
+from core.vocabulary.bounds import Word
 from core.vocabulary.errors import TandemError
 from core.vocabulary.text import MAX_NAME, fit_name
 
@@ -41,7 +42,7 @@ class M1(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class M2(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Responder to initiator: who answers, bound by ``commit`` to a nonce that it shows last."""
+    """Responder to initiator: who answers, with ``commit`` to a nonce that it reveals last."""
 
     v: int = VERSION
     sid: SessionId
@@ -51,9 +52,9 @@ class M2(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A word beside the protocol: why one side gives up, or that its user said *Same*.
+    """A message beside the protocol: why one side gives up, or that its user said *Same*.
 
-    Anybody could forge it, so nothing is trusted for it: ``same`` only says that the proof may begin.
+    Anybody could forge it, so it is never trusted: ``same`` only says that the proof may begin.
     """
 
     v: int = VERSION
@@ -70,7 +71,7 @@ class PairOk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class _Head(msgspec.Struct):
     v: int
-    note: str | None = None
+    note: Word | None = None
 
 
 JsonMessage = TypeVar("JsonMessage", M1, M2, Note, PairOk)
@@ -101,7 +102,7 @@ def decode_m2_or_note(body: bytes) -> M2 | Note:
 
 
 def decode_nonce_or_note(body: bytes) -> bytes | Note:
-    """M3 or M4: exactly 32 bytes, which no note has. Raises ``TandemError``."""
+    """M3 or M4: exactly 32 bytes, a length that no note has. Raises ``TandemError``."""
     if len(body) == NONCE_BYTES:
         return body
     if not body.startswith(b"{"):

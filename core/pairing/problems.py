@@ -1,7 +1,10 @@
-"""Why a pairing ends without a pair: one problem each, with its mend."""
+"""Why a pairing ends without a pair: one problem each, with its fix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from core.vocabulary import units
 from core.vocabulary.errors import Problem, TandemError
 
 _AGAIN = "Press Pair again."
@@ -73,8 +76,17 @@ def pairing_under_way(name: str) -> TandemError:
 def new_key(name: str) -> Problem:
     return Problem(
         code="pairing-new-key",
-        what=f"A device named {name} is paired already, with another key. This may be somebody else.",
+        what=f"A device named {name} is paired already, with another key, or one whose name looks the same. "
+        "This may be somebody else.",
         fix="Go on only if you set Tandem up anew on that laptop; then forget its old entry.",
+    )
+
+
+def mixed_name(name: str, alphabets: Sequence[str]) -> Problem:
+    return Problem(
+        code="pairing-mixed-name",
+        what=f"The name {name} mixes letters of different alphabets: {' and '.join(alphabets)}.",
+        fix="Such a name can pass for another one. Go on only if its owner says that it is meant so.",
     )
 
 
@@ -113,7 +125,7 @@ def lost(name: str) -> Problem:
 def no_code(name: str, address: str, limit_s: float) -> Problem:
     return Problem(
         code="pairing-timeout",
-        what=f"{name} at {address} did not get to the code within {limit_s:.0f} s.",
+        what=f"{name} at {address} did not get to the code within {units.duration(limit_s)}.",
         fix="Check that Tandem is open there and that no firewall is in the way, then press Pair again.",
     )
 
@@ -122,7 +134,7 @@ def no_answer(by_us: bool, name: str, limit_s: float) -> Problem:
     where = "here" if by_us else f"on {name}"
     return Problem(
         code="pairing-unanswered",
-        what=f"Nobody pressed Same or Different {where} within {limit_s:.0f} s.",
+        what=f"Nobody pressed Same or Different {where} within {units.duration(limit_s)}.",
         fix="Press Pair again and compare the codes on both screens.",
     )
 
@@ -138,7 +150,7 @@ def gave_up_waiting(name: str) -> Problem:
 def no_proof(name: str, limit_s: float, detail: str = "") -> Problem:
     return Problem(
         code="pairing-unproven",
-        what=f"{name} did not prove its key within {limit_s:.0f} s after the codes were confirmed.",
+        what=f"{name} did not prove its key within {units.duration(limit_s)} after the codes were confirmed.",
         fix="Press Pair again. If it repeats, check the firewall: the proof is a second connection.",
         detail=detail,
     )

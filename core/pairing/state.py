@@ -1,4 +1,4 @@
-"""One pairing: its phases with the data of each, what can happen, what is asked for. Data only."""
+"""One pairing: its phases with their data, its events and effects. Data only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from core.home.certificate import fingerprint
 from core.net.address import Address
 from core.pairing.code import Transcript
 from core.pairing.messages import NoteWord
-from core.pairing.throttle import Pause
+from core.pairing.throttle import RetryDelay
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import PairingAnswered, PairingBegan, PairingCodeShown, PairingEnded
 from core.vocabulary.ids import DeviceId
 
 Role = Literal["initiator", "responder"]
@@ -23,13 +24,13 @@ class Limits:
     """How long each step may take, in seconds."""
 
     handshake_s: float = 5.0
-    """A stranger that has not said who it is after this is let go."""
+    """A stranger that has not identified itself by then is disconnected."""
     code_s: float = 10.0
     """From the click to the code."""
     answer_s: float = 60.0
     """For both people to compare."""
     hold_s: float = 120.0
-    """TLS accepts the peer's certificate for so long after our *Same*."""
+    """How long TLS accepts the peer's certificate after our *Same*."""
     proof_s: float = 20.0
 
 
@@ -37,7 +38,7 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class OwnSide:
     """This device, as it introduces itself."""
 
     cert: bytes
@@ -49,7 +50,7 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class OtherSide:
     """The other device, as it introduced itself. ``port`` is None where it called us."""
 
     cert: bytes
@@ -68,7 +69,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom the user clicked. ``name`` is a hint until the other side has introduced itself."""
+    """The device that the user clicked. ``name`` is a hint until the other side has introduced itself."""
 
     address: Address
     name: str
@@ -103,7 +104,7 @@ class AwaitM2:
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
-    """Both clicked at once and the other side has the lower fingerprint: its call is awaited."""
+    """Both clicked at once and the other side has the lower fingerprint: wait for its call."""
 
     target: Target
     deadline_s: float
@@ -111,10 +112,10 @@ class Yielded:
 
 @dataclass(frozen=True, slots=True)
 class AwaitM4:
-    """Initiator: M3 is sent; the responder's nonce must fit ``commit``."""
+    """Initiator: M3 is sent; the responder's nonce must match ``commit``."""
 
     connection: Connection
-    peer: Peer
+    peer: OtherSide
     nonce: bytes
     m1: bytes
     m2: bytes
@@ -127,7 +128,7 @@ class AwaitM3:
     """Responder: M2 is sent; our nonce stays secret until the initiator's is here."""
 
     connection: Connection
-    peer: Peer
+    peer: OtherSide
     nonce: bytes
     m1: bytes
     m2: bytes
@@ -138,10 +139,10 @@ class AwaitM3:
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """The code is on both screens. ``held_until_s``: set by our *Same*; the peer's pin is held till then."""
+    """The code is on both screens. ``held_until_s``: set by our *Same*; the peer's pin is held until then."""
 
     connection: Connection
-    peer: Peer
+    peer: OtherSide
     role: Role
     transcript: Transcript
     deadline_s: float
@@ -155,7 +156,7 @@ class Proving:
     """Both said *Same*: the initiator opens mutual TLS, each side sends PAIR_OK."""
 
     connection: Connection
-    peer: Peer
+    peer: OtherSide
     role: Role
     transcript: Transcript
     deadline_s: float
@@ -170,28 +171,29 @@ Phase = Idle | Dialling | AwaitM2 | Yielded | AwaitM4 | AwaitM3 | Comparing | Pr
 class PairingState:
     """The whole machine: one session at a time, and the pauses after failures.
 
-    Calls from strangers and our user's own attempts are counted apart, or a stranger could lock our user out.
+    Calls from strangers and our user's own attempts are counted separately, or a stranger could lock our user
+    out.
     """
 
-    me: Me
+    me: OwnSide
     phase: Phase = Idle()
-    calls: Pause = field(default_factory=Pause)
-    attempts: Pause = field(default_factory=Pause)
+    calls: RetryDelay = field(default_factory=RetryDelay)
+    attempts: RetryDelay = field(default_factory=RetryDelay)
     limits: Limits = LIMITS
 
     @property
     def deadline_s(self) -> float | None:
         return None if isinstance(self.phase, Idle) else self.phase.deadline_s
 
-    def held(self, now_s: float) -> Peer | None:
-        """The peer whose certificate TLS accepts for the proof, though it is not stored yet."""
+    def held(self, now_s: float) -> OtherSide | None:
+        """The peer whose certificate TLS accepts for the proof, before it is stored."""
         match self.phase:
             case Comparing(peer=peer, held_until_s=until_s) | Proving(peer=peer, held_until_s=until_s):
                 return peer if until_s is not None and now_s < until_s else None
         return None
 
 
-# --- what can happen to it --------------------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ class DialFailed:
 
 @dataclass(frozen=True, slots=True)
 class StrangerSpoke:
-    """The first frame of a connection that came in. ``nonce`` is fresh, used if this becomes a session."""
+    """The first frame of an incoming connection. ``nonce`` is fresh, used if this becomes a session."""
 
     connection: Connection
     host: str
@@ -233,7 +235,7 @@ class FrameCame:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """A connection closed, broke, or sent what is no frame (``problem``)."""
+    """A connection closed, broke, or sent an invalid frame (``problem``)."""
 
     connection: Connection
     problem: Problem | None = None
@@ -253,7 +255,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """PAIR_OK went out and an equal one came in, over mutual TLS. ``port``: where the peer listens."""
+    """PAIR_OK was sent and an equal one received, over mutual TLS. ``port``: where the peer listens."""
 
     port: int
 
@@ -265,7 +267,7 @@ class ProofFailed:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """A deadline may be over."""
+    """A deadline may have passed."""
 
 
 Input = (
@@ -283,37 +285,12 @@ Input = (
 )
 
 
-# --- what people learn of it; the node makes its own events of these --------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Began:
-    """``incoming``: the other side asked; ``device`` is known then."""
-
-    incoming: bool
-    name: str
-    address: str
-    device: DeviceId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CodeShown:
-    """``code`` as people read it: ``408 355``. ``warning``: a known name came with a new key."""
-
-    device: DeviceId
-    name: str
-    code: str
-    warning: Problem | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SaidSame:
-    """Our user said *Same*; the other has to."""
+# --- events for people; the node stores the pin of ``Paired`` and passes the others on --------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Proven: now, and only now, ``cert`` (DER) may be stored as a pin."""
+    """Authenticated: now, and only now, ``cert`` (DER) may be stored as a pin."""
 
     device: DeviceId
     cert: bytes
@@ -321,18 +298,10 @@ class Paired:
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Nothing was stored."""
-
-    device: DeviceId | None
-    problem: Problem
+Event = PairingBegan | PairingCodeShown | PairingAnswered | Paired | PairingEnded
 
 
-Event = Began | CodeShown | SaidSame | Paired | Failed
-
-
-# --- what it asks its driver to do ------------------------------------------------------------------------
+# --- effects ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,14 +319,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close after what was sent has gone out."""
+    """Close after queued data has gone out."""
 
     connection: Connection
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Tell a stranger why not, and close. Only the log hears of it."""
+    """Tell a stranger why not, and close. Only the log records it."""
 
     connection: Connection
     note: NoteWord
@@ -368,14 +337,14 @@ class Refuse:
 class Prove:
     """Open mutual TLS to ``address`` with ``peer`` as the only pin, and exchange PAIR_OK."""
 
-    peer: Peer
+    peer: OtherSide
     address: Address
     proof: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Something for the person."""
+    """An event for the user."""
 
     event: Event
 

@@ -1,7 +1,7 @@
-"""What holds strangers back beside their few places: pauses after failures, and refusals that are counted.
+"""Limits strangers beyond their few places: pauses after failures, and counted refusals.
 
-After three failures in a row comes a pause of 60 s, doubled each time up to an hour. Whoever is closed
-unserved is counted, and it is logged rarely. Pure.
+After three failures in a row comes a pause of 60 s, doubled each time up to an hour. Connections closed
+unserved are counted, and rarely logged. Pure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ LONGEST_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """How often it failed, and until when (clock of the machine, seconds) nothing is tried."""
+class RetryDelay:
+    """The number of failures, and until when (clock of the machine, seconds) to pause."""
 
     failures: int = 0
     pauses: int = 0
@@ -27,10 +27,10 @@ class Pause:
     def left_s(self, now_s: float) -> float:
         return max(0.0, self.until_s - now_s)
 
-    def after_failure(self, now_s: float) -> Pause:
-        # A quiet hour after the last failure and its pause forgives.
+    def after_failure(self, now_s: float) -> RetryDelay:
+        # A quiet hour after the last failure and its pause resets the count.
         quiet_s = now_s - max(self.last_failure_s, self.until_s)
-        before = self if quiet_s < LONGEST_S else Pause()
+        before = self if quiet_s < LONGEST_S else RetryDelay()
         counted = replace(before, failures=before.failures + 1, last_failure_s=now_s)
         if counted.failures < FAILURES_ALLOWED:
             return counted
@@ -46,7 +46,7 @@ _HOSTS = 256
 
 
 class Refusals:
-    """Connections that were closed unserved, by reason; each host is named in the log, once a minute at most.
+    """Connections that were closed unserved, by reason; each host is logged once a minute at most.
 
     ``now_s``: a monotonic clock. ``tell`` gets a line for the log. Beyond 256 hosts the oldest is forgotten.
     """
@@ -81,7 +81,7 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """How often a host was, and when a line told it last (seconds of the clock)."""
+    """A host's number of refusals, and when a line last reported it (seconds of the clock)."""
 
     times: int = 0
     told_s: float | None = None

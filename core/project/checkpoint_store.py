@@ -1,6 +1,6 @@
-"""Checkpoints on a member's disk: folders of files with a hashed manifest, of which the newest two stay.
+"""Checkpoints on a member's disk: folders of files with a hashed manifest; the newest two are kept.
 
-What the files say is the engine's business (core/trainer/exact/); here they are bytes. Blocks: use a thread.
+The engine interprets the files (core/trainer/exact/); here they are bytes. Blocks: use a thread.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from pathlib import Path
 import msgspec
 
 from core.home.private_file import sync_folder, write_new
-from core.project.files import NotRegular, hash_file
-from core.vocabulary import wire
+from core.project.files import bytes_below, hash_file
+from core.runtime.regular_file import NotRegular, open_regular
+from core.runtime.removal import remove_tree
+from core.vocabulary import units, wire
+from core.vocabulary.bounds import Few, Many, Name, Word
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, manifest_of
@@ -30,7 +33,7 @@ KEPT = 2
 LIMIT_FILES = 2_000
 LIMIT_BYTES = 4_000_000_000
 RUNS_LIMIT_BYTES = 5_000_000_000
-"""Of all runs together, on this laptop."""
+"""Limit of all runs together, on this laptop."""
 _LONGEST_MANIFEST = 1_000_000
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}\.(?:json|bin)")
@@ -39,19 +42,19 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
+    name: Name
     size: int
-    sha256: str
+    sha256: Word
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint's manifest. Members that keep the same have the same bytes, so that none has to travel."""
+    """A checkpoint's manifest. Members at the same point have identical bytes, so that none has to travel."""
 
-    format: str = FORMAT
+    format: Word = FORMAT
     moment: Moment
-    shares: tuple[int, ...]
-    """Of the members, in rank order, when it was made."""
-    files: tuple[KeptFile, ...]
+    shares: Few[int]
+    """The members' shares in rank order, at the time of the checkpoint."""
+    files: Many[KeptFile]
 
     @property
     def total_bytes(self) -> int:
@@ -59,7 +62,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One that lies in ``folder``."""
+    """A checkpoint in ``folder``."""
 
     folder: str
     head: Head
@@ -72,9 +75,9 @@ def write(
     files: Mapping[str, Iterable[bytes | memoryview]],
     unchanged: Mapping[str, tuple[Path, KeptFile]],
 ) -> Checkpoint:
-    """Make a checkpoint in ``folder``, wholly or not at all, and drop all but the newest two.
+    """Make a checkpoint in ``folder``, completely or not at all, and drop all but the newest two.
 
-    ``unchanged``: files of another checkpoint, with what is known of them. Raises ``OSError``.
+    ``unchanged``: files of another checkpoint, with their known sizes and hashes. Raises ``OSError``.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f".{secrets.token_hex(4)}.part"
@@ -91,31 +94,31 @@ def write(
         place = next_place(folder)
         part.replace(place)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+        remove_tree(part)
         raise
     sync_folder(folder)
     for old in _folders(folder)[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+        remove_tree(old)
     return Checkpoint(folder=str(place), head=head)
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """The newest one whose every byte is as its manifest says; an older one where the newest is damaged."""
+    """The newest one whose every byte matches its manifest; an older one where the newest is damaged."""
     return next((found for found in _listed(folder) if intact(found)), None)
 
 
 def look(folder: Path) -> Checkpoint | None:
-    """As ``newest``, at a glance: sizes are compared, contents are not."""
+    """As ``newest``, but quick: compares sizes, not contents."""
     return next(iter(looks(folder)), None)
 
 
 def looks(folder: Path) -> list[Checkpoint]:
-    """All that are whole at a glance, the newest first."""
+    """All that are complete by a quick check, the newest first."""
     return [found for found in _listed(folder) if _sizes_fit(found)]
 
 
 def read_head(data: bytes) -> Head:
-    """A manifest, which may come from a peer. Raises ``TandemError`` where it is none or not safe to obey."""
+    """A manifest, which may come from a peer. Raises ``TandemError`` where it is invalid or unsafe."""
     try:
         head = wire.from_json(data, Head) if len(data) <= _LONGEST_MANIFEST else None
     except msgspec.DecodeError:
@@ -127,7 +130,7 @@ def read_head(data: bytes) -> Head:
 
 
 def check_head(head: Head) -> None:
-    """Raises ``TandemError`` where a manifest names what it must not, or more than the limits allow."""
+    """Raises ``TandemError`` where a manifest names a forbidden file, or exceeds the limits."""
     names = [file.name for file in head.files]
     if head.format != FORMAT:
         raise _refused("another Tandem made it")
@@ -139,14 +142,15 @@ def check_head(head: Head) -> None:
         if file.size < 0 or not _SHA256.fullmatch(file.sha256):
             raise _refused("a file comes without a proper size and SHA-256")
     if head.total_bytes > LIMIT_BYTES:
-        raise _refused(f"it is larger than {LIMIT_BYTES / 1e9:.0f} GB")
+        raise _refused(f"it is larger than {units.size(LIMIT_BYTES)}")
 
 
 def intact(checkpoint: Checkpoint) -> bool:
-    """Whether every file is there, with the bytes that the manifest tells."""
+    """Whether every file is there, with the bytes that the manifest lists."""
     folder = Path(checkpoint.folder)
     try:
-        return all(
+        # Sizes first: terabytes of zeros take no space, but hours to read.
+        return _sizes_fit(checkpoint) and all(
             hash_file(folder / file.name) == (file.size, file.sha256) for file in checkpoint.head.files
         )
     except (OSError, NotRegular):
@@ -154,18 +158,20 @@ def intact(checkpoint: Checkpoint) -> bool:
 
 
 def at(folder: Path) -> Checkpoint | None:
-    """The checkpoint in this folder, as its manifest tells it; None where there is none."""
+    """The checkpoint in this folder, as its manifest describes it; None where there is none.
+
+    Security invariant: a pipe, or a link to an endless file, in the manifest's place blocks nobody.
+    """
     try:
-        path = folder / MANIFEST
-        if path.stat().st_size > _LONGEST_MANIFEST:
-            return None
-        return Checkpoint(folder=str(folder), head=read_head(path.read_bytes()))
-    except (OSError, TandemError):
+        with open_regular(folder / MANIFEST) as file:
+            return Checkpoint(folder=str(folder), head=read_head(file.read(_LONGEST_MANIFEST + 1)))
+    except (OSError, NotRegular, TandemError):
         return None
 
 
 def listing(checkpoint: Checkpoint) -> Manifest:
-    """A checkpoint as a list of files, its own manifest among them: how it travels, and what names it."""
+    """A checkpoint as a list of files, including its own manifest: its form for transfers, and its
+    identity."""
     size, sha256 = hash_file(Path(checkpoint.folder) / MANIFEST)
     files = [
         ProjectFile(path=file.name, size=file.size, sha256=file.sha256) for file in checkpoint.head.files
@@ -174,7 +180,7 @@ def listing(checkpoint: Checkpoint) -> Manifest:
 
 
 def check_listing(listing: Manifest) -> None:
-    """Raises ``TandemError`` unless it is one of a checkpoint, safe to receive and within limits."""
+    """Raises ``TandemError`` unless it lists a checkpoint's files, safe to receive and within limits."""
     check_files(listing.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
     names = {file.path for file in listing.files}
     if MANIFEST not in names or not all(_NAME.fullmatch(name) for name in names):
@@ -182,7 +188,7 @@ def check_listing(listing: Manifest) -> None:
 
 
 def find(folder: Path, digest: ProjectId) -> Checkpoint | None:
-    """The one with just these files, if it lies here whole."""
+    """The checkpoint with exactly these files, if it is complete here."""
     for found in _listed(folder):
         try:
             if listing(found).digest == digest and intact(found):
@@ -193,7 +199,8 @@ def find(folder: Path, digest: ProjectId) -> Checkpoint | None:
 
 
 def adopt(found: Checkpoint, folder: Path) -> Path:
-    """Another run's checkpoint as the first of its own; the same bytes on the disk. Raises ``OSError``."""
+    """Link another run's checkpoint as the first of a run; shares its bytes on the disk. Raises
+    ``OSError``."""
     place = first(folder)
     place.mkdir(mode=0o700, parents=True)
     for name in (*(file.name for file in found.head.files), MANIFEST):
@@ -202,35 +209,35 @@ def adopt(found: Checkpoint, folder: Path) -> Path:
 
 
 def first(folder: Path) -> Path:
-    """Where a run's first checkpoint is: the one that it resumes from, if it resumes another run."""
+    """The folder of a run's first checkpoint: the one that it resumes from, if it resumes another run."""
     return folder / f"{1:08d}"
 
 
 def resumed(run: Path, plan: Plan) -> Path | None:
-    """Where the checkpoint is that the run in this folder resumes from, if it does."""
+    """The folder of the checkpoint that the run in this folder resumes from, if it does."""
     return None if plan.resume is None else first(run / CHECKPOINTS)
 
 
 def next_place(folder: Path) -> Path:
-    """Where one more may be put."""
+    """The folder for the next checkpoint."""
     return folder / f"{max((int(path.name) for path in _folders(folder)), default=0) + 1:08d}"
 
 
 def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
-    """Throw away those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
+    """Delete those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
     room = limit_bytes
     having = {folder.parent for folder in runs.glob(f"*/{CHECKPOINTS}*")}
     for number, run in enumerate(sorted(having, reverse=True)):
-        folders = list(run.glob(f"{CHECKPOINTS}*"))  # one for each trainer
-        room -= sum(path.stat().st_size for each in folders for path in each.rglob("*") if path.is_file())
+        folders = list(run.glob(f"{CHECKPOINTS}*"))  # one per trainer
+        room -= sum(map(bytes_below, folders))
         if room < 0 and number:
             for folder in folders:
                 clear(folder)
 
 
 def clear(folder: Path) -> None:
-    """Throw all of them away: the training that they are of has come to its end."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Delete all of them: their training is complete."""
+    remove_tree(folder)
 
 
 def _listed(folder: Path) -> list[Checkpoint]:
@@ -238,9 +245,13 @@ def _listed(folder: Path) -> list[Checkpoint]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The newest first."""
+    """The newest first. Security invariant: skips links, which a script may have made."""
     try:
-        found = [path for path in folder.iterdir() if _SERIAL.fullmatch(path.name) and path.is_dir()]
+        found = [
+            path
+            for path in folder.iterdir()
+            if _SERIAL.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+        ]
     except OSError:
         return []
     return sorted(found, key=lambda path: path.name, reverse=True)
@@ -267,7 +278,7 @@ def _write(path: Path, buffers: Iterable[bytes | memoryview]) -> KeptFile:
 
 
 def _link(source: Path, target: Path) -> None:
-    """The same bytes under another name; a copy where the disk knows no links."""
+    """The same bytes under another name; a copy where the file system has no links."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,27 +1,36 @@
-"""Writes a project's files into new folders, checking each byte that it writes. Blocks: use a thread."""
+"""Writes a project's files into new folders, verifying each byte that it writes. Blocks: use a thread."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
-from core.project.files import READ_BYTES, NotRegular, open_regular
+from core.project.files import hash_open
+from core.runtime.regular_file import READ_BYTES, Folder, NotRegular, open_regular
+from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.paths import shown
+from core.vocabulary.plan import Task
+from core.vocabulary.run_folder import TASKS, task_name
 
 SPARE_BYTES = 20_000_000
-"""Left free on the disk: a laptop with a full disk is in worse trouble than a run that did not start."""
+"""Left free on the disk: a full disk is worse than a run that did not start."""
 
+_FICLONE = 0x40049409
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Changed(Exception):
-    """A file's content is not what the manifest says."""
+    """A file's content differs from the manifest."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -30,7 +39,7 @@ class Changed(Exception):
 
 @contextmanager
 def storing(folder: Path) -> Iterator[None]:
-    """Turns the disk's refusals into a ``TandemError`` with a mend."""
+    """Turns disk errors into a ``TandemError`` with a fix."""
     try:
         yield
     except OSError as error:
@@ -54,34 +63,68 @@ def check_room(folder: Path, size: int) -> None:
 def copy_project(manifest: Manifest, source: Path, destination: Path) -> None:
     """Copy a manifest's files from ``source`` into ``destination``, a new folder; nothing else is copied.
 
-    What is hashed is what was written, so nobody can change a file between check and use. Raises
-    ``Changed`` (and leaves no folder behind), or ``TandemError`` where the disk refuses.
+    The hash covers the written bytes, so nobody can change a file between check and use. Raises ``Changed``
+    (and leaves no folder behind), or ``TandemError`` where the disk refuses.
     """
     with storing(destination):
         destination.mkdir(mode=0o700, parents=True)
         try:
             check_room(destination, manifest.total_bytes)
-            for file in manifest.files:
-                target = destination.joinpath(*file.path.split("/"))
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                copy_file(file, source.joinpath(*file.path.split("/")), target)
+            with Folder(source) as opened:
+                for file, target in laid_out(manifest, destination):
+                    copy_file(file, partial(opened.open_regular, file.path), target)
         except BaseException:
             shutil.rmtree(destination, ignore_errors=True)
             raise
 
 
-def copy_file(file: ProjectFile, source: Path, target: Path) -> None:
-    """Copy one file into ``target``, which must not exist. Raises ``Changed`` or ``OSError``."""
+def laid_out(manifest: Manifest, folder: Path) -> Iterator[tuple[ProjectFile, Path]]:
+    """Each file with its path below ``folder``, after making its folders."""
+    made = folder
+    for file in manifest.files:
+        target = folder.joinpath(*file.path.split("/"))
+        if target.parent != made:
+            made = target.parent
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield file, target
+
+
+def link_file(file: ProjectFile, source: Path, target: Path) -> None:
+    """As ``copy_file``, but a hard link where the file system allows it: nobody may write to it afterwards.
+
+    Raises ``Changed`` or ``OSError``.
+    """
+    try:
+        with open_regular(source) as reader:
+            if hash_open(reader) != (file.size, file.sha256):
+                raise Changed(file.path)
+            read = os.fstat(reader.fileno())
+            try:
+                os.link(source, target, follow_symlinks=False)
+            except (OSError, NotImplementedError):
+                copy_file(file, partial(open_regular, source), target)
+                return
+        if not os.path.samestat(read, target.lstat()):
+            target.unlink()
+            raise Changed(file.path)
+    except (FileNotFoundError, NotADirectoryError, NotRegular) as error:
+        raise Changed(file.path) from error
+
+
+def copy_file(file: ProjectFile, source: Callable[[], BinaryIO], target: Path) -> None:
+    """Copy a file that ``source`` opens into ``target``, a new one. Raises ``Changed`` or ``OSError``."""
     digest, left = hashlib.sha256(), file.size
     try:
-        opened = open_regular(source)
-        with opened as reader, target.open("xb") as writer:
-            while data := reader.read(min(READ_BYTES, left + 1)):
+        with source() as reader, target.open("x+b") as writer:
+            is_clone = _clone(reader, writer)
+            hashed = writer if is_clone else reader
+            while data := hashed.read(min(READ_BYTES, left + 1)):
                 left -= len(data)
                 if left < 0:
                     break
                 digest.update(data)
-                writer.write(data)
+                if not is_clone:
+                    writer.write(data)
     except (FileNotFoundError, NotADirectoryError, NotRegular) as error:
         raise Changed(file.path) from error
     if left != 0 or digest.hexdigest() != file.sha256:
@@ -89,10 +132,45 @@ def copy_file(file: ProjectFile, source: Path, target: Path) -> None:
         raise Changed(file.path)
 
 
+def _clone(source: BinaryIO, target: BinaryIO) -> bool:
+    """Share the source's blocks with the target until one side writes (ioctl_ficlonerange(2)).
+
+    False: this file system can't (btrfs and XFS can).
+    """
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source.fileno())
+    except OSError:
+        return False
+    return True
+
+
 def _disk_full(folder: Path, size: int = 0) -> TandemError:
-    needed = f": {size / 1e6:,.1f} MB are needed" if size else ""
+    needed = f": {units.size(size)} are needed" if size else ""
     return TandemError(
         code="disk-full",
         what=f"The disk that holds {shown(str(folder))} is full{needed}.",
         fix="Free some space on this laptop and start the run again.",
     )
+
+
+def working_copy_of(run: Path, task: Task) -> Path:
+    """The working folder of one of the starter's own trainers. ``run``: the run's folder."""
+    return run / TASKS / task_name(task.name) / "work"
+
+
+def make_working_copy(manifest: Manifest, source: Path, run: Path, task: Task) -> Path:
+    """Raises ``TandemError`` where a file has changed since the plan was made."""
+    work = working_copy_of(run, task)
+    try:
+        copy_project(manifest, source, work)
+    except Changed as changed:
+        raise TandemError(
+            code="project-changed",
+            what=f"{shown(changed.path)} changed while the run was being prepared.",
+            fix="Save your files, let no other program write there, and start the run again.",
+        ) from changed
+    return work

@@ -1,27 +1,22 @@
-"""Regular files under a folder: found without following links, opened without waiting, hashed in pieces."""
+"""Regular files under a folder: found without following links, hashed in pieces."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from core.runtime.regular_file import READ_BYTES, open_regular
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown, why_unsafe
 
-READ_BYTES = 1 << 20
 ENTRIES_SEEN = 200_000
 """A folder with more is no project; listing it would keep a person waiting."""
-
-
-class NotRegular(Exception):
-    """A link, device, pipe, socket or folder stands where a file was expected."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,32 +33,43 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class FolderListing(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FoundFile, ...]
     skipped: tuple[Skipped, ...]
 
 
-@contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open for reading. Raises ``NotRegular``, ``OSError``. Never follows a link, never waits on a pipe."""
-    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    if path.is_symlink():
-        raise NotRegular(str(path))
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotRegular(str(path))
-        yield file
-
-
 def hash_file(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of what is read. Raises ``NotRegular``, ``OSError``."""
-    digest, size = hashlib.sha256(), 0
+    """Size and SHA-256 of the file's content. Raises ``NotRegular``, ``OSError``."""
     with open_regular(path) as file:
-        while data := file.read(READ_BYTES):
-            digest.update(data)
-            size += len(data)
+        return hash_open(file)
+
+
+def hash_open(file: BinaryIO) -> tuple[int, str]:
+    """As ``hash_file``, of the unread rest. Raises ``OSError``."""
+    digest, size = hashlib.sha256(), 0
+    while data := file.read(READ_BYTES):
+        digest.update(data)
+        size += len(data)
     return size, digest.hexdigest()
+
+
+def bytes_below(path: Path) -> int:
+    """Size of a file, or of all files below a folder, however deeply nested. Never raises.
+
+    Links count nothing and are not followed; unreadable files count nothing either.
+    """
+    found, waiting = 0, [path]
+    while waiting:
+        each = waiting.pop()
+        try:
+            state = each.lstat()
+            if stat.S_ISDIR(state.st_mode):
+                waiting += each.iterdir()
+            elif stat.S_ISREG(state.st_mode):
+                found += state.st_size
+        except OSError:
+            continue
+    return found
 
 
 def list_files(
@@ -72,12 +78,13 @@ def list_files(
     enter: Callable[[str], object] = lambda inside: None,
     leave_out: Callable[[str, bool], str | None] = lambda path, is_folder: None,
     most_entries: int = ENTRIES_SEEN,
-) -> Listing:
-    """Every regular file under ``folder``, by name, less those that ``leave_out(path, is_folder)`` names.
+) -> FolderListing:
+    """Every regular file under ``folder``, by name, except those that ``leave_out(path, is_folder)``
+    excludes.
 
-    It gives a reason, ``""`` for none worth telling, or None. Links, devices and names that may not travel
-    are skipped with their reason. ``enter`` is called with each folder first. Raises ``TandemError`` where
-    ``folder`` is unreadable or endless.
+    It returns a reason, ``""`` for an uninteresting one, or None. Links, devices and names that may not
+    travel are skipped with their reason. ``enter`` is called with each folder first. Raises ``TandemError``
+    where ``folder`` is unreadable or endless.
     """
     files: list[FoundFile] = []
     skipped: list[Skipped] = []
@@ -111,7 +118,7 @@ def list_files(
                 skipped.append(Skipped(path=shown(path), why=reason))
             elif reason is None and is_folder:
                 waiting.append(path)
-    return Listing(files=tuple(sorted(files, key=lambda file: file.path)), skipped=tuple(skipped))
+    return FolderListing(files=tuple(sorted(files, key=lambda file: file.path)), skipped=tuple(skipped))
 
 
 def _why_not_regular(entry: os.DirEntry[str], is_folder: bool) -> str | None:
@@ -123,7 +130,7 @@ def _why_not_regular(entry: os.DirEntry[str], is_folder: bool) -> str | None:
 
 
 def _is_junction(entry: os.DirEntry[str]) -> bool:
-    """Windows' other kind of link; the standard library knows it from Python 3.12 on."""
+    """Windows' other kind of link; the standard library detects it from Python 3.12 on."""
     attributes: int = getattr(entry.stat(follow_symlinks=False), "st_file_attributes", 0)
     return bool(attributes & stat.FILE_ATTRIBUTE_REPARSE_POINT) and not entry.is_symlink()
 

@@ -1,4 +1,5 @@
-"""What stays behind when a project travels: .tandemignore, .gitignore as git means it, caches, secrets."""
+"""Decides which files stay behind when a project travels: .tandemignore, .gitignore as git reads it, caches,
+secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Literal
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from core.project.files import NotRegular, open_regular
+from core.runtime.regular_file import NotRegular, open_regular
 
 TANDEM_RULES = ".tandemignore"
 GIT_RULES = ".gitignore"
@@ -30,10 +31,10 @@ Rules = list[tuple[str, GitIgnoreSpecPattern]]
 
 
 class IgnoreRules:
-    """Rules of one project's folder. ``enter`` each folder before asking about what lies in it.
+    """Rules of one project's folder. ``enter`` each folder before asking about its entries.
 
-    A decision of .tandemignore, either way, beats .gitignore and the built-in lists; among files of one
-    kind the deepest that decides wins. Above the folder, .gitignore counts up to the repository's root.
+    A decision of .tandemignore, either way, beats .gitignore and the built-in lists; among files of one kind
+    the deepest that decides wins. Above the folder, .gitignore counts up to the repository's root.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +44,7 @@ class IgnoreRules:
         self._tandem: dict[str, Rules] = {}
 
     def enter(self, inside: str) -> None:
-        """Read the rules that lie in ``inside``: ``""`` for the project's folder, else a relative path."""
+        """Read the rules in ``inside``: ``""`` for the project's folder, else a relative path."""
         for name, rules in ((GIT_RULES, self._git), (TANDEM_RULES, self._tandem)):
             if read := _read_rules(self._folder / inside / name):
                 rules[inside] = read
@@ -64,7 +65,7 @@ class IgnoreRules:
         return "rule" if decision else None
 
     def sends(self, path: str) -> bool:
-        """Whether a line of .tandemignore asks for this very file (``!NAME``)."""
+        """Whether a line of .tandemignore includes exactly this file (``!NAME``)."""
         return _decide(self._tandem, path, False) is False
 
     def _decide_above(self, path: str, is_folder: bool) -> bool | None:
@@ -76,20 +77,20 @@ class IgnoreRules:
 
 
 def is_junk(name: str) -> bool:
-    """Caches and editors' leavings, by name."""
+    """Caches and editors' backup files, by name."""
     return _JUNK.fullmatch(name) is not None
 
 
 def _is_environment(folder: Path) -> bool:
-    """A virtual or conda environment, whatever its name."""
+    """Whether it is a virtual or conda environment, whatever its name."""
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
 
 
 def _last_match(rules: Rules, path: str, is_folder: bool) -> bool | None:
-    """What the last rule that names this very entry says: True leaves it out, None: no rule does.
+    """The decision of the last rule that names exactly this entry: True leaves it out, None: no rule does.
 
-    pathspec's own check also matches what lies below an entry, so it cannot bring back a folder's content
-    (``*``, ``!*/``, ``!*.py``). git asks at each level, and so does this: the walk goes down level by level.
+    pathspec's own check also matches everything below an entry, so it cannot re-include a folder's content
+    (``*``, ``!*/``, ``!*.py``). git asks at each level, and so does this: the walk descends level by level.
     """
     whole = path + "/" * is_folder
     name = whole[path.rfind("/") + 1 :]
@@ -120,14 +121,15 @@ def _decide(rules: dict[str, Rules], path: str, is_folder: bool) -> bool | None:
 
 
 def _rules_above(folder: Path) -> list[tuple[str, Rules]]:
-    """Each .gitignore between the folder and its repository's root, nearest first, with the way down."""
+    """Each .gitignore between the folder and its repository's root, nearest first, with the relative path
+    down."""
     found: list[tuple[str, Rules]] = []
     for above in [folder, *folder.parents]:
         if above != folder and (rules := _read_rules(above / GIT_RULES)):
             way = folder.relative_to(above).parts
             steps = ["/".join(way[: depth + 1]) for depth in range(len(way))]
             if any(_last_match(rules, step, is_folder=True) for step in steps):
-                return []  # the repository leaves out this very folder; the user asks for it all the same
+                return []  # the repository excludes this very folder; the user asks for it all the same
             found.append((steps[-1], rules))
         if (above / ".git").exists():
             return found
@@ -145,7 +147,7 @@ def _read_rules(path: Path) -> Rules:
         try:
             pattern = GitIgnoreSpecPattern(line)
         except (ValueError, re.error):
-            continue  # git passes over a line that it cannot read
+            continue  # git skips a line that it cannot parse
         if pattern.include is not None:
             rules.append((line.strip().removeprefix("!"), pattern))
     return rules

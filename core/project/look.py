@@ -1,6 +1,6 @@
-"""What a user sees of a project before saying yes: its texts, and what changed since the last yes.
+"""Shows a user a project before they say yes: its texts, and what changed since the last yes.
 
-Blocks: use a thread. What is shown comes from another laptop: nothing in it may hide from the reader.
+Blocks: use a thread. The texts come from another laptop: nothing in them may hide from the reader.
 """
 
 from __future__ import annotations
@@ -8,34 +8,36 @@ from __future__ import annotations
 import difflib
 import io
 import tokenize
-import unicodedata
 from collections.abc import Iterable, Mapping
 
-from core.project.notebook import SUFFIX as NOTEBOOK
-from core.project.notebook import parse_notebook
 from core.project.store import ProjectStore
 from core.project.texts import is_text
+from core.script.analysis import SUFFIXES
+from core.script.deeds import deeds
+from core.script.notebook import SUFFIX as NOTEBOOK
+from core.script.notebook import parse_notebook
 from core.vocabulary.answers import Change, RequestFile
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile
+from core.vocabulary.text import spelled
 
 MOST_READ_BYTES = 512_000
-"""Of all texts that are read from the store."""
+"""Limit of all texts that are read from the store."""
 MOST_COMPARED = 4_000_000
-"""Lines of one version times lines of the other, less what begins and ends alike: comparing takes long."""
+"""Limit of one version's lines times the other's, without common beginnings and ends: comparing is slow."""
 CONTEXT_LINES = 3
 _AS_WRITTEN = {"utf-8", "utf-8-sig", "ascii", "us-ascii", "iso-8859-1"}
-"""Encodings in which Python reads the same characters from ASCII bytes as a person does."""
+"""Encodings in which Python reads ASCII bytes as the same characters as a person does."""
 
 
 def look_at(
     manifest: Manifest, texts: Mapping[str, bytes], store: ProjectStore, approved: Iterable[ProjectId]
 ) -> tuple[RequestFile, ...]:
-    """The script first, then what changed, what is new, what is gone, what is as it was.
+    """The script first, then changed, new, deleted, and unchanged files.
 
-    ``approved``: projects that this user allowed, the latest first; the first of them with a script of this
-    name that is here with all its files is what is compared with.
+    ``approved``: projects that this user allowed, the latest first; compares with the first of them that has
+    a script of this name and is here with all its files.
     """
     before = _last_allowed(manifest.script, store, approved)
     old = {} if before is None else {file.path: file for file in before.files}
@@ -63,13 +65,13 @@ def look_at(
 
 
 def visible(text: str) -> str:
-    """Python's lines, with whatever would hide or turn characters spelled out (CVE-2021-42574)."""
+    """Python's lines, with characters that hide or reorder text spelled out (CVE-2021-42574)."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(char if _is_seen(char) else f"⟨U+{ord(char):04X}⟩" for char in lines)
+    return "\n".join("\t".join(map(spelled, line.split("\t"))) for line in lines.split("\n"))
 
 
 def difference(path: str, before: str, now: str) -> str:
-    """A unified diff. Where comparing would take too long, all that differs is taken out and put in anew."""
+    """A unified diff. Where comparing would take too long, removes and adds everything that differs."""
     old, new = before.split("\n"), now.split("\n")
     shortest = min(len(old), len(new))
     head = next((at for at in range(shortest) if old[at] != new[at]), shortest)
@@ -107,17 +109,18 @@ def _shown(file: ProjectFile, change: Change, now: bytes | None, then: bytes | N
         note = f"It says that it is written in {visible(encoding)}: Python may read something else in it."
         return RequestFile(path=path, size=size, change=change, text=visible(now.decode()), note=note)
     text = _source(path, now)
+    does = deeds(path, text) if path.endswith(SUFFIXES) else None
     diff = difference(path, _source(path, then), text) if then is not None and is_text(then) else ""
-    return RequestFile(path=path, size=size, change=change, text=text, diff=diff)
+    return RequestFile(path=path, size=size, change=change, text=text, diff=diff, deeds=does)
 
 
 def _source(path: str, data: bytes) -> str:
-    """Of a notebook what runs: its code cells, without what only Jupyter can do."""
+    """The code that runs in a notebook: its code cells, without what only Jupyter can do."""
     if path.endswith(NOTEBOOK):
         try:
             cells = parse_notebook(data, path).cells
         except TandemError:
-            pass  # shown as it is
+            pass  # shown unchanged
         else:
             return visible("\n\n".join(f"# --- cell {cell.number}\n{cell.text}" for cell in cells))
     return visible(data.decode())
@@ -128,12 +131,3 @@ def _encoding(source: bytes) -> str:
         return tokenize.detect_encoding(io.BytesIO(source).readline)[0]
     except SyntaxError:
         return "an unknown encoding"
-
-
-def _is_seen(char: str) -> bool:
-    return char in "\n\t" or (unicodedata.category(char) not in _HIDING and char not in _BLANK)
-
-
-_HIDING = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters that look like nothing."""

@@ -1,4 +1,4 @@
-"""Finds files that a script names and that the other laptops do not have, by its text and by what lies here.
+"""Finds files that a script names and that the other laptops lack, from its text and this laptop's disk.
 
 Blocks: use a thread.
 """
@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 from core.project.ignore import TANDEM_RULES
-from core.project.imports import read_sources
 from core.project.scan import is_broad
-from core.project.syntax import Mistake, Source
-from core.project.writes import is_read, uses
+from core.script.imports import read_sources
+from core.script.syntax import Mistake, SourceTree
+from core.script.writes import is_read, uses
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 
@@ -24,11 +24,12 @@ _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
 
 
 def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
-    """At the first line where each is named. Raises ``TandemError`` where the script itself is no Python."""
+    """At the first line that names each. Raises ``TandemError`` where the script itself is not valid
+    Python."""
     folder, travels = script.parent, {file.path for file in manifest.files}
     found: dict[str, Mistake] = {}
     for module in read_sources(script).modules:
-        source = Source(module)
+        source = SourceTree(module)
         texts = [
             node for node in source.nodes if isinstance(node, ast.Constant) and _may_be_path(source, node)
         ]
@@ -43,8 +44,8 @@ def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
     return tuple(found.values())
 
 
-def _may_be_path(source: Source, node: ast.Constant) -> bool:
-    """A text that begins where a path would: no docstring, and no later part of something put together."""
+def _may_be_path(source: SourceTree, node: ast.Constant) -> bool:
+    """Whether a text begins where a path would: no docstring, and no later part of an expression."""
     if not isinstance(node.value, str):
         return False
     parent = next((parent for parent, _ in source.around(node)), None)
@@ -59,7 +60,7 @@ def _may_be_path(source: Source, node: ast.Constant) -> bool:
 
 
 def _is_elsewhere(text: str) -> bool:
-    """A file or folder here that has nothing to do with the project, or one that may be made here."""
+    """Whether it is a file or folder here outside the project, or one that could be created here."""
     try:
         path = Path(text).expanduser()
         if _OF_THE_SYSTEM.match(path.as_posix()) or path == path.parent:
@@ -69,8 +70,8 @@ def _is_elsewhere(text: str) -> bool:
         return False
 
 
-def _is_read(source: Source, node: ast.Constant, path: Path) -> bool:
-    """Whether it is a file here that the script does more with than to write it."""
+def _is_read(source: SourceTree, node: ast.Constant, path: Path) -> bool:
+    """Whether it is a file here that the script does more with than write it."""
     try:
         there = path.is_file()
     except (OSError, ValueError):

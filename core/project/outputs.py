@@ -1,4 +1,4 @@
-"""What a script wrote into its working copy, and its way back to the starter. Blocks: use a thread."""
+"""A script's outputs in its working copy, and their way back to the starter. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from pathlib import Path
 import msgspec
 
 from core.project.copy import Changed, copy_project
-from core.project.files import NotRegular, Skipped, hash_file, list_files
+from core.project.files import Skipped, hash_open, list_files
 from core.project.ignore import is_junk
 from core.project.receipt import Receipt
-from core.vocabulary import wire
+from core.runtime.regular_file import Folder, NotRegular
+from core.vocabulary import units, wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
-    LIMIT_FILES,
-    LIMIT_MANIFEST_BYTES,
     Manifest,
     ProjectFile,
     check_files,
@@ -26,12 +25,15 @@ from core.vocabulary.manifest import (
 from core.vocabulary.paths import Names, shown
 
 LIMIT_BYTES = 500_000_000
+LIMIT_FILES = 5_000
+LIMIT_LIST_BYTES = 900_000
+"""As MessagePack: the list must fit into one frame of a link (1 MiB)."""
 
-_TOO_LARGE = f"it does not fit into the {LIMIT_BYTES / 1e6:.0f} MB that are brought back"
+_TOO_LARGE = f"it does not fit into the {units.size(LIMIT_BYTES)} that are brought back"
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that are new or differ from what the script began with, and what stays where it is."""
+    """Files that are new or changed since the script began, and files that stay where they are."""
 
     manifest: Manifest
     skipped: tuple[Skipped, ...] = ()
@@ -45,20 +47,21 @@ def find_outputs(
     limit_bytes: int = LIMIT_BYTES,
     most_files: int = LIMIT_FILES,
 ) -> Outputs:
-    """Compare a working copy with what was checked out. Call it once the script's process has ended.
+    """Compare a working copy with the checked-out files. Call it once the script's process has ended.
 
-    Ignore rules do not count here: models and logs are often in them. Where not everything fits, the
-    smallest files go first, so that metrics do not stay behind for one huge file; but ``first`` before them.
+    Ignore rules do not apply here: models and logs are often in them. Where not everything fits, the smallest
+    files go first, so that metrics do not stay behind for one huge file; but ``first`` before them.
     """
     listing = list_files(work, leave_out=lambda path, _: "" if is_junk(path.rpartition("/")[2]) else None)
     skipped = list(listing.skipped)
     known = {file.path: (file.size, file.sha256) for file in before.files}
     chosen: list[ProjectFile] = []
-    room, room_in_list, names = limit_bytes, LIMIT_MANIFEST_BYTES - 64, Names()
+    room, room_in_list, names = limit_bytes, LIMIT_LIST_BYTES - 64, Names()
     for found in sorted(listing.files, key=lambda file: (file.path not in first, file.size, file.path)):
         try:
-            fits = found.size <= room or found.path in known
-            size, sha256 = hash_file(work / found.path) if fits else (found.size, "")
+            # A different size proves a change without reading: the file may be terabytes of zeros.
+            fits = found.size <= room or found.size == known.get(found.path, (-1, ""))[0]
+            size, sha256 = _hashed(work, found.path) if fits else (found.size, "")
         except (OSError, NotRegular):
             skipped.append(Skipped(path=shown(found.path), why="it cannot be read"))
             continue
@@ -82,10 +85,10 @@ def find_outputs(
 
 
 def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
-    """The starter's side: pieces go into ``run_folder``; ``finish`` puts them into ``outputs``.
+    """The starter's side: pieces go into ``run_folder``; ``finish`` moves them into ``outputs``.
 
-    What came of them before is thrown away: they are sent from the first piece on. Raises ``TandemError``
-    where the manifest, which comes from a peer, is unsafe.
+    Discards earlier pieces: outputs are sent from the first piece on. Raises ``TandemError`` where the
+    manifest, which comes from a peer, is unsafe.
     """
     check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
     incoming = run_folder / "outputs.incoming"
@@ -107,7 +110,14 @@ def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
     return place
 
 
+def _hashed(work: Path, path: str) -> tuple[int, str]:
+    """A surviving process of the script could replace a folder by a link. Raises ``NotRegular``,
+    ``OSError``."""
+    with Folder(work) as below, below.open_regular(path) as file:
+        return hash_open(file)
+
+
 def _free(run_folder: Path) -> Path:
-    """``outputs``, or the next free name: what a run brought before is never overwritten."""
+    """``outputs``, or the next free name: outputs that a run brought before are never overwritten."""
     names = (f"outputs-{number}" if number > 1 else "outputs" for number in count(1))
     return next(run_folder / name for name in names if not (run_folder / name).exists())

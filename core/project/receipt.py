@@ -1,33 +1,42 @@
-"""Takes a manifest's files in pieces; puts them into place once all are right. Blocks: use a thread."""
+"""Receives a manifest's files in pieces; moves them into place once all are right. Blocks: use a thread."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from core.project.copy import Changed, check_room, copy_file, storing
-from core.project.files import NotRegular, hash_file
+from core.project.chunks import Reused, chunks, reused, unpacked
+from core.project.copy import Changed, check_room, laid_out, link_file, storing
+from core.project.files import hash_file
+from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
 from core.vocabulary.errors import TandemError
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Listing, Manifest, read_listing
 from core.vocabulary.paths import shown
 
-PIECE_BYTES = 256 * 1024
+PIECE_BYTES = 1 << 20
 
+_WRITES = (
+    os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
 _EMPTY = hashlib.sha256().hexdigest()
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePiece:
     """Bytes of file number ``file`` of a manifest, from ``offset`` on; at most ``PIECE_BYTES``."""
 
     file: int
     offset: int
-    data: bytes
+    data: bytes | memoryview
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
     """File number ``file`` is missing from ``offset`` on."""
 
     file: int
@@ -35,10 +44,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt:
-    """One project on its way in. Pieces of a file come in order; files in any order.
+    """One incoming project. Pieces of a file come in order; files in any order.
 
-    Parts lie under their number, never under a name from outside, and survive a lost link or a restart:
-    a new ``Receipt`` on the same folder goes on where the old one stood. One at a time per folder. The
+    Parts are stored under their number, never under a name from outside, and survive a lost link or a
+    restart: a new ``Receipt`` on the same folder continues the old one. One at a time per folder. The
     manifest must have been checked (``check_project`` or ``check_files``).
     """
 
@@ -47,40 +56,79 @@ class Receipt:
         self._parts = parts
         self._place = place
         self._have: dict[int, int] = {}
-        """Bytes here, by number of each file that is not complete."""
+        """Bytes received, by number of each incomplete file."""
+        self._coming, self._digest = -1, hashlib.sha256()
+        """The current file, and the hash of its received bytes."""
+        self.similar: Mapping[int, Path] = {}
+        """By number of a missing file: another version of it on this disk."""
+        self._reused: dict[int, deque[Reused]] = {}
+        self.received_bytes = 0
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             for number in range(len(manifest.files)):
                 self._resume(number)
+        self.received_bytes = manifest.total_bytes - self.missing_bytes
         check_room(parts, self.missing_bytes)
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
-        """What has not come yet, in the manifest's order; empty: ``finish`` may be called."""
+        """Missing parts, in the manifest's order; empty: ``finish`` may be called."""
         return tuple(Wanted(file=number, offset=have) for number, have in sorted(self._have.items()))
+
+    @property
+    def ranges(self) -> Iterator[tuple[int, int, int]]:
+        """As ``wanted``, without parts taken from other versions: file, first byte, end."""
+        for want in self.wanted:
+            at = want.offset
+            for part in self._reused.get(want.file, ()):
+                if part.chunk.offset > at:
+                    yield want.file, at, part.chunk.offset
+                at = part.chunk.offset + part.chunk.length
+            yield want.file, at, self.manifest.files[want.file].size
 
     @property
     def missing_bytes(self) -> int:
         return sum(self.manifest.files[number].size - have for number, have in self._have.items())
 
-    @property
-    def received_bytes(self) -> int:
-        return self.manifest.total_bytes - self.missing_bytes
-
     def adopt(self, number: int, source: Path) -> bool:
-        """Take a missing file from this disk instead, if ``source`` has just that content."""
+        """Take a missing file from this disk instead, if ``source`` has exactly that content and won't
+        change."""
         part = self._part(number)
         with storing(self._parts):
             part.unlink(missing_ok=True)
+            self.received_bytes -= self._have[number]
             self._have[number] = 0
             try:
-                copy_file(self.manifest.files[number], source, part)
+                link_file(self.manifest.files[number], source, part)
             except Changed:
                 return False
         del self._have[number]
+        self.received_bytes += self.manifest.files[number].size
         return True
 
-    def take(self, piece: Piece) -> None:
+    def compare(self, number: int, outline: Callable[[], memoryview]) -> None:
+        """Take the parts that another version of this file has in common with it.
+
+        ``outline`` returns this file's packed chunks, or nothing; it may wait, while the other version is
+        read. Raises ``TandemError``.
+        """
+        size = self.manifest.files[number].size
+        try:
+            with open_regular(self.similar[number]) as old:
+                before = list(chunks(old, size))
+        except (OSError, NotRegular):
+            before = []
+        if not (data := outline()):
+            return
+        try:
+            found = reused(unpacked(data, size), before)
+        except ValueError as error:
+            raise _bad_piece(f"an outline that fits no file ({error})") from error
+        self._reused[number] = deque(part for part in found if part.chunk.offset >= self._have[number])
+        with storing(self._parts):
+            self._take_reused(number)
+
+    def take(self, piece: FilePiece) -> None:
         """Write one piece. Raises ``TandemError`` where it does not fit; offset 0 begins a file afresh."""
         if piece.file not in self._have:
             raise _bad_piece("a piece of a file that was not asked for")
@@ -91,11 +139,29 @@ class Receipt:
         if not 0 < len(piece.data) <= PIECE_BYTES or end > file.size:
             raise _bad_piece(f"a piece of {shown(file.path)} of a wrong size")
         with storing(self._parts):
-            with self._part(piece.file).open("ab" if piece.offset else "wb") as part:
-                part.write(piece.data)
-            self._have[piece.file] = end
-            if end == file.size and not self._settle(piece.file):
-                raise _bad_piece(f"{shown(file.path)} with another content than announced")
+            self._append(piece)
+            self._take_reused(piece.file)
+
+    def _take_reused(self, number: int) -> None:
+        """Append the following parts that are already on this disk."""
+        parts = self._reused.get(number)
+        while parts and number in self._have and parts[0].chunk.offset == self._have[number]:
+            part = parts.popleft()
+            with open_regular(self.similar[number]) as old:
+                old.seek(part.offset)
+                data = old.read(part.chunk.length)
+            self._append(FilePiece(file=number, offset=part.chunk.offset, data=data))
+
+    def _append(self, piece: FilePiece) -> None:
+        file, have = self.manifest.files[piece.file], self._have[piece.file]
+        end = piece.offset + len(piece.data)
+        self._hash_before(piece)
+        self._write(piece)
+        self._digest.update(piece.data)
+        self._have[piece.file] = end
+        self.received_bytes += end - have
+        if end == file.size and not self._settle(piece.file, self._digest.hexdigest() == file.sha256):
+            raise _bad_piece(f"{shown(file.path)} with another content than announced")
 
     def finish(self) -> Path:
         """Move everything into place in one step; returns the place. Raises ``TandemError``."""
@@ -109,9 +175,7 @@ class Receipt:
         with storing(self._place):
             shutil.rmtree(tree, ignore_errors=True)
             tree.mkdir(mode=0o700)
-            for number, file in enumerate(self.manifest.files):
-                target = tree.joinpath(*file.path.split("/"))
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for number, (_, target) in enumerate(laid_out(self.manifest, tree)):
                 self._part(number).rename(target)
             self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             tree.rename(self._place)
@@ -119,7 +183,7 @@ class Receipt:
         return self._place
 
     def abandon(self) -> None:
-        """Throw away what came so far."""
+        """Delete everything received so far."""
         shutil.rmtree(self._parts, ignore_errors=True)
 
     def _part(self, number: int) -> Path:
@@ -129,27 +193,89 @@ class Receipt:
         part, file = self._part(number), self.manifest.files[number]
         if part.is_symlink() or (part.exists() and not part.is_file()):
             raise _foreign(part)
+        if part.exists() and part.stat().st_nlink > 1 and part.stat().st_size != file.size:
+            part.unlink()  # of another version, whose file is damaged: nothing may be written to it
         self._have[number] = part.stat().st_size if part.exists() else 0
         if file.size == 0 and not part.exists():
             part.touch(mode=0o600)
         if self._have[number] >= file.size:
-            self._settle(number)
+            try:
+                right = hash_file(self._part(number)) == (file.size, file.sha256)
+            except NotRegular:
+                right = False
+            self._settle(number, right)
 
-    def _settle(self, number: int) -> bool:
-        """The file has all its bytes: keep it if they are right, else it is wanted from the start."""
-        file = self.manifest.files[number]
+    def _write(self, piece: FilePiece) -> None:
+        """Thousands of small files come: only the disk may cost time here."""
+        begins = os.O_APPEND if piece.offset else os.O_CREAT | os.O_TRUNC
+        descriptor = os.open(self._part(piece.file), _WRITES | begins, 0o600)
         try:
-            right = hash_file(self._part(number)) == (file.size, file.sha256)
-        except NotRegular:
-            right = False
+            left = memoryview(piece.data)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        finally:
+            os.close(descriptor)
+
+    def _hash_before(self, piece: FilePiece) -> None:
+        """Hash the file's earlier bytes: usually none, or already hashed on arrival."""
+        if self._coming == piece.file and piece.offset:
+            return
+        self._coming, self._digest = piece.file, hashlib.sha256()
+        if piece.offset:
+            with open_regular(self._part(piece.file)) as part:
+                while data := part.read(READ_BYTES):
+                    self._digest.update(data)
+
+    def _settle(self, number: int, right: bool) -> bool:
+        """The file has all its bytes: keep it if they are right, otherwise request it from the start."""
+        file = self.manifest.files[number]
+        self._coming = -1
         if right:
             del self._have[number]
         elif file.size == 0 and file.sha256 != _EMPTY:
             raise _bad_piece(f"{shown(file.path)} with a hash that no empty file has")
         else:
             self._part(number).unlink()
+            self.received_bytes -= self._have[number]
             self._have[number] = 0
         return right
+
+
+class ListingReceipt:
+    """A manifest that comes as a file. In memory, which its size bounds."""
+
+    similar: Mapping[int, Path] = {}
+    """Always empty."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.manifest = listing.as_files
+        self._data = bytearray()
+
+    @property
+    def wanted(self) -> tuple[Wanted, ...]:
+        return (Wanted(file=0, offset=len(self._data)),)
+
+    @property
+    def ranges(self) -> Iterator[tuple[int, int, int]]:
+        yield 0, len(self._data), self.manifest.total_bytes
+
+    def compare(self, number: int, outline: Callable[[], memoryview]) -> None:
+        """Never called."""
+
+    def take(self, piece: FilePiece) -> None:
+        """Raises ``TandemError`` where it does not fit."""
+        if piece.offset != len(self._data):
+            raise _bad_piece("a piece of a list of files out of order")
+        self._data += piece.data
+
+    def finish(self) -> Manifest:
+        """Blocks. Raises ``TandemError`` unless it is the announced manifest."""
+        if hashlib.sha256(self._data).hexdigest() != self.manifest.files[0].sha256:
+            raise _bad_piece("a list of files with another content than announced")
+        return read_listing(bytes(self._data))
+
+
+AnyReceipt = Receipt | ListingReceipt
 
 
 def _bad_piece(what: str) -> TandemError:

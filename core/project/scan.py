@@ -10,16 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from core.project.files import FoundFile, Listing, NotRegular, Skipped, hash_file, list_files
+from core.project.files import FolderListing, FoundFile, Skipped, hash_file, list_files
+from core.project.hash_cache import HashCache
 from core.project.ignore import TANDEM_RULES, IgnoreRules
-from core.project.imports import read_sources, resolved
-from core.project.writes import only_written
+from core.runtime.regular_file import NotRegular
+from core.script.imports import read_sources, resolved
+from core.script.writes import only_written
 from core.vocabulary import wire
+from core.vocabulary.bounds import MOST_FILES
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
-    LIMIT_BYTES,
-    LIMIT_FILES,
-    LIMIT_MANIFEST_BYTES,
+    LIMIT_LISTING_BYTES,
     Manifest,
     ProjectFile,
     check_project,
@@ -33,10 +34,10 @@ _SECRET = "it usually holds secrets (a line !NAME in .tandemignore sends it)"
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A project as it lies on this laptop.
+    """A project on this laptop's disk.
 
-    ``skipped``: links, devices and the like. ``ignored``: what the user's own rules leave out, folders with
-    a ``/`` at the end. ``whole_folder`` False: only the script and the modules that it imports.
+    ``skipped``: links, devices and the like. ``ignored``: excluded by the user's own rules, folders with a
+    ``/`` at the end. ``whole_folder`` False: only the script and the modules that it imports.
     """
 
     folder: str
@@ -51,23 +52,25 @@ def scan_project(
     *,
     arguments: Collection[str] = (),
     home: Path | None = None,
-    most_files: int = LIMIT_FILES,
+    hashes: Path | None = None,
+    most_files: int = MOST_FILES,
 ) -> Project:
     """The script's folder as a project. Raises ``TandemError`` (over the limit, unreadable, colliding names).
 
     Rule for broad folders: where the script lies directly in the home folder, its Desktop, Documents or
-    Downloads, the temporary folder, or any folder above one of these, only the script and the modules
-    beside it that it imports travel. Nobody means to send such a folder, and it may be huge or private.
+    Downloads, the temporary folder, or any folder above one of these, only the script and the modules beside
+    it that it imports travel. Nobody means to send such a folder, and it may be huge or private.
 
-    What the script only writes stays behind: else what one run leaves would make another project of the next.
-    ``arguments``: of the script; what stands in them travels.
+    Files that the script only writes stay behind: otherwise one run's outputs would change the next run's
+    project. ``arguments``: of the script; files named in them travel. ``hashes``: the cache of unchanged
+    files' hashes.
 
     Links in the script's own path are resolved first, as Python does for ``sys.path``.
     """
     script = resolved(script)
     folder = script.parent
     if is_broad(folder, home):
-        return _only_imported(script, most_files)
+        return _only_imported(script, hashes, most_files)
     rules, ignored = IgnoreRules(folder), list[str]()
 
     def leave_out(path: str, is_folder: bool) -> str | None:
@@ -84,9 +87,9 @@ def scan_project(
     written = only_written(script, paths, arguments, others=sent)
     left = tuple(Skipped(path=shown(path), why=_WRITTEN) for path in sorted(written))
     files = tuple(file for file in listing.files if file.path not in written)
-    listing = Listing(files=files, skipped=listing.skipped + left)
+    listing = FolderListing(files=files, skipped=listing.skipped + left)
     _check_limits(script, listing.files, most_files)
-    return _hashed(script, listing, tuple(ignored), whole_folder=True)
+    return _hashed(script, listing, tuple(ignored), hashes, whole_folder=True)
 
 
 def is_broad(folder: Path, home: Path | None = None) -> bool:
@@ -111,25 +114,36 @@ def _named_user_folders(home: Path) -> list[Path]:
     return [home / name for name in re.findall(r'^XDG_\w+_DIR="\$HOME/([^"\n]+)"', text, re.MULTILINE)]
 
 
-def _only_imported(script: Path, most_files: int) -> Project:
+def _only_imported(script: Path, hashes: Path | None, most_files: int) -> Project:
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
     files = tuple(FoundFile(path=path, size=(folder / path).stat().st_size) for path in paths)
     _check_limits(script, files, most_files)
-    return _hashed(script, Listing(files=files, skipped=()), (), whole_folder=False)
+    return _hashed(script, FolderListing(files=files, skipped=()), (), hashes, whole_folder=False)
 
 
-def _hashed(script: Path, listing: Listing, ignored: tuple[str, ...], *, whole_folder: bool) -> Project:
+def _hashed(
+    script: Path,
+    listing: FolderListing,
+    ignored: tuple[str, ...],
+    hashes: Path | None,
+    *,
+    whole_folder: bool,
+) -> Project:
     files, skipped = [], list(listing.skipped)
+    known = None if hashes is None else HashCache(script.parent, hashes)
     for found in listing.files:
         try:
-            size, sha256 = hash_file(script.parent / found.path)
+            path = script.parent / found.path
+            size, sha256 = hash_file(path) if known is None else known.hash_file(found.path)
         except (OSError, NotRegular) as error:
             if found.path == script.name:
                 raise _no_script(script) from error
             skipped.append(Skipped(path=shown(found.path), why="it cannot be read"))
         else:
             files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
+    if known is not None:
+        known.keep()
     if not any(file.path == script.name for file in files):
         raise _no_script(script, listing.skipped)
     if collision := find_collision(file.path for file in files):
@@ -159,24 +173,15 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
 
 
 def _check_limits(script: Path, files: tuple[FoundFile, ...], most_files: int) -> None:
-    folder, total = script.parent, sum(found.size for found in files)
-    beside = [found for found in files if found.path != script.name] or files
-    if total > LIMIT_BYTES:
-        sizes = Counter[str]()
-        for found in beside:
-            sizes[_top(found.path)] += found.size
-        largest = ", ".join(f"{shown(name)} ({size / 1e6:,.1f} MB)" for name, size in sizes.most_common(3))
-        what = f"holds {total / 1e6:,.1f} MB, and {LIMIT_BYTES / 1e6:,.0f} MB is the most. Largest: {largest}"
-    elif len(files) > most_files or len(wire.to_msgpack(files)) + 90 * len(files) > LIMIT_MANIFEST_BYTES:
-        sizes = Counter(_top(found.path) for found in beside)
-        largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
-        what = f"holds {len(files):,} files; {most_files:,} with names of usual length is the most. "
-        what += f"Most of them: {largest}"
-    else:
+    if len(files) <= most_files and len(wire.to_json(files)) + 90 * len(files) <= LIMIT_LISTING_BYTES:
         return
+    folder = script.parent
+    sizes = Counter(_top(found.path) for found in files if found.path != script.name)
+    largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
     raise TandemError(
         code="project-too-large",
-        what=f"The script's folder {shown(str(folder))} {what}.",
+        what=f"The script's folder {shown(str(folder))} holds {len(files):,} files; {most_files:,} with "
+        f"names of usual length is the most. Most of them: {largest}.",
         fix=f"Leave out what the script does not read: write lines such as {_rule(sizes)} "
         f"into {shown(str(folder / TANDEM_RULES))}. Or put the script into a folder of its own.",
     )

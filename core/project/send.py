@@ -1,62 +1,148 @@
-"""Cuts a manifest's files into pieces for a peer, as long as they are what was consented to. Blocks."""
+"""Reads parts of a manifest's files for a peer, as long as they match what was consented to. Blocks."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
-from core.project.files import NotRegular, open_regular
-from core.project.receipt import PIECE_BYTES, Piece, Wanted
+import msgspec
+
+from core.project.chunks import chunks, packed
+from core.runtime.regular_file import READ_BYTES, Folder, NotRegular
 from core.vocabulary.errors import TandemError
-from core.vocabulary.manifest import Manifest, ProjectFile
+from core.vocabulary.manifest import Listing, Manifest, ProjectFile
 from core.vocabulary.paths import shown
 
 
-def check_wanted(manifest: Manifest, wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:
-    """What a peer asks for, once it is known to be in the manifest. Raises ``TandemError``."""
-    asked = tuple(wanted)
-    for want in asked:
-        if not 0 <= want.file < len(manifest.files) or not 0 <= want.offset <= manifest.files[want.file].size:
-            raise TandemError(
-                code="transfer-broken",
-                what="The other laptop asked for a file that the project does not have.",
-                fix="Start the run again. If it happens again, update Tandem on both laptops.",
-            )
-    if len({want.file for want in asked}) != len(asked):
-        return tuple({want.file: want for want in asked}.values())
-    return asked
+class Extent(msgspec.Struct, frozen=True, array_like=True):
+    """``length`` bytes of file number ``file`` of a manifest, from ``offset`` on."""
+
+    file: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    offset: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+    length: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 
 
-def pieces(folder: Path, manifest: Manifest, wanted: Iterable[Wanted]) -> Iterator[Piece]:
-    """The pieces that ``wanted`` asks for, file by file, each file in order. Raises ``TandemError``.
+class ManifestReader:
+    """For one peer and one thread. ``close`` it. ``inside``: a folder in ``folder`` that has the files.
 
-    A file's last piece is held back until its hash is right: of a file that changed since the manifest was
-    made, no peer ever gets the whole.
+    Neither that folder nor any on the way to a file may be a link.
+
+    The last byte of a file is held back until its hash is verified: a peer never gets the whole of a file
+    that changed since the manifest was made. So reading a file's parts in order is cheapest.
     """
-    for want in check_wanted(manifest, wanted):
-        yield from _pieces_of(folder, manifest.files[want.file], want)
+
+    def __init__(self, folder: Path, manifest: Manifest, *, inside: str = "") -> None:
+        self.manifest = manifest
+        self._folder = Folder(folder)
+        self._inside = f"{inside}/" if inside else ""
+        self._reading: _Reading | None = None
+
+    def read(self, extents: Iterable[Extent]) -> bytes:
+        """All extents, one after the other. Raises ``TandemError``."""
+        return b"".join(map(self._read, extents))
+
+    def outline(self, number: int) -> bytes:
+        """A file's packed chunks. Raises ``TandemError``."""
+        file = _asked_for(Extent(number, 0, 1), self.manifest)
+        try:
+            with self._folder.open_regular(file.path) as opened:
+                return packed(chunks(opened, file.size))
+        except (OSError, NotRegular) as error:
+            raise _changed(file) from error
+
+    def close(self) -> None:
+        self._put_down()
+        self._folder.close()
+
+    def _put_down(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
+    def _read(self, extent: Extent) -> bytes:
+        file = _asked_for(extent, self.manifest)
+        try:
+            if self._reading is None or (self._reading.file, self._reading.at) != (file, extent.offset):
+                self._put_down()
+                self._reading = _Reading(self._folder, f"{self._inside}{file.path}", file)
+                self._reading.skip(extent.offset)
+            data = self._reading.read(extent.length)
+        except (OSError, NotRegular) as error:
+            self._put_down()
+            raise _changed(file) from error
+        except TandemError:
+            self._put_down()
+            raise
+        if self._reading.at == file.size:
+            self._put_down()
+        return data
 
 
-def _pieces_of(folder: Path, file: ProjectFile, want: Wanted) -> Iterator[Piece]:
-    digest, offset = hashlib.sha256(), 0
-    try:
-        with open_regular(folder.joinpath(*file.path.split("/"))) as reader:
-            while offset < file.size:
-                # What the peer has already is read all the same: the hash covers the whole file.
-                stop = want.offset if offset < want.offset else file.size
-                data = reader.read(min(PIECE_BYTES, stop - offset))
-                if not data:
-                    raise _changed(file)
-                digest.update(data)
-                ends = offset + len(data) == file.size
-                if ends and (digest.hexdigest() != file.sha256 or reader.read(1)):
-                    raise _changed(file)
-                if offset >= want.offset:
-                    yield Piece(file=want.file, offset=offset, data=data)
-                offset += len(data)
-    except (OSError, NotRegular) as error:
-        raise _changed(file) from error
+class ListingReader:
+    """As ``ManifestReader``, for a manifest's listing, which is made on request."""
+
+    def __init__(self, manifest: Manifest, listing: Listing) -> None:
+        self.manifest = listing.as_files
+        self._of, self._data = manifest, b""
+
+    def read(self, extents: Iterable[Extent]) -> bytes:
+        self._data = self._data or self._of.listing()
+        parts = []
+        for extent in extents:
+            end = extent.offset + extent.length
+            parts.append(self._data[extent.offset : end])
+            if end == _asked_for(extent, self.manifest).size:
+                self.close()
+        return b"".join(parts)
+
+    def outline(self, number: int) -> bytes:
+        """Lists are sent whole."""
+        return b""
+
+    def close(self) -> None:
+        self._data = b""
+
+
+def _asked_for(extent: Extent, manifest: Manifest) -> ProjectFile:
+    """Raises ``TandemError``."""
+    files = manifest.files
+    if extent.file >= len(files) or extent.offset + extent.length > files[extent.file].size:
+        raise TandemError(
+            code="transfer-broken",
+            what="The other laptop asked for a file that the project does not have.",
+            fix="Start the run again. If it happens again, update Tandem on both laptops.",
+        )
+    return files[extent.file]
+
+
+class _Reading:
+    """One file, read and hashed from its beginning."""
+
+    def __init__(self, folder: Folder, path: str, file: ProjectFile) -> None:
+        self.file, self.at = file, 0
+        self._digest, self._stream = hashlib.sha256(), folder.open_regular(path)
+
+    def skip(self, offset: int) -> None:
+        """Read even what the peer already has: the hash covers the whole file."""
+        while self.at < offset:
+            self.read(min(READ_BYTES, offset - self.at))
+
+    def read(self, length: int) -> bytes:
+        """Raises ``TandemError`` where the file differs from the manifest."""
+        data = self._stream.read(length)
+        self._digest.update(data)
+        self.at += length
+        ends = self.at == self.file.size
+        if len(data) < length or (
+            ends and (self._digest.hexdigest() != self.file.sha256 or self._stream.read(1))
+        ):
+            raise _changed(self.file)
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 def _changed(file: ProjectFile) -> TandemError:

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from core.home.private_file import write_atomically
-from core.project.copy import Changed, copy_project, storing
+from core.project.chunks import LEAST_BYTES
+from core.project.copy import Changed, check_room, copy_project, storing
+from core.project.files import bytes_below
 from core.project.receipt import Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
@@ -18,16 +20,12 @@ from core.vocabulary.ids import ProjectId, short
 from core.vocabulary.manifest import Manifest, ProjectFile, check_project
 from core.vocabulary.paths import shown
 
-LIMIT_BYTES = 2_000_000_000
-"""The least recently used projects beyond this are thrown away."""
-UNFINISHED_KEPT = 3
-
 
 class ProjectStore:
-    """``DIGEST/`` holds a project's files, ``DIGEST.json`` its manifest, ``incoming/`` what is on its way.
+    """``DIGEST/`` holds a project's files, ``DIGEST.json`` its manifest, ``incoming/`` unfinished transfers.
 
-    Only the store's own folder is ever written, only under names that ``check_project`` passed, and nothing
-    in it is ever run: a run gets a copy of its own, verified while it is made.
+    Writes only inside the store's own folder, only under names that ``check_project`` passed, and nothing in
+    it is ever run: a run gets a separate copy, verified while it is made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,14 +44,23 @@ class ProjectStore:
         return manifest if manifest.digest == digest else None
 
     def read(self, digest: ProjectId, file: ProjectFile) -> bytes | None:
-        """A kept project's file; None where it is not here as it was sent."""
+        """A kept project's file; None where it is missing or altered."""
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
-    def receive(self, manifest: Manifest) -> Receipt:
+    def check_room(self, manifest: Manifest, copies: int) -> None:
+        """Raises ``TandemError`` where the disk lacks space for the missing files and so many working
+        copies."""
+        came = bytes_below(self._folder / "incoming" / manifest.digest)
+        missing = 0 if self.has(manifest.digest) else manifest.total_bytes - came
+        with storing(self._folder):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_room(self._folder, missing + copies * manifest.total_bytes)
+
+    def receive(self, manifest: Manifest, *, outlined: bool = False) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
 
-        Content that another version of the project brought already is taken from there. Raises
-        ``TandemError`` where the manifest is unsafe or the disk has no room.
+        Reuses content of other versions of the project; ``outlined``: also parts of files, since the sender
+        can list their chunks. Raises ``TandemError`` where the manifest is unsafe or the disk is full.
         """
         check_project(manifest)
         with storing(self._folder):
@@ -63,10 +70,12 @@ class ProjectStore:
         for wanted in receipt.wanted:
             if source := known.get(manifest.files[wanted.file].sha256):
                 receipt.adopt(wanted.file, source)
+        if outlined:
+            receipt.similar = self._similar(receipt)
         return receipt
 
     def keep(self, receipt: Receipt) -> None:
-        """Every piece came: the project is in the store from here on. Raises ``TandemError``."""
+        """Add a project whose pieces have all come to the store. Raises ``TandemError``."""
         digest = receipt.manifest.digest
         if self.has(digest):
             receipt.abandon()
@@ -79,7 +88,7 @@ class ProjectStore:
     def checkout(self, manifest: Manifest, run_folder: Path) -> Path:
         """A working copy for one run in ``run_folder/work``, every byte verified. Raises ``TandemError``.
 
-        What a script writes there never reaches the store. A damaged project is thrown away.
+        A script's writes there never reach the store. A damaged project is deleted.
         """
         check_project(manifest)
         work = run_folder / "work"
@@ -105,29 +114,14 @@ class ProjectStore:
             return 0.0
 
     def forget(self, digest: ProjectId) -> None:
-        """Also what has come of it so far, if it is on its way."""
+        """Delete a project, including an unfinished transfer of it."""
         self._list(digest).unlink(missing_ok=True)
         shutil.rmtree(self._folder / "incoming" / digest, ignore_errors=True)
         shutil.rmtree(self._files(digest), ignore_errors=True)
 
-    def trim(self, *, keep: frozenset[ProjectId] = frozenset(), limit_bytes: int = LIMIT_BYTES) -> None:
-        """Throw away the least recently used projects until the rest fits; never those in ``keep``.
-
-        Of those that never arrived completely, the newest few stay, so that receiving them can continue.
-        """
-        digests = sorted(self._digests(), key=lambda digest: self._list(digest).stat().st_mtime_ns)
-        sizes = {digest: found.total_bytes for digest in digests if (found := self.manifest(digest))}
-        total = sum(sizes.values())
-        for digest in digests:
-            if total > limit_bytes and digest not in keep:
-                self.forget(digest)
-                total -= sizes.get(digest, 0)
-        unfinished = sorted(
-            (path for path in (self._folder / "incoming").glob("*") if path.name not in keep),
-            key=lambda path: path.stat().st_mtime_ns,
-        )
-        for path in unfinished[:-UNFINISHED_KEPT]:
-            shutil.rmtree(path, ignore_errors=True)
+    def unfinished(self) -> list[Path]:
+        """Folders of incomplete transfers: they are continued when the projects are sent again."""
+        return list((self._folder / "incoming").glob("*"))
 
     def _files(self, digest: ProjectId) -> Path:
         return self._folder / digest
@@ -135,13 +129,26 @@ class ProjectStore:
     def _list(self, digest: ProjectId) -> Path:
         return self._folder / f"{digest}.json"
 
-    def _digests(self) -> list[ProjectId]:
+    def digests(self) -> list[ProjectId]:
+        """All complete projects, and perhaps some damaged ones."""
         return [ProjectId(path.stem) for path in self._folder.glob("*.json") if len(path.stem) == 64]
 
+    def _similar(self, receipt: Receipt) -> dict[int, Path]:
+        """For each missing large file, the most recently used version of it, by its path."""
+        files = receipt.manifest.files
+        missing = {files[want.file].path: want.file for want in receipt.wanted}
+        found: dict[int, Path] = {}
+        for digest in sorted(self.digests(), key=self.used_s):
+            for file in (self.manifest(digest) or receipt.manifest).files:
+                number = missing.get(file.path)
+                if number is not None and min(file.size, files[number].size) >= LEAST_BYTES:
+                    found[number] = self._files(digest).joinpath(*file.path.split("/"))
+        return found
+
     def _known(self) -> dict[str, Path]:
-        """Where content lies that is here already, by SHA-256. It is verified when it is taken."""
+        """Paths of content that is already here, by SHA-256. It is verified when it is used."""
         known: dict[str, Path] = {}
-        for digest in self._digests():
+        for digest in self.digests():
             if manifest := self.manifest(digest):
                 for file in manifest.files:
                     known[file.sha256] = self._files(digest).joinpath(*file.path.split("/"))

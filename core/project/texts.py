@@ -1,4 +1,4 @@
-"""The texts of a project that travel with the request to run it, to be looked at before the yes.
+"""The texts of a project that travel with the request to run it, for users to read before they answer.
 
 Blocks: use a thread.
 """
@@ -9,27 +9,26 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.project.files import NotRegular, open_regular
-from core.project.notebook import SUFFIX as NOTEBOOK
-from core.project.script import SUFFIXES
-from core.project.syntax import Mistake
-from core.vocabulary import wire
-from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, Manifest, ProjectFile
+from core.runtime.regular_file import NotRegular, open_regular
+from core.script.analysis import SUFFIXES
+from core.script.notebook import SUFFIX as NOTEBOOK
+from core.script.syntax import Mistake
+from core.vocabulary import units
+from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.paths import shown
 
 LIMIT_TEXTS_BYTES = 500_000
-"""Of all texts of a request together."""
+"""Limit of all texts of a request together."""
 ENTRY_BYTES = 16
-"""What a text takes in a message beside itself and its path."""
+"""A text's overhead in a message, besides its path."""
 
 
 def read_texts(folder: Path, manifest: Manifest) -> dict[str, bytes]:
-    """The script, what else is Python, then the other texts, small ones first, as far as there is room.
+    """The script, other Python files, then the other texts, small ones first, as far as they fit.
 
-    A file that changed since the manifest was made is left out: its bytes would not be those that run.
+    Leaves out a file that changed since the manifest was made: its bytes would not be the ones that run.
     """
-    room = min(LIMIT_TEXTS_BYTES, LIMIT_MANIFEST_BYTES - len(wire.to_msgpack(manifest)))
-    texts: dict[str, bytes] = {}
+    room, texts = LIMIT_TEXTS_BYTES, dict[str, bytes]()
     for file in sorted(manifest.files, key=lambda file: _order(file, manifest.script)):
         needed = file.size + len(file.path.encode()) + ENTRY_BYTES
         if needed > room:
@@ -42,7 +41,7 @@ def read_texts(folder: Path, manifest: Manifest) -> dict[str, bytes]:
 
 
 def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
-    """Where the script itself is too large to come with the request: as a rule, a notebook with pictures."""
+    """Reports a script that is too large to come with the request: usually a notebook with pictures."""
     script = next((file for file in manifest.files if file.path == manifest.script), None)
     if script is None or script.size <= LIMIT_TEXTS_BYTES:
         return ()
@@ -52,8 +51,8 @@ def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
             code="script-unseen",
             path=script.path,
             line=0,
-            what=f"{shown(script.path)} takes {script.size / 1e6:.1f} MB: the other laptops' users cannot "
-            f"look at its code before they allow it ({LIMIT_TEXTS_BYTES / 1e6:.1f} MB is the most).",
+            what=f"{shown(script.path)} takes {units.size(script.size)}: the other laptops' users cannot "
+            f"look at its code before they allow it ({units.size(LIMIT_TEXTS_BYTES)} is the most).",
             fix="In Jupyter, Edit → Clear Outputs of All Cells makes it small."
             if is_notebook
             else "Put its data into files of their own.",
@@ -62,9 +61,9 @@ def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
 
 
 def are_of(texts: Mapping[str, bytes], manifest: Manifest) -> bool:
-    """Whether texts are what the manifest says, byte by byte.
+    """Whether texts match the manifest byte by byte.
 
-    Security invariant: what a user looks at before the yes is what runs after it.
+    Security invariant: the texts that a user reads before saying yes are the ones that run afterwards.
     """
     hashes = {file.path: file.sha256 for file in manifest.files}
     return sum(map(len, texts.values())) <= LIMIT_TEXTS_BYTES and all(
@@ -73,7 +72,7 @@ def are_of(texts: Mapping[str, bytes], manifest: Manifest) -> bool:
 
 
 def read_exactly(path: Path, file: ProjectFile) -> bytes | None:
-    """A file's bytes; None where they are not those of the manifest, or cannot be read."""
+    """A file's bytes; None where they differ from the manifest, or cannot be read."""
     try:
         with open_regular(path) as opened:
             data = opened.read(file.size + 1)

@@ -1,25 +1,23 @@
-"""What a run's plot shows: its metrics over steps, each with its validation, one panel a metric. Pure."""
+"""A run's plot: its metrics over steps, each with its validation, one panel per metric. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.history.attendance import Track
+from core.report.points import USES, Points, RunPoints, by_use
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.laptops import LaptopUsed
-from core.vocabulary.progress import EpochEnd, Progress
 
 MOST_PANELS = 4
+"""Panels of the picture."""
+MOST_PANELS_ON_PAGE = 60
 MOST_CURVES = 8
 MOST = 1e300
-"""Of a value; beyond it nobody reads a plot, and differences are no numbers any more."""
+"""Largest value; beyond it nobody reads a plot, and differences overflow."""
 MOST_TURNS = 20
-GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 NOT_CURVES = ("lr", "learning_rate")
 
-Points = list[tuple[float, float]]
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,92 +25,65 @@ class Curve:
     """``faint``: steps behind the epochs' line. Points are (step, value); values up to ``MOST``."""
 
     name: str
-    points: Points
+    points: list[Point]
     faint: bool = False
+    by_epoch: bool = False
 
 
 @dataclass(slots=True)
 class Panel:
-    """``turns``: steps at which a laptop came or went, in words."""
+    """``turns``: steps at which a laptop joined or left, in words."""
 
     title: str
     curves: list[Curve] = field(default_factory=list)
     turns: list[tuple[float, str]] = field(default_factory=list)
 
 
-def panels(details: RunDetails) -> list[Panel]:
-    """The loss first; at most ``MOST_PANELS``. Empty where nothing was reported."""
-    found: dict[str, Panel] = {}
-    devices = shown_devices(details)
-    names = member_names(details)
-    for device in devices:
-        of = f" ({names.get(device, short(device))})" if len(devices) > 1 else ""
-        steps, epochs = details.steps.get(device, ()), details.epochs.get(device, ())
-        starts = fit_starts(steps, epochs)
-        by_epoch, by_step = _of_epochs(epochs, starts), _of_steps(steps, starts)
-        for name in sorted({*by_epoch, *by_step}, key=loss_first):
-            title = name.removeprefix("val_")
-            panel = found.setdefault(title, Panel(title))
-            line = by_epoch.get(name, [])
-            if len(line) > 1 or name not in by_step:
-                panel.curves.append(Curve(name + of, line))
-            if name in by_step:
-                panel.curves.append(Curve(name + of, by_step[name], faint=len(line) > 1))
-    kept = sorted(found.values(), key=lambda panel: loss_first(panel.title))[:MOST_PANELS]
-    for panel in kept:
-        del panel.curves[MOST_CURVES:]
-    kept = [panel for panel in kept if any(curve.points for curve in panel.curves)]
-    return [*kept, *_with_laptops(details, kept)]
-
-
-def _with_laptops(details: RunDetails, metrics: Sequence[Panel]) -> list[Panel]:
-    """Marks in ``metrics`` who came and went; how busy the cards were, and the processors where none says."""
-    device = next(iter(shown_devices(details)), None)
-    if device is None or not metrics:
-        return []
-    steps, epochs = details.steps.get(device, ()), details.epochs.get(device, ())
-    starts = fit_starts(steps, epochs)
-    told: list[Progress | EpochEnd] = [*steps, *epochs]
-    reports = sorted((each.at_s, float(starts[each.fit] + each.step + 1)) for each in told)
-    track = Track([(at_s - reports[0][0], step) for at_s, step in reports])
-    names = member_names(details)
+def panels(details: RunDetails, most: int = MOST_PANELS) -> list[Panel]:
+    """At most ``most`` metrics, and the use of graphics cards, or of processors where no card reports it.
+    Empty if nothing was reported."""
+    points, names, shown = RunPoints.of(details), member_names(details), shown_devices(details)
+    found: dict[str, list[Curve]] = {}
+    for key, line in points.curves.items():
+        name = names.get(key.member, short(key.member))
+        if key.metric not in USES:
+            if key.member and key.member not in shown:
+                continue
+            whose = f" ({name})" if key.member and len(shown) > 1 else ""
+            name = f"{'val_' if key.validation else ''}{key.metric}{whose}"
+        found.setdefault(key.metric, []).extend(_curves(name, line, points.ends.get(key, Points())))
     turns = [
-        (step, f"{names.get(turn.device, short(turn.device))} {turn.change}")
-        for turn in details.membership
-        if turn.change != "joined" and (step := track.step(turn.second or 0.0)) is not None
-    ][:MOST_TURNS]
-    for panel in metrics:
-        panel.turns = turns
-    for title, read in ((GPU_USE, _gpu_pct), (CPU_USE, _cpu_pct)):
-        curves = []
-        for laptop, uses in details.uses.items():
-            points = [
-                (step, percent)
-                for used in uses
-                if (percent := read(used)) is not None and (step := track.step(used.second)) is not None
-            ]
-            if points:
-                curves.append(Curve(names.get(DeviceId(laptop), short(laptop)), points))
-        if curves:
-            return [Panel(title, curves[:MOST_CURVES], turns)]
-    return []
+        (turn.step + 1, f"{names.get(turn.device, short(turn.device))} {turn.change}")
+        for turn in points.turns[:MOST_TURNS]
+    ]
+    there = [title for title in found if any(curve.points for curve in found[title])]
+    ordered = [title for title in by_use(there) if title not in NOT_CURVES][:most]
+    uses = [title for title in USES if title in there][:1] if ordered else []
+    return [Panel(title, found[title][:MOST_CURVES], turns) for title in (*ordered, *uses)]
 
 
-def _gpu_pct(used: LaptopUsed) -> float | None:
-    return used.gpu_pct
+def _curves(name: str, line: Points, ends: Points) -> list[Curve]:
+    """Several epochs give a line through their ends, with the steps behind it."""
+    if line.epochs:
+        return [Curve(name, _drawn(line), by_epoch=True)]
+    whole = [Curve(name, _drawn(ends), by_epoch=True)] if len(ends) > 1 else []
+    return [*whole, Curve(name, _drawn(line), faint=bool(whole))]
 
 
-def _cpu_pct(used: LaptopUsed) -> float | None:
-    return used.cpu_pct
+def _drawn(line: Points) -> list[Point]:
+    """People count steps from 1."""
+    pairs = zip(line.steps, line.values, strict=True)
+    return [(step + 1, value) for step, value in pairs if abs(value) <= MOST]
 
 
 def shown_devices(details: RunDetails) -> list[DeviceId]:
-    """Those whose numbers are shown: of members that have the same, as in a managed run, the first."""
+    """The devices to plot: among members with the same values, as in a managed run, only the first."""
     reported = [DeviceId(device) for device in dict.fromkeys((*details.epochs, *details.steps))]
     if details.plan is None:
         return reported
-    if details.plan.strategy == "managed" and details.plan.chief.device in reported:
-        return [details.plan.chief.device]
+    chief = details.plan.chief_without(details.left).device
+    if details.plan.strategy == "managed" and chief in reported:
+        return [chief]
     shown: list[DeviceId] = []
     known: list[list[dict[str, float]]] = []
     for member in details.plan.members:
@@ -128,40 +99,6 @@ def member_names(details: RunDetails) -> dict[DeviceId, str]:
 
 
 def loss_first(name: str) -> tuple[bool, str, bool]:
-    """The order in which metrics are shown: the loss, then by name, validation after training."""
+    """The order of metrics: the loss, then by name, validation after training."""
     base = name.removeprefix("val_")
     return base != "loss", base, name.startswith("val_")
-
-
-def fit_starts(steps: Sequence[Progress], epochs: Sequence[EpochEnd]) -> dict[int, int]:
-    """The steps done before each ``fit`` of a script began."""
-    last: dict[int, int] = {}
-    ends = [(step.fit, step.step) for step in steps] + [(epoch.fit, epoch.step) for epoch in epochs]
-    for fit, step in ends:
-        last[fit] = max(last.get(fit, 0), step + 1)
-    starts, before = {}, 0
-    for fit in sorted(last):
-        starts[fit] = before
-        before += last[fit]
-    return starts
-
-
-def _of_steps(steps: Sequence[Progress], starts: Mapping[int, int]) -> dict[str, Points]:
-    found: dict[str, Points] = {}
-    for progress in steps:
-        _add(found, starts[progress.fit] + progress.step + 1, progress.logs)
-    return found
-
-
-def _of_epochs(epochs: Sequence[EpochEnd], starts: Mapping[int, int]) -> dict[str, Points]:
-    found: dict[str, Points] = {}
-    for epoch in epochs:
-        if epoch.whole:  # what a few steps came to is no point beside whole epochs
-            _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
-    return found
-
-
-def _add(found: dict[str, Points], step: int, logs: Mapping[str, float]) -> None:
-    for name, value in logs.items():
-        if abs(value) <= MOST and name not in NOT_CURVES:
-            found.setdefault(name, []).append((float(step), value))

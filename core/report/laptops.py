@@ -1,13 +1,13 @@
-"""What a run's report says of its laptops: what they are, how busy they were, who came and went. Pure."""
+"""The laptops in a run's report: their hardware, their load, and when they joined and left. Pure."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.cluster.tf_config import tf_config
 from core.report.curves import member_names
+from core.vocabulary import units
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.laptops import Change, Machine
@@ -17,13 +17,14 @@ _CHANGES: dict[Change, str] = {
     "joined": "began to train",
     "away": "was away: nothing came from it",
     "back": "was back",
+    "lost": "was lost",
     "left": "left",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A laptop. Words are empty where nobody knew."""
+    """A laptop. Texts are empty where unknown."""
 
     name: str
     hardware: str
@@ -35,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """``after`` the run was begun, ``12:03:10`` by the clock of the laptop that keeps this record."""
+    """``after`` the run's start, ``12:03:10`` by the clock of the laptop that keeps this record."""
 
     clock: str
     after: str
@@ -44,7 +45,7 @@ class TimelineRow:
 
 
 def machines(details: RunDetails) -> list[Row]:
-    """In the plan's order; none where nothing is known of any."""
+    """In the plan's order; empty if nothing is known of any."""
     known = details.entry.machines
     if not known and not details.uses:
         return []
@@ -55,8 +56,8 @@ def timeline(details: RunDetails) -> list[TimelineRow]:
     names, began_s = member_names(details), details.entry.started_s
     return [
         TimelineRow(
-            clock=_clock(turn.at_s),
-            after=_after(turn.at_s - began_s),
+            clock=units.moment(turn.at_s, "%H:%M:%S"),
+            after=units.clock(turn.at_s - began_s),
             name=names.get(turn.device, short(turn.device)),
             words=f"{_CHANGES[turn.change]}: {turn.words}" if turn.words else _CHANGES[turn.change],
         )
@@ -65,7 +66,7 @@ def timeline(details: RunDetails) -> list[TimelineRow]:
 
 
 def tf_configs(details: RunDetails) -> list[tuple[str, str]]:
-    """By task, with the laptop's name; none for one process alone. A run that ended before its laptops had
+    """By task, with the laptop's name; none for a single process. A run that ended before its laptops had
     chosen their ports has none either."""
     plan = details.plan
     if plan is None or plan.solo or not all(task.host and task.port for task in plan.tasks):
@@ -94,7 +95,7 @@ def _row(details: RunDetails, device: DeviceId, name: str, machine: Machine | No
         name=name,
         hardware=""
         if hardware is None
-        else f"{hardware.cpu}, {hardware.cores} cores, {hardware.memory_bytes / (1 << 30):.0f} GiB",
+        else f"{hardware.cpu}, {hardware.cores} cores, {units.size(hardware.memory_bytes)}",
         gpus="" if hardware is None else ", ".join(hardware.gpus) or "none",
         system="" if versions is None else versions.platform,
         versions=", ".join(f"{label} {version}" for label, version in packages if version),
@@ -113,16 +114,3 @@ def _use(details: RunDetails, device: DeviceId) -> str:
         if values
     ]
     return ", ".join(said)
-
-
-def _clock(unix_s: float) -> str:
-    try:
-        return time.strftime("%H:%M:%S", time.localtime(unix_s))
-    except (OverflowError, ValueError, OSError):
-        return ""
-
-
-def _after(seconds: float) -> str:
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,14 +1,13 @@
-"""A run on one page of HTML that needs nothing else: no network, no script, no other file.
+"""A run on one self-contained HTML page: no network, no other file.
 
-Names, metrics, words and paths come from other laptops and from scripts: the template escapes whatever is
-written into it, and the page itself forbids all but its own style and its own picture.
+Names, metrics, texts and paths come from other laptops and from scripts: the template escapes everything
+inserted into it, and the page itself forbids all but its own style, picture and script (``plots``).
 """
 
 from __future__ import annotations
 
 import base64
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -16,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from core.report import laptops
-from core.report.curves import loss_first, member_names, shown_devices
-from core.speed.sentences import came_out, epoch_words, expected, steps_words
-from core.vocabulary import phases
+from core.report import laptops, plots
+from core.report.curves import MOST_PANELS_ON_PAGE, loss_first, member_names, panels, shown_devices
+from core.speed.sentences import audits_words, came_out, epoch_words, expected, steps_words
+from core.vocabulary import phases, units
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId, short, started_s
 from core.vocabulary.phases import Exit
@@ -49,7 +48,7 @@ Exits = Sequence[tuple[DeviceId, str, Exit]]
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What the page says of a member. Speeds are in words, empty where nothing was measured."""
+    """A member on the page. Speeds are in words, empty where nothing was measured."""
 
     name: str
     device: str
@@ -65,7 +64,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Epochs:
-    """``rows``: an epoch's name, then a number a metric and its time. ``cut``: how many are not shown."""
+    """``rows``: an epoch's name, then a number per metric and its time. ``cut``: how many are not shown."""
 
     metrics: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
@@ -75,8 +74,8 @@ class _Epochs:
 def page(
     details: RunDetails, plot: str | None, exits: Exits, here: Collection[str], said: Sequence[str] = ()
 ) -> str:
-    """``plot``: an SVG. ``here``: outputs to be opened. ``said``: Tandem's own words about the training. The
-    first call loads Jinja2: not on the core loop."""
+    """``plot``: an SVG, for browsers without scripts. ``here``: outputs to link. ``said``: Tandem's own
+    messages about the training. The first call loads Jinja2: not on the core loop."""
     entry = details.entry
     files = entry.summary.outputs
     return _template().render(
@@ -86,6 +85,8 @@ def page(
         lead=_lead(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
         plot=plot,
+        script=plots.script(),
+        curves=plots.data(panels(details, MOST_PANELS_ON_PAGE)),
         members=_members(details, exits),
         machines=laptops.machines(details),
         turns=laptops.timeline(details),
@@ -116,13 +117,13 @@ def _template() -> Template:
         return Markup(escape(quote(path)))
 
     def picture(svg: str) -> Markup:
-        # As a picture of its own it can hold no link and run nothing, whatever is in it.
+        # As an image it can have no links and run nothing, whatever its content.
         return Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}")
 
     environment = Environment(
         autoescape=True, finalize=upto, undefined=StrictUndefined, keep_trailing_newline=True
     )
-    environment.filters.update(upto=upto, link=link, picture=picture)
+    environment.filters.update(upto=upto, link=link, picture=picture, whole=Markup)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
@@ -132,6 +133,8 @@ def outcome(phase: phases.Phase, *, differs: bool = False) -> str:
             return "finished, but not with the result of one machine"
         case phases.Finished():
             return "finished"
+        case phases.Stopped(goes_on=True):
+            return "continued in the next run"
         case phases.Stopped(by=by):
             return f"stopped on {by}" if by else "stopped"
         case phases.Failed():
@@ -144,8 +147,8 @@ def _lead(entry: RunEntry) -> list[str]:
     return [
         outcome(entry.phase, differs=entry.summary.differs),
         "one laptop" if count == 1 else f"{count} laptops",
-        _when(started_s(entry.run, entry.started_s)),
-        *([_seconds(entry.duration_s)] if entry.duration_s is not None else []),
+        units.moment(started_s(entry.run, entry.started_s)),
+        *([units.clock(entry.duration_s)] if entry.duration_s is not None else []),
     ]
 
 
@@ -176,7 +179,7 @@ def _members(details: RunDetails, exits: Exits) -> list[_Row]:
 
 
 def _share(details: RunDetails, member: Member) -> str:
-    """Rows of the batch at the end; where nobody told, the plan's; ``""`` of one laptop alone."""
+    """Rows of the batch at the end; if unreported, the plan's; ``""`` for a single laptop."""
     if len(details.plan.members if details.plan is not None else ()) < 2:
         return ""
     settled = details.entry.summary.settled
@@ -187,17 +190,18 @@ def _share(details: RunDetails, member: Member) -> str:
 
 
 def _together(details: RunDetails) -> Sequence[str]:
-    """What was expected of several laptops, and what came out."""
+    """The expected and the measured speed of several laptops."""
     if details.plan is None:
         return ()
     summary = details.entry.summary
     told = (f"Not as on one machine: {words}" for words in summary.told)
     speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
-    return (*told, *speed.lines)
+    audits = audits_words(summary.audits) if summary.audits is not None else ""
+    return (*told, *filter(None, (audits, speed.what)))
 
 
 def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:
-    """Means over what was reported: samples/s of all members, time of a step, of it waiting."""
+    """Means over all reports: samples/s of all members, time of a step, and the wait in it."""
     samples = [step.samples_s for step in steps if step.samples_s is not None]
     times = [step.step_s for step in steps if step.step_s]
     waits = [step.wait_s for step in steps if step.wait_s is not None]
@@ -221,12 +225,16 @@ def _best(entry: RunEntry) -> list[tuple[str, str]]:
     ]
 
 
+def _told(words: Callable[[float], str], value: float | None) -> str:
+    return "" if value is None else words(value)
+
+
 def _times(entry: RunEntry) -> list[tuple[str, str]]:
     summary = entry.summary
     found = [
-        ("first step after", _seconds(summary.first_step_s)),
-        ("training", _seconds(summary.train_s)),
-        ("total", _seconds(summary.total_s)),
+        ("first step after", _told(units.duration, summary.first_step_s)),
+        ("training", _told(units.clock, summary.train_s)),
+        ("total", _told(units.clock, summary.total_s)),
         ("epochs", str(summary.epochs or "")),
         ("steps", steps_words(summary)),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),
@@ -276,17 +284,3 @@ def _about(details: RunDetails) -> list[tuple[str, str]]:
         if (digest := entry.summary.weights_sha256.get(device))
     ]
     return [pair for pair in found if pair[1]]
-
-
-def _when(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
-
-
-def _seconds(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min {rest:02} s" if hours else f"{minutes} min {rest:02} s"

@@ -1,6 +1,6 @@
-"""Draws panels of curves as an SVG: lines and words as text, which costs the node next to nothing. Pure.
+"""Draws panels of curves as an SVG: lines and text, which costs the node next to nothing. Pure.
 
-No drawing library: drawing a picture in a thread holds up every other one, the window's too, for a tenth of a
+No drawing library: drawing a picture in a thread blocks all others, including the window's, for a tenth of a
 second.
 """
 
@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from core.report.curves import Curve, Panel, Points
+from core.report.curves import Curve, Panel, Point
 from core.vocabulary.text import plain
 
 WIDTH, HEIGHT = 1400, 520
-"""Of one panel; as a picture on a page it is scaled."""
+"""Size of one panel; a page scales the picture."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 120, 40, 70, 70
 _INK, _GREY, _GRID = "#20242c", "#6e7480", "#e4e7ec"
 _COLOURS = ("#1f6fd6", "#d95f02", "#1b8a5a", "#9249bf")
@@ -29,7 +29,7 @@ Box = tuple[float, float, float, float]
 def svg(panels: Sequence[Panel]) -> str:
     """The panels below each other."""
     height = HEIGHT * len(panels)
-    # One axis for all: what stands above each other happened at the same step.
+    # One axis for all, so that panels line up by step.
     steps = [x for panel in panels for curve in panel.curves for x, _ in curve.points]
     span = (min(steps), max(steps)) if steps else (0.0, 1.0)
     drawn = "".join(
@@ -43,7 +43,7 @@ def svg(panels: Sequence[Panel]) -> str:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers from ``low`` to ``high``, at most ``most`` and one."""
+    """Round numbers from ``low`` to ``high``, at most ``most`` + 1."""
     span = high - low
     if not 1e-300 < span < math.inf:
         return [low]
@@ -88,7 +88,7 @@ class _Panel:
             yield from self._curve(curve, colours[curve.name])
         left, top, right, _ = self._box
         yield _words(self._panel.title, left, top - 28, 28)
-        # One text that ends on the right: nobody here knows how long its words will be.
+        # A single right-aligned text: its width is unknown here.
         legend = "".join(
             f'<tspan fill="{colours[name]}" font-weight="bold">   \u2014 </tspan>{_safe(name)}'
             for name in names
@@ -117,13 +117,13 @@ class _Panel:
                 f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{_GREY}"'
                 ' stroke-width="2" stroke-dasharray="2 5"/>\n'
             )
-            if self._first:  # those below continue its lines
+            if self._first:  # the panels below continue its lines
                 near_end = x > right - 200
                 where, anchor = (x - 6, "end") if near_end else (x + 6, "start")
                 yield _words(words, where, top + 18 + 22 * (number % 3), 18, _GREY, anchor)
 
     def _curve(self, curve: Curve, colour: str) -> Iterator[str]:
-        points: Points = [(self._x(x), self._y(y)) for x, y in curve.points]
+        points: Sequence[Point] = [(self._x(x), self._y(y)) for x, y in curve.points]
         if curve.faint:
             yield _line(points, colour, 2, _FAINT)
             return
@@ -140,7 +140,7 @@ class _Panel:
         return _between(value, self._y0, self._y1, self._box[3], self._box[1])
 
 
-def _line(points: Points, colour: str, width: int, opacity: float = 1.0) -> str:
+def _line(points: Sequence[Point], colour: str, width: int, opacity: float = 1.0) -> str:
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return (
         f'<polyline points="{corners}" fill="none" stroke="{colour}" stroke-width="{width}"'
@@ -159,7 +159,7 @@ def _safe(words: str) -> str:
 
 
 def _widened(low: float, high: float, part: float) -> tuple[float, float]:
-    """A range that has a length, with a margin."""
+    """A range of non-zero length, with a margin."""
     if high - low <= abs(high) * 1e-12:
         margin = abs(high) * 0.5 or 0.5
         return low - margin, high + margin

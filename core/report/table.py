@@ -16,7 +16,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def history_csv(details: RunDetails) -> str:
-    """One row an epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell.
+    """One row per epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell.
 
     ``epoch_steps`` of ``epoch_steps_planned`` were done in it: fewer where it was broken off.
     """
@@ -34,7 +34,7 @@ def history_csv(details: RunDetails) -> str:
 
 
 def history_json(details: RunDetails) -> bytes:
-    """By member, its epochs as they were reported: everything counts from 0, as in the record."""
+    """Each member's epochs as reported: everything counts from 0, as in the record."""
     members = [
         {"device": device, "name": name, "epochs": epochs} for device, name, epochs in _members(details)
     ]
@@ -50,5 +50,5 @@ def _members(details: RunDetails) -> list[tuple[DeviceId, str, tuple[EpochEnd, .
 
 
 def _cell(text: str) -> str:
-    """A name from elsewhere that a spreadsheet would take for a formula is shown as text."""
+    """Shows a foreign name as text where a spreadsheet would take it for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""A run's record as TensorBoard's event files: one folder a member, all its steps and epochs.
+"""A run's record as TensorBoard's event files: one folder per member, all its steps and epochs.
 
 Blocks: use a thread. Uses TensorBoard's own package (the extra ``tensorboard``), never TensorFlow.
 """
@@ -18,6 +18,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.run_folder import TENSORBOARD
 from core.vocabulary.versions import install_fix
 
@@ -36,9 +37,9 @@ def check_installed() -> None:
 
 
 def write_event_files(details: RunDetails, folder: Path) -> Path:
-    """Write everything that was reported, anew, below the run's ``folder``; returns TensorBoard's ``logdir``.
+    """Rewrite all reports below the run's ``folder``; returns TensorBoard's ``logdir``.
 
-    Raises ``TandemError`` where nothing was reported, the extra is missing or the disk refuses.
+    Raises ``TandemError`` where nothing was reported, the extra is missing or the disk fails.
     """
     check_installed()
     logdir = folder / TENSORBOARD
@@ -61,11 +62,15 @@ def write_event_files(details: RunDetails, folder: Path) -> Path:
 
 
 def _write(
-    reports: Iterable[ev.MemberProgressed | ev.MemberEndedEpoch], logdir: Path, names: Mapping[DeviceId, str]
+    reports: Iterable[ev.MemberProgressed | ev.MemberEndedEpoch | LaptopUsed],
+    logdir: Path,
+    names: Mapping[DeviceId, str],
 ) -> int:
     members: dict[DeviceId, EventFile] = {}
     try:
         for report in reports:
+            if isinstance(report, LaptopUsed):
+                continue
             if report.device not in members:
                 name = member_folder(names.get(report.device, ""), report.device)
                 members[report.device] = EventFile(logdir / name)
@@ -77,13 +82,13 @@ def _write(
 
 
 def member_folder(name: str, device: DeviceId) -> str:
-    """What TensorBoard shows of a member. A name from a peer never becomes a path."""
+    """A member's name in TensorBoard. A name from a peer never becomes a path."""
     words = "".join(char if char.isalnum() else " " for char in f"{name[:40]} {short(device)}").split()
     return "-".join(words) or "member"
 
 
 class EventFile:
-    """One member's scalars. Steps go on from one ``fit`` to the next. Replaces the file that was there."""
+    """One member's scalars. Steps go on from one ``fit`` to the next. Replaces an existing file."""
 
     def __init__(self, folder: Path) -> None:
         from tensorboard.compat.proto import event_pb2, summary_pb2

@@ -1,7 +1,7 @@
-"""What a run leaves for people, in its folder: history.csv, history.json, plot.svg and report.html.
+"""Writes a run's files for people into its folder: history.csv, history.json, plot.svg and report.html.
 
-Blocks: made on a thread of its own after a run's end. What fails is said or logged; the run has ended well
-without it.
+Blocks: made on a separate thread after a run's end. Failures are reported or logged; the run has ended well
+regardless.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from core.vocabulary.paths import shown
 from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, PLOT, REPORT
 
 MOST_EPOCHS = 100_000
-"""A member, in the history's files; more are thinned."""
+"""Per member, in the history's files; more are thinned."""
 
 _log = logging.getLogger(__name__)
 
 
 def write_report(record: RunRecord) -> None:
-    """All four files of a run whose record is closed. One without a folder never took shape: it gets none."""
+    """All four files of a run whose record is closed. A run without a folder never took shape: it gets
+    none."""
     if record.folder.is_dir():
         _write(record.entry, record.folder, record.trouble)
 
 
 def renew_report(entry: RunEntry, folder: Path) -> None:
-    """The same once more of a past run that has another name or note now, if it has a report."""
+    """Rewrite the files of a past run after a change of its name or note, if it has a report."""
     if (folder / REPORT).is_file():
         _write(entry, folder, lambda words: _log.warning("the run %s: %s", entry.run, words))
 
@@ -67,7 +68,7 @@ def _plot(shown_panels: list[Panel]) -> str | None:
 
 
 def _outputs_here(entry: RunEntry, folder: Path) -> set[str]:
-    """Outputs that lie here and whose names can only mean a file below ``folder``."""
+    """Outputs that are here and whose names can only mean a file below ``folder``."""
     return {
         path
         for path in entry.summary.outputs[:MOST_FILES]

@@ -1,65 +1,87 @@
-"""Checks a request to take part before this user sees it: sound, new, allowed before? On the core loop.
+"""Checks a request to take part before this user sees it: valid, new, allowed before? On the core loop.
 
-Who may run what stands in the trust store, for each device.
+The trust store has each device's permissions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
 from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import SavedTrust
+from core.pairing.throttle import RetryDelay
 from core.project.checkpoint_store import check_listing
 from core.project.look import look_at
 from core.project.texts import are_of
 from core.run import planning, problems
 from core.run.context import RunContext
 from core.run.participant import state as pa
+from core.run.participant.driver import ParticipantDriver
 from core.run.transfer import problem_of
 from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
-from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
-from core.vocabulary.plan import COMPUTING, Plan, PlannedExchange
+from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.permission import Permission, asked_by, beyond
+from core.vocabulary.plan import COMPUTING, Exchange, Plan, Task
 from core.vocabulary.run_folder import is_run_id
-from core.vocabulary.state import Run
 
 RUNS_REMEMBERED = 10_000
+_HOST = re.compile(r"[A-Za-z0-9.:%_-]{0,255}")
+"""A host name or an address of either family, with a scope; empty for a single process."""
 
 
 class Admission:
-    """One for a node's life."""
+    """One per node."""
 
     def __init__(self, context: RunContext, trust: SavedTrust) -> None:
         self._context = context
         self._trust = trust
         self._used_ids = UsedRunIds()
+        self._pauses: dict[DeviceId, RetryDelay] = {}
+        """Pauses for devices whose requests this user declined, or which withdrew them."""
+        self._asked: dict[RunId, Permission] = {}
+        """What this user is reading about: a yes is for that, whatever became of a folder meanwhile."""
 
     def why_unfit(self, sender: DeviceId, prepare: Prepare, unlike: Problem | None) -> Problem | None:
-        """At first sight. ``unlike``: what of the two laptops' versions differs."""
+        """Quick checks. ``unlike``: how the two laptops' versions differ."""
+        pause = self._pauses.get(sender)
+        if pause is not None and (left_s := pause.left_s(self._context.clock.time())):
+            return problems.asked_too_often(left_s)
         me, plan = self._context.me, prepare.plan
+        if prepare.listing is not None and prepare.listing.digest != plan.project:
+            return problems.bad_message("The other laptop")
         return why_unfit(me, sender, plan, prepare.manifest, prepare.checkpoint) or unlike
 
     def take(self, run: RunId) -> Problem | None:
-        """Begin to deal with a request; None: it is new."""
+        """Begin to handle a request; None: it is new."""
         return self._used_ids.take(run)
 
     def over(self, member: pa.Participation) -> None:
-        """This laptop's part is over. A starter that did not hear of a refusal asks again."""
+        """This laptop's part is over. A starter that missed a refusal asks again."""
         if member.refusal is not None:
             self._used_ids.refuse(member.plan.run, member.refusal)
+        self._asked.pop(member.plan.run, None)
+        starter = member.plan.starter
+        if member.allowed:
+            self._pauses.pop(starter, None)
+        elif member.allowed is not None:
+            before = self._pauses.get(starter, RetryDelay())
+            self._pauses[starter] = before.after_failure(self._context.clock.time())
 
-    async def ask(self, asking: pa.Participation) -> pa.Asked:
-        """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
+    async def ask(self, participant: ParticipantDriver) -> pa.Asked:
+        """Whether to ask this user. Never raises: the starter is waiting for an answer."""
         try:
-            return await self._ask(asking)
+            await participant.learn()
+            return await self._ask(participant.state)
         except Exception as error:
             refusal = problem_of(
                 error,
@@ -71,15 +93,16 @@ class Admission:
 
     async def allow(self, plan: Plan, decision: Decision) -> None:
         """This user said yes. Raises ``TandemError`` where that cannot be stored."""
-        await self._trust.change(lambda store: approve(store, plan.starter, plan.project, plan.arguments))
+        walls, asked = self._context.level.walls, self._asked[plan.run]
+        await self._trust.change(lambda store: approve(store, plan.starter, asked))
         if decision == "always":
-            await self._trust.change(lambda store: set_policy(store, plan.starter, "always"))
+            await self._trust.change(lambda store: set_policy(store, plan.starter, "always", walls))
 
     async def look(self, asking: pa.Participation) -> RequestRead:
-        """What this user is asked about, and what of it changed since the last yes."""
+        """The files of a request, and what changed in them since the user's last yes."""
         peer = self._trust.store.peer(asking.plan.starter)
         approved = () if peer is None else peer.approved_projects
-        # Not on the files' thread: texts may be made to be slow to compare.
+        # Not on the files' thread: texts may be crafted to be slow to compare.
         files = await asyncio.to_thread(look_at, asking.manifest, asking.texts, self._context.store, approved)
         return RequestRead(run=asking.plan.run, files=files)
 
@@ -88,23 +111,35 @@ class Admission:
         refusal = await self._context.files.do(self._why_not, asking)
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
+        level = self._context.level
+        opened = await self._context.files.do(self._context.opened, plan)
+        asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened)
+        if may_run(self._trust.store, plan.starter, asked):
+            return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
         peer = self._trust.store.peer(plan.starter)
-        differs = None
-        if peer is not None and not may_run(self._trust.store, plan.starter, plan.project, plan.arguments):
-            differs = await self._context.files.do(
-                planning.since_allowed, self._context.store, peer.approved_projects, asking.manifest
-            )
-        return pa.Asked(allowed=self._may_run(plan), differs=differs)
-
-    def _may_run(self, plan: Plan) -> bool:
-        # Whatever was allowed before: an open port is accepted for one run.
-        return not plan.opens_port and may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
+        approved = () if peer is None else peer.approved
+        projects = () if peer is None else peer.approved_projects
+        before = await self._context.files.do(
+            planning.since_allowed, self._context.store, projects, asking.manifest
+        )
+        found = pa.Asked(allowed=False, reach=asked, opened=opened, gaps=level.gaps)
+        if before is None:
+            return found
+        last, differs = before
+        wider = min((beyond(each, asked) for each in approved if each.project == last), key=len)
+        return replace(found, differs=differs, beyond=wider)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
-        """On the files' thread: a list of files may be long, and made to be slow."""
+        """On the files' thread: a list of files may be long, and crafted to be slow."""
         if self._context.folder(asking.plan.run).exists():
             return problems.known_run()
-        return why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts)
+        if unsafe := why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts):
+            return unsafe
+        try:
+            self._context.store.check_room(asking.manifest, len(asking.plan.tasks_of(self._context.me)))
+        except TandemError as error:
+            return error.problem
+        return None
 
 
 def why_unfit(
@@ -118,6 +153,7 @@ def why_unfit(
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
+        and all(_is_placed_soundly(task) for task in plan.tasks)
         and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
@@ -125,8 +161,15 @@ def why_unfit(
     )
     if not fits:
         return problems.bad_message("The other laptop")
-    known = plan.exchange in get_args(PlannedExchange)
-    return None if known else problems.unknown_exchange(plan.exchange)
+    if plan.exchange not in get_args(Exchange):
+        return problems.unknown_exchange(plan.exchange)
+    # Security invariant: TensorFlow's port is never open to the network.
+    return problems.by_tensorflow().problem if plan.exchange == "tensorflow" and not plan.solo else None
+
+
+def _is_placed_soundly(task: Task) -> bool:
+    """These values become part of TF_CONFIG, an environment variable of the trainer."""
+    return _HOST.fullmatch(task.host) is not None and 0 <= task.port < 2**16 and 0 <= task.index < 2**16
 
 
 def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
@@ -141,8 +184,9 @@ def why_unsafe(
     checkpoint: Manifest | None = None,
     texts: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Problem | None:
-    """What is wrong with the files that are announced. Thousands of names are looked at: use a thread."""
-    if plan.project != manifest.digest or not are_of(texts, manifest):
+    """What is wrong with the announced files. Checks thousands of names: use a thread."""
+    # The manifest may have come as a file, and differ from the one that the request named.
+    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(texts, manifest):
         return problems.bad_message("The other laptop")
     try:
         check_project(manifest)
@@ -154,19 +198,19 @@ def why_unsafe(
 
 
 class UsedRunIds:
-    """The ids under which peers sent runs, and with what some were refused. Each may be used once.
+    """Run ids that peers have used, and the refusals of some. Each may be used once.
 
-    Security invariant: a user's answer names the run that it is about. Were a second request taken under the
-    same id, the answer to the first question would allow what was never shown.
+    Security invariant: a user's answer names its run. Were a second request accepted under the same id, the
+    answer to the first question would allow something that was never shown.
     """
 
     def __init__(self, most: int = RUNS_REMEMBERED) -> None:
         self._most = most
         self._runs: dict[RunId, Problem | None] = {}
-        """In the order in which they came."""
+        """In order of arrival."""
 
     def take(self, run: RunId) -> Problem | None:
-        """None: this id is new. Else why a run with it is not taken."""
+        """None: this id is new. Otherwise why a run with it is not accepted."""
         if run in self._runs:
             return self._runs[run] or problems.known_run()
         self._runs[run] = None
@@ -175,18 +219,6 @@ class UsedRunIds:
         return None
 
     def refuse(self, run: RunId, refusal: Problem) -> None:
-        """Whoever comes with this id again hears the same."""
+        """Refuse every further request with this id for the same reason."""
         if run in self._runs:
             self._runs[run] = refusal
-
-
-def stray_answer(message: Resumed, me: str, last: Run | None) -> Message:
-    """To a laptop that is back, and wants to go on with a run of which nothing is here any more.
-
-    ``last``: the run that was last shown here.
-    """
-    if message.from_starter:
-        return Declined(run=message.run, problem=problems.part_gone())
-    if last is not None and last.over and last.plan.run == message.run:
-        return Mirrored(event=RunPhaseChanged(run=message.run, phase=last.phase))
-    return RunAbandoned(run=message.run, problem=problems.over_meanwhile(me))

@@ -1,4 +1,4 @@
-"""What both sides of a run work with on this node: its folders, its threads, its clock, its links."""
+"""What both sides of a run share on this node: its folders, threads, clock, and links."""
 
 from __future__ import annotations
 
@@ -10,53 +10,74 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
 
+from core.home.home import Home
 from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
+from core.project.receipt import AnyReceipt
 from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
 from core.supervisor.loading_times import LoadingTimes
-from core.supervisor.trainers import MakeTrainer
+from core.supervisor.trainers import MakeTrainer, real_trainers
+from core.supervisor.warm import WarmTrainer
+from core.transfer.lane import OfferedFiles
+from core.vocabulary.access import Grant
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
+from core.vocabulary.plan import Plan
+from core.walls import grants, levels
+from core.walls.levels import Level
 
 _log = logging.getLogger(__name__)
 
 
+Send = Callable[[DeviceId, Message], bool]
+
+
 class RunLinks(Protocol):
-    """What a run needs of ``core.link.hub.Links``."""
+    """The part of ``core.link.hub.Links`` that a run needs."""
 
     def send(self, device: DeviceId, message: Message) -> bool: ...
 
-    async def send_flowing(self, device: DeviceId, message: Message) -> bool: ...
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None: ...
 
     def peer_host(self, device: DeviceId) -> str: ...
 
     def own_host(self, device: DeviceId) -> str: ...
 
 
-class Loopback:
-    """Links on which this node reaches itself, too: the other side of its own run hears it as a peer would.
+class RunTransfers(Protocol):
+    """The part of ``core.transfer.hub.Transfers`` that a run needs."""
 
-    ``deliver(me, message)`` is called on the next turn of the loop, in order, as a link would deliver. Where
-    it raises, nobody would hear of the message any more: ``on_crash(name, error)``.
+    def offer(self, device: DeviceId, files: OfferedFiles) -> Callable[[], None]: ...
+
+    async def fetch(
+        self, device: DeviceId, receipt: AnyReceipt, on_piece: Callable[[], None] = ...
+    ) -> None: ...
+
+
+class Loopback:
+    """Sends to this node as well as to peers: the other side of its own run hears it as a peer would.
+
+    Calls ``deliver(me, message)`` on the next turn of the loop, in order, as a link would. If it raises, the
+    message would be lost unnoticed: calls ``on_crash(name, error)``.
     """
 
     def __init__(
         self,
         me: DeviceId,
-        links: RunLinks,
+        send: Send,
         deliver: Callable[[DeviceId, Message], object],
         on_crash: Callable[[str, BaseException], None],
     ) -> None:
         self._me = me
-        self._links = links
+        self._send = send
         self._deliver = deliver
         self._on_crash = on_crash
         self._loop = asyncio.get_running_loop()
 
     def send(self, device: DeviceId, message: Message) -> bool:
         if device != self._me:
-            return self._links.send(device, message)
+            return self._send(device, message)
         self._loop.call_soon(self._arrive, message)
         return True
 
@@ -67,54 +88,103 @@ class Loopback:
             _log.exception("handling a message to oneself")
             self._on_crash(f"a run's {type(message).__name__}", error)
 
-    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
-        """Files alone travel like this, and none travels to the laptop that has it."""
-        return await self._links.send_flowing(device, message)
-
-    def peer_host(self, device: DeviceId) -> str:
-        return self._links.peer_host(device)
-
-    def own_host(self, device: DeviceId) -> str:
-        return self._links.own_host(device)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """What a run's machines do not wait for themselves: see ``core.vocabulary.limits`` for those."""
+    """Limits of waits outside a run's machines: see ``core.vocabulary.limits`` for the machines' own."""
 
     look_s: float = 2.0
-    """A screen that shows a run waits no longer for others' checkpoints; a later answer is an event later."""
+    """How long a screen that shows a run waits for others' checkpoints; a later answer comes as an event."""
     modules_s: float = 3.0
-    """Another laptop looks at its disk for a few modules. Of one that does not answer nothing is said."""
+    """How long another laptop may take to search its disk for a few modules. Without an answer nothing is
+    said."""
     first_piece_s: float = 180.0
-    """A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
+    """A laptop hashes its checkpoint, perhaps gigabytes, before it sends it."""
+    back_s: float = 1.0
+    """Interval of checks whether a laptop is back."""
+    idle_s: float = 20.0
+    """How long the members of a run that goes on may take to end their part in the previous one."""
+    recover_s: float = 60.0
+    """How long a run that goes on after a crash waits for its other laptops, which may still be starting."""
+    listing_s: float = 120.0
+    """For the list of a project's files, which must be here before any user hears of the request."""
     outputs_bytes: int = OUTPUTS_BYTES
-    """All that is brought back to the starter."""
+    """Limit of everything that is brought back to the starter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """``files``: the thread for projects and outputs; one, so that pieces are written in order."""
+    """``files``: the thread for projects and outputs."""
 
     me: DeviceId
     runs: Path
     temporary: Path
+    hashes: Path
     store: ProjectStore
     loading: LoadingTimes
     links: RunLinks
+    transfers: RunTransfers
+    send: Send
+    """Over the links; for the two sides of a run, also to this node."""
     clock: Clock
     files: WorkerThread
     background: Background
     make_trainer: MakeTrainer
     limits: RunLimits
+    level: Level
+    """How strictly walls confine other laptops' code here."""
 
-    def with_links(self, links: RunLinks) -> Self:
-        return replace(self, links=links)
+    def looped(
+        self, deliver: Callable[[DeviceId, Message], object], on_crash: Callable[[str, BaseException], None]
+    ) -> Self:
+        """For one side of a run, whose messages to this node go to ``deliver``."""
+        return replace(self, send=Loopback(self.me, self.links.send, deliver, on_crash).send)
 
     @property
     def unix_s(self) -> float:
-        """What to add to the clock's time for Unix time."""
+        """Unix time minus the clock's time."""
         return time.time() - self.clock.time()
+
+    def opened(self, plan: Plan) -> tuple[Grant, ...]:
+        """Folders that the script asks to open beside its own; none without walls, where everything is open.
+
+        Blocks. Raises ``TandemError`` for folders that no script may open.
+        """
+        found = grants.find(plan.member(self.me).opens, self.runs.parent)
+        return found if self.level.walls == "default" else ()
 
     def folder(self, run: RunId) -> Path:
         return self.runs / run
+
+
+def context_of(
+    home: Home,
+    me: DeviceId,
+    links: RunLinks,
+    transfers: RunTransfers,
+    warm: WarmTrainer,
+    on_crash: Callable[[str, BaseException], None],
+    clock: Clock | None = None,
+    make_trainer: MakeTrainer | None = None,
+    limits: RunLimits | None = None,
+    level: Level | None = None,
+) -> RunContext:
+    """A node's context; None selects the defaults outside of tests. On the core loop."""
+    loading = LoadingTimes(home.loading)
+    return RunContext(
+        me=me,
+        runs=home.runs,
+        temporary=home.temporary,
+        hashes=home.hashes,
+        store=ProjectStore(home.projects),
+        loading=loading,
+        links=links,
+        transfers=transfers,
+        send=links.send,
+        clock=clock or asyncio.get_running_loop(),
+        files=WorkerThread("files"),
+        background=Background(on_crash),
+        make_trainer=make_trainer or real_trainers(warm, loading),
+        limits=limits or RunLimits(),
+        level=level or levels.found(),
+    )

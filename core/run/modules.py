@@ -1,5 +1,5 @@
-"""Whether every laptop of a run has the modules that its script imports: asked before the start. On the core
-loop; disks are looked at in a thread.
+"""Checks before the start whether every laptop of a run has the modules that its script imports. On the core
+loop; disks are searched in a thread.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.project import packages
-from core.project.needs import Needs
-from core.project.syntax import Usage
 from core.run.context import RunContext
-from core.run.problems import listed
+from core.script import packages
+from core.script.needs import Needs
+from core.script.syntax import Usage
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
-from core.vocabulary.text import plain
+from core.vocabulary.peer_messages import MODULES_ASKED, ModulesAsked, ModulesTold
+from core.vocabulary.text import listed, plain
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +28,8 @@ HERE = "here"
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What one laptop lacks. ``where``: its name, or ``HERE``; ``installer``: as in ``ModulesTold``."""
+    """Modules that one laptop lacks. ``where``: its name, or ``HERE``; ``installer``: as in
+    ``ModulesTold``."""
 
     where: str
     modules: frozenset[str]
@@ -37,27 +37,27 @@ class Lack:
 
 
 class Modules:
-    """One for a node's life."""
+    """One per node."""
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._numbers = itertools.count(1)
-        self._asked: dict[tuple[DeviceId, int], asyncio.Future[ModulesTold]] = {}
         self._answering: set[DeviceId] = set()
 
     async def check(
         self, needs: Needs, others: Mapping[DeviceId, str], *, here: bool = True
     ) -> tuple[Problem, ...]:
-        """Warnings of what may be missed. Raises ``TandemError`` for what the script surely misses.
+        """Warnings about modules that may be missing. Raises ``TandemError`` for those the script surely
+        needs.
 
-        ``others``: who can be asked, by name. ``here``: this laptop runs the script, too.
+        ``others``: the devices to ask, by name. ``here``: this laptop runs the script, too.
         """
         wanted = tuple(usage.what for usage in (*needs.surely, *needs.maybe))[:MODULES_ASKED]
         if not wanted:
             return ()
         own = [self._look_here(wanted)] if here else []
         found = await asyncio.gather(*own, *(self._ask(*other, wanted) for other in others.items()))
-        # The others first: what is missing on them cannot be seen from here.
+        # The others first: their missing modules cannot be seen from here.
         lacks = sorted((lack for lack in found if lack is not None), key=lambda lack: lack.where == HERE)
         if surely := _among(lacks, needs.surely):
             raise TandemError.of(await asyncio.to_thread(missing, needs.surely, surely, sure=True))
@@ -65,39 +65,20 @@ class Modules:
             return (await asyncio.to_thread(missing, needs.maybe, maybe, sure=False),)
         return ()
 
-    def on_message(self, device: DeviceId, message: Message) -> bool:
-        """False: it is not about this."""
-        match message:
-            case ModulesAsked():
-                self._on_asked(device, message)
-            case ModulesTold(question=number):
-                answer = self._asked.get((device, number))
-                if answer is not None and not answer.done():
-                    answer.set_result(message)
-            case _:
-                return False
-        return True
-
     async def _look_here(self, wanted: Sequence[str]) -> Lack:
         lacking = await asyncio.to_thread(packages.missing, wanted)
         return Lack(HERE, frozenset(lacking), packages.installer())
 
     async def _ask(self, device: DeviceId, name: str, wanted: tuple[str, ...]) -> Lack | None:
-        number = next(self._numbers)
-        answer = self._asked[device, number] = asyncio.get_running_loop().create_future()
-        try:
-            self._context.links.send(device, ModulesAsked(question=number, modules=wanted))
-            async with asyncio.timeout(self._context.limits.modules_s):
-                told = await answer
-        except TimeoutError:
+        question = ModulesAsked(question=next(self._numbers), modules=wanted)
+        told = await self._context.links.ask(device, question, self._context.limits.modules_s)
+        if not isinstance(told, ModulesTold):
             _log.info("%s did not say which modules it has", short(device))
             return None
-        finally:
-            del self._asked[device, number]
         return Lack(name, frozenset(told.missing), plain(told.installer, 200))
 
-    def _on_asked(self, device: DeviceId, asked: ModulesAsked) -> None:
-        """Of a paired laptop, so it is a matter of good order: names only, few, one question at a time."""
+    def on_asked(self, device: DeviceId, asked: ModulesAsked) -> None:
+        """Answer a paired laptop politely but within limits: names only, few, one question at a time."""
         names_only = all(len(name) <= _LONGEST and name.isidentifier() for name in asked.modules)
         if len(asked.modules) > MODULES_ASKED or not names_only or device in self._answering:
             _log.warning("%s asked for modules in a way that is not answered", short(device))
@@ -117,7 +98,7 @@ class Modules:
 
 
 def check_here(needs: Needs) -> None:
-    """For one member by itself. Blocks. Raises ``TandemError`` for what the script surely misses here."""
+    """For a single member. Blocks. Raises ``TandemError`` for modules that the script surely needs."""
     lacking = packages.missing(usage.what for usage in needs.surely)
     if lacking:
         here = Lack(HERE, frozenset(lacking), packages.installer())
@@ -137,7 +118,7 @@ def missing(
     sure: bool,
     requirement: Callable[[str], str] = packages.requirement,
 ) -> Problem:
-    """The sentence, and the command for each laptop. Blocks: looks for what is installed here."""
+    """The sentence, and the command for each laptop. Blocks: searches the packages installed here."""
     places = dict[frozenset[str], list[str]]()
     for lack in lacks:
         places.setdefault(lack.modules, []).append(lack.where)

@@ -1,25 +1,26 @@
-"""What a run leaves behind: what its script wrote beside itself, and the models that Tandem saved.
+"""A run's outputs: files that its script wrote beside itself, and the models that Tandem saved.
 
 Blocks: use a thread.
 
 A working copy is compared by content (``core.project.outputs``); the user's own folder may hold far more than
-the project (data sets, environments), so here only names, sizes and times are compared.
+the project (data sets, environments), so only names, sizes and times are compared here.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from core.project.files import NotRegular, hash_file, list_files
+from core.project.files import hash_file, list_files
 from core.project.ignore import is_junk
-from core.project.outputs import LIMIT_BYTES
+from core.project.outputs import LIMIT_BYTES, LIMIT_FILES
+from core.runtime.regular_file import NotRegular
+from core.runtime.removal import remove_tree
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.manifest import LIMIT_FILES, Manifest, ProjectFile, manifest_of
+from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.paths import shown
 from core.vocabulary.run_folder import TRAINED
 
@@ -32,7 +33,7 @@ _SKIPPED = frozenset([".git", ".venv", "venv", "node_modules", ".tox", ".mypy_ca
 
 
 class FolderSnapshot:
-    """A folder's files as they were before the script ran. ``deep`` False: only those right in it."""
+    """A folder's files before the script ran. ``deep`` False: only the top level."""
 
     def __init__(self, folder: Path, *, deep: bool, limit_bytes: int = LIMIT_BYTES) -> None:
         self.folder = folder
@@ -41,7 +42,7 @@ class FolderSnapshot:
         try:
             self._before = self._stamps()
         except TandemError:
-            # Endless below, or unreadable in part: what lies right in the folder is still known.
+            # Endless below, or unreadable in part: the top level is still known.
             self.deep = False
             self._before = self._stamps()
 
@@ -73,7 +74,7 @@ class FolderSnapshot:
             try:
                 state = (self.folder / found.path).lstat()
             except OSError:
-                continue  # it went away
+                continue  # it vanished
             stamps[found.path] = (state.st_size, state.st_mtime_ns, state.st_ino)
         return stamps
 
@@ -110,18 +111,20 @@ def move_models(saved: Path, folder: Path) -> tuple[str, ...]:
     """Move the models below ``folder``, on the same disk; their paths there. Nothing is overwritten."""
     models = _models(saved)
     if not models:
-        shutil.rmtree(saved, ignore_errors=True)
+        remove_tree(saved)
         return ()
     names = (f"{TRAINED}-{number}" if number > 1 else TRAINED for number in count(1))
     name = next(name for name in names if not os.path.lexists(folder / name))
     (folder / name).mkdir(mode=0o700, parents=True)
     for model in models:
         model.rename(folder / name / model.name)
-    shutil.rmtree(saved, ignore_errors=True)  # with what a killed trainer left half done
+    remove_tree(saved)  # including half-written files of a killed trainer
     return tuple(f"{name}/{model.name}" for model in models)
 
 
 def _models(saved: Path) -> list[Path]:
+    """Skips links, which a script may have made."""
     if not saved.is_dir():
         return []
-    return sorted(path for path in saved.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
+    found = (path for path in saved.iterdir() if _NAME.fullmatch(path.name))
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())

@@ -1,5 +1,5 @@
-"""From pressing Train to a plan: the project is read, the plan made and, for a run that resumes another, its
-checkpoint fetched. On the core loop; one at a time, which may be told to end.
+"""From pressing Train to a plan: reads the project, makes the plan and, for a run that resumes another,
+fetches its checkpoint. On the core loop; one at a time, which can be cancelled.
 """
 
 from __future__ import annotations
@@ -9,31 +9,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from core.run import planning
 from core.run.context import RunContext
 from core.run.modules import Modules
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
+from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
+from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.run_folder import RESUMED
 from core.vocabulary.state import State
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """``checkpoint``: the folder and the files with which the run resumes another. ``remarks``: on that."""
+    """``checkpoint``: the folder and files of the checkpoint to resume from. ``remarks``: on that."""
 
     plan: Plan
     project: planning.LocalProject
     checkpoint: tuple[Path, Manifest] | None = None
     remarks: tuple[str, ...] = ()
+    falls_back: bool = False
+    """As in ``Coordination``."""
 
 
 class Planner:
-    """``devices``: who is to take part in the plan that is being made; empty while there is none."""
+    """``devices``: the members of the plan being made; empty while there is none."""
 
     def __init__(
         self,
@@ -52,19 +59,28 @@ class Planner:
         self.under_way = False
         self.devices: tuple[DeviceId, ...] = ()
 
-    async def plan(self, spec: RunSpec) -> Planned:
-        """Raises ``TandemError`` for what cannot be, and with the words of ``end``."""
+    async def read(self, script: str) -> ScriptRead | ScriptsFound:
+        """Raises ``TandemError``."""
+        return await asyncio.to_thread(planning.read_script, Path(script), self._context.hashes)
+
+    async def plan(self, spec: RunSpec, back: tuple[str, ...] | None = None) -> Planned:
+        """Raises ``TandemError`` for what is impossible, and with the problem passed to ``end``.
+
+        ``back``: not None where a run goes on automatically, with these laptops as well.
+        """
         self.under_way, self._ended = True, None
         try:
             self.devices = planning.choose_devices(spec, self._context.me, self._state())
             planning.check_company(spec, self.devices, self._state())
             missing = planning.who_is_missing(spec, self.devices, self._state())
-            project = await asyncio.to_thread(planning.read_project, spec)
+            if spec.resume is not None and not spec.script:
+                spec = await self._with_stored_project(spec, spec.resume)
+            project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
             if spec.resume is None:
-                planned = Planned(self._make(spec, project), project)
+                planned = Planned(self._make(spec, self.devices, project), project)
             else:
-                planned = await self._resumed(spec, spec.resume, project)
-            unsure = await self.look_for_modules(planned.plan, project)
+                planned = await self._resumed(spec, spec.resume, project, back)
+            unsure = await self._look_for_modules(planned.plan, project)
             self._check_ended()
             remarks = tuple(f"{words} The run goes without it." for words in missing)
             remarks += planning.no_shares(spec, planned.plan) + planned.remarks
@@ -72,8 +88,27 @@ class Planner:
         finally:
             self.under_way, self.devices = False, ()
 
-    async def look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
-        """Warnings of what a laptop may miss. Raises ``TandemError`` for what the script surely misses."""
+    async def invite(self, spec: RunSpec, device: DeviceId, present: Plan) -> Planned:
+        """The plan to send to one laptop that is invited into a run under way. Raises ``TandemError``."""
+        project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+        then = await asyncio.to_thread(self._checkpoints.project_of, present)
+        resume_plan.check_code(then, project.manifest, present)
+        project = planning.as_then(project, then)
+        devices = (self._context.me, device)
+        return Planned(self._make(resume_plan.among(spec, devices, devices[0]), devices, project), project)
+
+    async def preview(self, spec: RunSpec) -> PlanMade:
+        """The run's plan and devices, without changing anything."""
+        devices = planning.choose_devices(spec, self._context.me, self._state())
+        project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+        plan = self._make(spec, devices, project)
+        warnings = await self._look_for_modules(plan, project)
+        source = str(Path(project.folder) / plan.script)
+        return await self._recorder.with_last_time(planning.shown(plan, warnings), source)
+
+    async def _look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
+        """Warnings about modules that a laptop may lack. Raises ``TandemError`` for those the script surely
+        needs."""
         running = {member.device: member.name for member in planning.running_the_script(plan, project)}
         here = running.pop(self._context.me, None) is not None
         known = self._state().devices
@@ -85,7 +120,7 @@ class Planner:
         return await self._modules.check(project.needs, others, here=here)
 
     def end(self, why: Problem) -> None:
-        """Whoever waits for the plan hears ``why`` there is none."""
+        """Cancel planning; its waiters fail with ``why``."""
         self._ended = why
         self._checkpoints.stop()
 
@@ -93,20 +128,41 @@ class Planner:
         if self._ended is not None:
             raise TandemError.of(self._ended)
 
-    def _make(self, spec: RunSpec, project: planning.LocalProject) -> Plan:
+    def _make(self, spec: RunSpec, devices: tuple[DeviceId, ...], project: planning.LocalProject) -> Plan:
         me, links = self._context.me, self._context.links
-        return planning.make(spec, self.devices, project, me, self._state(), links)
+        return planning.make(spec, devices, project, me, self._state(), links)
 
-    async def _resumed(self, spec: RunSpec, run: RunId, project: planning.LocalProject) -> Planned:
+    async def _with_stored_project(self, spec: RunSpec, run: RunId) -> RunSpec:
+        """To resume another laptop's run here: its project as received then, its arguments and options."""
+        old = resume_plan.before(await self._recorder.find(run))
+        store, folder = self._context.store, self._context.folder(run) / RESUMED
+        manifest = await asyncio.to_thread(store.manifest, old.project)
+        if manifest is None:
+            raise resume_plan.no_project(old)
+        script = folder / "work" / old.script
+        if not script.is_file():
+            script = await self._context.files.do(store.checkout, manifest, folder) / old.script
+        wanted = {name: getattr(old, name) for name in RunOptions.__struct_fields__}
+        wanted |= {"accept_differences": spec.accept_differences}
+        return structs.replace(spec, script=str(script), arguments=old.arguments, **wanted)
+
+    async def _resumed(
+        self, spec: RunSpec, run: RunId, project: planning.LocalProject, back: tuple[str, ...] | None
+    ) -> Planned:
         """The plan that resumes a run, with its newest checkpoint, fetched."""
         old = resume_plan.before(await self._recorder.find(run))
         then = await asyncio.to_thread(self._checkpoints.project_of, old)
         remarks = resume_plan.check_code(then, project.manifest, old)
+        if back is not None:
+            project = planning.as_then(project, then)
         spec = resume_plan.asked(spec, old, self.devices)
-        plan = self._make(spec, project)
+        plan = self._make(spec, self.devices, project)
         self._check_ended()
         got = await self._checkpoints.fetch(old)
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
-        plan = resume_plan.continued(plan, spec, old, got.found)
-        return Planned(plan, project, (got.folder, got.found.files), remarks + got.remarks)
+        plan = resume_plan.continued(plan, spec, old, got.found, back or ())
+        files = got.folder, got.found.files
+        if back:
+            remarks += (resume_plan.with_more(back, plan),)
+        return Planned(plan, project, files, remarks + got.remarks, falls_back=bool(back))

@@ -1,4 +1,4 @@
-"""From what a user asks for to a plan: reads the script, chooses devices, roles and addresses."""
+"""Turns a user's request into a plan: reads the script, chooses devices, roles and addresses."""
 
 from __future__ import annotations
 
@@ -8,53 +8,54 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from core.cluster.make_plan import make_plan
-from core.cluster.proposal import propose_roles
+from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
-from core.project.find import SeveralScripts, find_script
-from core.project.needs import Needs
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
-from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
 from core.project.texts import find_unseen, read_texts
 from core.run import problems
 from core.run.context import RunLinks
+from core.script.analysis import ScriptReport, analyse
+from core.script.find import SeveralScripts, find_script
+from core.script.needs import Needs
+from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Difference, Manifest, code_digest, differences
+from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest, differences, listing_of
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
-from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
 from core.vocabulary.versions import EXCHANGE
 
 
 class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
-    """A project as it lies here, and what reading its script found."""
+    """A project on this laptop's disk, and the results of analysing its script."""
 
     folder: str
     manifest: Manifest
     strategy: StrategyKind
     parameter_server: bool
     brings_strategy: bool = False
-    """It opens a strategy of its own, which on one laptop alone is all there is."""
+    """It opens a strategy of its own, which a single laptop runs unchanged."""
     mirrored_loop: bool = False
-    """It uses MirroredStrategy by hand, whose replicas are then the members."""
+    """It uses mirrored strategies by hand, whose replicas are then the members."""
     needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
+    listing: Listing | None = None
+    """Where the manifest is too long for a message."""
     texts: dict[str, bytes] = {}
-    """What the other users can look at before their yes, by path."""
+    """Files that the other users can read before they answer, by path."""
 
 
-def read_script(path: Path) -> ScriptRead | ScriptsFound:
-    """What a screen shows of a script before it is run. Blocks. Raises ``TandemError``."""
+def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsFound:
+    """Analyse a script for a screen, before it is run. Blocks. Raises ``TandemError``."""
     try:
         script = find_script(path.expanduser())
     except SeveralScripts as several:
         return ScriptsFound(folder=str(several.folder), scripts=several.scripts, problem=several.problem)
     report = analyse(script)
-    project = scan_project(Path(report.folder) / report.script)
+    project = scan_project(Path(report.folder) / report.script, hashes=hashes)
     problems = (report.problem,) if report.problem else ()
     of_others = find_only_here(Path(report.folder) / report.script, project.manifest)
     of_others += find_unseen(project.manifest)
@@ -67,18 +68,21 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
         mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *of_others))),
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
+        options=report.options,
         total_bytes=project.manifest.total_bytes,
         code=code_digest(project.manifest),
     )
 
 
-def read_project(spec: RunSpec) -> LocalProject:
-    """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
+def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
+    """Read everything that travels; ``hashes`` as in ``scan_project``. Blocks. Raises ``TandemError``."""
     report = analyse(find_script(Path(spec.script).expanduser()))
-    project = scan_project(Path(report.folder) / report.script, arguments=spec.arguments)
+    script = Path(report.folder) / report.script
+    project = scan_project(script, arguments=spec.arguments, hashes=hashes)
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
+        listing=listing_of(project.manifest),
         strategy=spec.strategy or _strategy(report),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
         brings_strategy=report.kind == "own",
@@ -87,6 +91,16 @@ def read_project(spec: RunSpec) -> LocalProject:
         warnings=_warnings(report, spec, project.manifest),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
+
+
+def as_then(project: LocalProject, then: Manifest | None) -> LocalProject:
+    """The project with the files that a run began with, if all of them are unchanged: outputs that the script
+    has since written beside itself raise no question, and an earlier permission still holds."""
+    now = {file.path: file.sha256 for file in project.manifest.files}
+    if then is None or any(now.get(file.path) != file.sha256 for file in then.files):
+        return project
+    texts = read_texts(Path(project.folder), then) if project.texts else {}
+    return replace(project, manifest=then, listing=listing_of(then), texts=texts)
 
 
 def _strategy(report: ScriptReport) -> StrategyKind:
@@ -122,7 +136,7 @@ def make(
     state: State,
     links: RunLinks,
 ) -> Plan:
-    """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
+    """Raises ``TandemError`` for impossible roles, shares or addresses, or a missing seal."""
     names = names_of(me, state)
     strategy = project.strategy
     if len(devices) == 1 and not spec.roles and not spec.strategy and project.brings_strategy:
@@ -130,14 +144,13 @@ def make(
     roles = propose_roles(
         devices,
         fixed=spec.roles,
-        hardware=hardware_of(me, state),
         strategy=strategy,
         parameter_server=project.parameter_server,
         names=names,
     )
     hosts = choose_hosts(tuple(roles), me, links.peer_host, links.own_host, names)
     if not hosts:
-        # Several tasks on one laptop talk over its loopback.
+        # Several tasks on one laptop use its loopback.
         hosts = dict.fromkeys(roles, "127.0.0.1")
     plan = make_plan(
         spec,
@@ -149,32 +162,43 @@ def make(
         roles=roles,
         names=names,
         hosts=hosts,
-        seals=not (unsealed := _unsealed(roles, spec, me, state)),
     )
     check(plan)
+    _check_bounds(plan)
     _check_exchange(plan, state)
-    if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
-        called = [names[device] for device in unsealed]
-        if not _unsealed(roles, replace(spec, downloads=True), me, state):
-            raise problems.not_kept_in(called)
-        raise problems.not_sealed(called, me in unsealed)
+    if spec.exchange == "tensorflow" and not plan.solo:
+        raise problems.by_tensorflow()
+    if plan.exchange == "sealed" and (unsealed := _unsealed(roles, me, state)):
+        raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
 
 
-def _unsealed(devices: Iterable[DeviceId], spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
-    """Where TensorFlow's port would be open. Only a network of its own keeps a script from the laptop's."""
-    enough = ("namespace", "loopback") if spec.downloads else ("namespace",)
+def _check_bounds(plan: Plan) -> None:
+    """Refuse here what the other laptops would refuse to read."""
+    try:
+        wire.from_msgpack(wire.to_msgpack(plan), Plan)
+    except msgspec.ValidationError as error:
+        raise TandemError(
+            code="plan-too-large",
+            what="This run has more tasks, or more or longer arguments, than laptops tell each other.",
+            fix="Put what the script needs into a file of the project, or let fewer tasks take part.",
+            detail=str(error),
+        ) from error
+
+
+def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+    """Devices where TensorFlow's port would be open. An older Tandem's different seal counts as none."""
     versions = {device: known.versions for device, known in state.devices.items()}
     if state.me is not None:
         versions[me] = state.me.versions
     ways = {device: told.seal for device, told in versions.items() if told is not None}
-    return tuple(device for device in devices if ways.get(device) not in enough)
+    return tuple(device for device in devices if ways.get(device) != "namespace")
 
 
 def _check_exchange(plan: Plan, state: State) -> None:
-    if plan.exchange != "tls":
+    if plan.solo:
         return
     for member in plan.members:
         known = state.devices.get(member.device)
@@ -183,44 +207,48 @@ def _check_exchange(plan: Plan, state: State) -> None:
                 code="exchange-unlike",
                 what=f"Tandem on {member.name} cannot meet others over TLS as Tandem here does "
                 f"(version {known.versions.exchange} there, {EXCHANGE} here).",
-                fix="Update Tandem on both laptops, or train with --exchange tensorflow.",
+                fix="Update Tandem on both laptops.",
             )
 
 
 def running_the_script(plan: Plan, project: LocalProject) -> tuple[Member, ...]:
-    """Where parameter servers serve, the chief alone runs the script, and whoever evaluates."""
+    """With parameter servers, only the chief and evaluators run the script."""
     serving = {Role.WORKER, Role.PS} if project.parameter_server else set()
     running = {task.device for task in plan.tasks if task.role not in serving}
     return tuple(member for member in plan.members if member.device in running)
 
 
 def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
-    """With the ports as they will be asked for."""
+    """The plan for a screen, with the ports that will be requested."""
     texts = {f"{task.device}/{task.name}": tf_config(plan, task) for task in plan.tasks if not plan.solo}
     return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
 
 
 def since_allowed(
-    store: ProjectStore, approved: Iterable[ProjectId], manifest: Manifest
-) -> dict[str, Difference] | None:
-    """How a project differs from the newest that was allowed with a script of this name; None: none was.
+    store: ProjectStore, approved: Sequence[ProjectId], manifest: Manifest
+) -> tuple[ProjectId, dict[str, Difference]] | None:
+    """The same project, or the newest that was allowed with a script of this name, and how this one differs.
 
-    Blocks.
+    None: none was. Blocks.
     """
-    manifests = (store.manifest(digest) for digest in approved)
-    before = next((each for each in manifests if each is not None and each.script == manifest.script), None)
-    return None if before is None else differences(before, manifest)
+    if manifest.digest in approved:
+        return manifest.digest, {}
+    for project in approved:
+        before = store.manifest(project)
+        if before is not None and before.script == manifest.script:
+            return project, differences(before, manifest)
+    return None
 
 
 def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
-    """This device first, then those asked for, or every paired one that is here and fits.
+    """This device first, then the requested ones, or every paired one that is present and compatible.
 
-    Raises ``TandemError`` for an asked-for device that is unknown, not paired, not here, busy or unlike.
+    Raises ``TandemError`` for a requested device that is unknown, not paired, away, busy or incompatible.
     """
     if spec.solo:
         return (me,)
     if not spec.devices:
-        fit = (device.device for device in state.devices.values() if _why_not(device) is None)
+        fit = (device.device for device in state.devices.values() if why_not(device) is None)
         return (me, *fit)
     others = [device for device in dict.fromkeys(spec.devices) if device != me]
     for device in others:
@@ -231,21 +259,21 @@ def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId,
                 what=f"No device {short(device)} is known here.",
                 fix="Look at the list of devices (tandem devices) and pair it first.",
             )
-        if error := _why_not(known):
+        if error := why_not(known):
             raise error
     return (me, *others)
 
 
 def who_is_missing(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> tuple[str, ...]:
-    """A sentence for each paired device that a run for whoever is there goes without."""
+    """A sentence for each absent paired device, where a run takes whoever is there."""
     if spec.solo or spec.devices:
         return ()
     left = [device for device in state.devices.values() if device.paired and device.device not in devices]
-    return tuple(error.what for device in left if (error := _why_not(device)) is not None)
+    return tuple(error.what for device in left if (error := why_not(device)) is not None)
 
 
 def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> None:
-    """Raises ``TandemError`` where a run that was meant for several laptops would be one alone."""
+    """Raises ``TandemError`` where a run that was meant for several laptops would have only one."""
     missing = who_is_missing(spec, devices, state)
     if len(devices) == 1 and missing:
         raise TandemError(
@@ -261,13 +289,14 @@ def _without_roles(spec: RunSpec, devices: Sequence[DeviceId]) -> str:
 
 
 def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
-    """What is said where shares were asked for, and there is nobody to share with."""
+    """The remark where shares were requested for a run with a single member."""
     if not spec.shares or len(plan.members) > 1:
         return ()
     return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
 
 
-def _why_not(device: Device) -> TandemError | None:
+def why_not(device: Device) -> TandemError | None:
+    """Why a laptop can take part in no run that begins now; None: it can."""
     name = device.shown_name
     if not device.paired:
         return TandemError(
@@ -293,14 +322,9 @@ def _why_not(device: Device) -> TandemError | None:
 
 
 def names_of(me: DeviceId, state: State) -> dict[DeviceId, str]:
-    """How each device is called here; this laptop by its own name."""
+    """Each device's name here; this laptop under its own name."""
     names = {device.device: device.shown_name for device in state.devices.values()}
     return {**names, me: state.me.name if state.me else short(me)}
-
-
-def hardware_of(me: DeviceId, state: State) -> dict[DeviceId, Hardware]:
-    known = {device.device: device.hardware for device in state.devices.values() if device.hardware}
-    return {**known, me: state.me.hardware} if state.me else known
 
 
 def choose_hosts(
@@ -310,10 +334,10 @@ def choose_hosts(
     own_host: Callable[[DeviceId], str],
     names: Mapping[DeviceId, str],
 ) -> dict[DeviceId, str]:
-    """Where each device's tasks are reached: as its link reaches it. One device alone needs none.
+    """Each device's address for its tasks: the one that its link uses. A single device needs none.
 
-    Another node on this very machine is linked over loopback; where others are elsewhere, it is reached at
-    this machine's address. Raises ``TandemError`` for a device whose link went away.
+    Another node on this very machine is linked over loopback; where other members are elsewhere, it gets this
+    machine's address. Raises ``TandemError`` for a device whose link went away.
     """
     others = [device for device in devices if device != me]
     if len(devices) < 2:

@@ -1,9 +1,9 @@
-"""Two people press Train at the same moment, each with the other's laptop: which run goes first. Pure.
+"""Decides which run goes first when two people press Train at once, each with the other's laptop. Pure.
 
-Every laptop comes to the same answer by itself, from the two plans alone: the run with the smaller id, which
-begins with the time of its making, goes first. The starter of the other one gives way: it ends its own run
-before anything was started, and is asked to take part in the first. A third laptop that is asked by both does
-not refuse the first one because the other was quicker: it lets it wait until the other has been given up.
+Every laptop reaches the same answer from the two plans alone: the run with the smaller id, which begins with
+the time of its making, goes first. The starter of the other one gives way: it ends its own run before
+anything was started, and is asked to take part in the first. A third laptop that both ask does not refuse the
+first run because the other was quicker: it holds the request until the other has been given up.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The run that a laptop is in. ``launched``: nobody gives it up for another one any more."""
+    """A laptop's present run. ``launched``: too late to give it up for another one."""
 
     plan: Plan
     launched: bool
@@ -34,7 +34,7 @@ def present(coordinator: co.Coordination | None, participant: pa.Participation |
 
 
 def is_over(participant: pa.Participation | None) -> bool:
-    """Nothing of it is left to do here but for words that are on their way."""
+    """Nothing is left to do here except to wait for messages on their way."""
     return (
         participant is None
         or participant.local
@@ -75,21 +75,18 @@ class HeldRequest:
         self._held: tuple[DeviceId, ms.Prepare] | None = None
 
     def hold(self, device: DeviceId, prepare: ms.Prepare) -> tuple[DeviceId, ms.Prepare] | None:
-        """Of several the first by id. The one that cannot be held any more."""
+        """Keep the request with the smallest id. Returns the one that is dropped."""
         if self._held is not None and self._held[1].plan.run < prepare.plan.run:
             return device, prepare
         left, self._held = self._held, (device, prepare)
         return left
-
-    def holds(self, run: RunId) -> bool:
-        return self._held is not None and self._held[1].plan.run == run
 
     def take(self) -> tuple[DeviceId, ms.Prepare] | None:
         held, self._held = self._held, None
         return held
 
     def on_message(self, device: DeviceId, message: ms.Message) -> None:
-        """Its starter may give it up meanwhile."""
+        """Its starter may withdraw it meanwhile."""
         if self._held is not None and isinstance(message, ms.RunAbandoned):
             held_by, prepare = self._held
             if device == held_by and message.run == prepare.plan.run:

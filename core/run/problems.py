@@ -1,4 +1,4 @@
-"""Why a run failed, in words: which member, what, and how to mend it. A traceback is the detail."""
+"""Why a run failed, in words: which member, what, and how to fix it. A traceback is the detail."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from core.exchange import problems as exchange
+from core.vocabulary import units
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
-from core.vocabulary.phases import Exit, ExitReason
+from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit, ExitReason
 from core.vocabulary.plan import Plan
-from core.vocabulary.text import plain
+from core.vocabulary.text import listed, plain
 
 CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
-"""Exits that another member's end may have caused: a better cause is waited for."""
+"""Exits that another member's end may have caused: wait for a better cause."""
 OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 """Exits that no other member can have caused."""
 
-SILENCES: frozenset[str] = frozenset(
-    {"link-silent", "link-slept", "link-closed", "link-stalled", "link-slow", "link-replaced", "link-gone"}
-)
-"""Why a link is lost to a laptop that may be there again in a moment."""
-
+LINK_LOST = "its link was lost"
+"""The reason for a member that is gone."""
 _PORTS = (
     "Let TCP ports 20000–32000 through the laptops' firewalls; where they meet over TLS one of two is enough."
 )
@@ -50,27 +48,21 @@ _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
 }
 
 
-def listed(names: Sequence[str]) -> str:
-    """``A``, ``A and B``, ``A, B and C``."""
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def minutes(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
 def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Problem:
     """The verdict of one trainer, with the name of its laptop where there are several."""
-    what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
-    problem = end.problem or Problem(code=end.reason, what=what, fix=fix)
-    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED):
-        return problem  # those name every member that they are about
+    problem = what_ended(end)
+    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED, ARGUMENTS_REFUSED):
+        return problem  # those name every member concerned, or concern all of them
     where = plan.member(device).name
     if len(plan.tasks_of(device)) > 1:
         where += f" ({task})"
-    return Problem(
-        code=problem.code, what=f"On {where}: {problem.what}", fix=problem.fix, detail=problem.detail
-    )
+    return replace(problem, what=f"On {where}: {problem.what}")
+
+
+def what_ended(end: Exit) -> Problem:
+    """Why a trainer did not finish, without the name of its laptop."""
+    what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
+    return end.problem or Problem(code=end.reason, what=what, fix=fix)
 
 
 def run_under_way() -> Problem:
@@ -103,22 +95,17 @@ def no_consent(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
         code="no-consent",
-        what=f"Nobody on {who} answered within {minutes(CONSENT_S)} whether the script may run there.",
+        what=f"Nobody on {who} answered within {units.duration(CONSENT_S)} whether the script may run there.",
         fix=f"Ask for Allow on {who}, or choose Always allow there, and train again.",
     )
 
 
 def declined(name: str, problem: Problem) -> Problem:
-    return Problem(
-        code=problem.code,
-        what=f"{name} does not take part: {problem.what}",
-        fix=problem.fix,
-        detail=problem.detail,
-    )
+    return replace(problem, what=f"{name} does not take part: {problem.what}")
 
 
 def refused_by_user() -> Problem:
-    """What a member answers when its user said no."""
+    """A member's answer when its user said no."""
     return Problem(
         code="consent-refused",
         what="its user did not allow the script to run there.",
@@ -127,7 +114,7 @@ def refused_by_user() -> Problem:
 
 
 def busy() -> Problem:
-    """What a member answers that has a run already."""
+    """A member's answer when it already has a run."""
     return Problem(
         code="device-busy",
         what="it is busy with another run.",
@@ -136,7 +123,7 @@ def busy() -> Problem:
 
 
 def crossed(name: str) -> Problem:
-    """What a starter hears whose run gives way to the one that was started on ``name``."""
+    """For a starter whose run gives way to the one that was started on ``name``."""
     return Problem(
         code="train-crossed",
         what=f"Train was pressed on {name} at the same moment, and that run goes first.",
@@ -145,7 +132,7 @@ def crossed(name: str) -> Problem:
 
 
 def asked_first(name: str) -> Problem:
-    """What a user hears who presses Train while another laptop's request is open here."""
+    """For a user who presses Train while another laptop's request is open here."""
     return Problem(
         code="train-crossed",
         what=f"{name} has just asked this laptop to take part in a run, and that run goes first.",
@@ -153,8 +140,23 @@ def asked_first(name: str) -> Problem:
     )
 
 
+def asked_too_often(left_s: float) -> Problem:
+    return Problem(
+        code="asked-too-often",
+        what="its user was asked three times in a row and did not say yes.",
+        fix=f"Talk to them, and train again in {left_s:.0f} s.",
+    )
+
+
+def lies_elsewhere() -> Problem:
+    return Problem(
+        code="lies-elsewhere",
+        what="A folder that the script asked for was replaced by a link since its user was asked.",
+    )
+
+
 def known_run() -> Problem:
-    """What a member answers to an id that it has heard before: ids are never used twice."""
+    """A member's answer to a known id: ids are never used twice."""
     return Problem(
         code="run-known",
         what="it has heard of this very run before.",
@@ -166,7 +168,7 @@ def not_prepared(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
         code="not-prepared",
-        what=f"{who} did not get ready: no sign of the project's files for {minutes(RECEIVE_S)}.",
+        what=f"{who} did not get ready: no sign of the project's files for {units.duration(RECEIVE_S)}.",
         fix="Check the network between the laptops and the disk there, and train again.",
     )
 
@@ -176,7 +178,7 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
     at = f" (TCP port {listed([str(port) for port in ports])})" if ports else ""
     return Problem(
         code="not-started",
-        what=f"The training on {who}{at} did not start within {minutes(waited_s)}.",
+        what=f"The training on {who}{at} did not start within {units.duration(waited_s)}.",
         fix=f"Look at the log of {who}. If the laptops cannot reach each other: {_PORTS}",
     )
 
@@ -188,11 +190,11 @@ def starter_of(plan: Plan) -> str:
 
 
 def lost_device(plan: Plan, device: DeviceId, problem: Problem, *, back: bool = False) -> Problem:
-    """What every member sees; ``problem`` is in the words of the laptop on which the run was started.
-    ``back``: it is there again, but what joined its trainers with the others is not."""
+    """The problem that every member sees; ``problem`` is in the words of the starter's laptop. ``back``: it
+    is there again, but its trainers' connections are lost."""
     name = plan.member(device).name
     if problem.code == "link-slept":
-        return replace(problem, what=f"On {starter_of(plan)}: {problem.what}")
+        return why_lost(plan, problem)
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -201,6 +203,20 @@ def lost_device(plan: Plan, device: DeviceId, problem: Problem, *, back: bool = 
         else f"See that {name} is on, awake and in the network, and train again.",
         detail=problem.detail,
     )
+
+
+def why_lost(plan: Plan, problem: Problem) -> Problem:
+    """A link's problem, in words that hold on every laptop."""
+    if problem.code == "link-slept":
+        return replace(problem, what=f"On {starter_of(plan)}: {problem.what}")
+    return problem
+
+
+def left(name: str, why: Problem, others: Sequence[str], step: int = 0) -> str:
+    """``ben left at step 812: The trainer was killed. anna goes on alone.``"""
+    at = f" at step {step:,}" if step else ""
+    go_on = "goes on alone" if len(others) == 1 else "go on"
+    return f"{name} left{at}: {plain(why.what, 300)} {listed(others)} {go_on}."
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:
@@ -215,7 +231,7 @@ def lost_starter(name: str, problem: Problem) -> Problem:
 
 
 def back(name: str, away_s: float) -> str:
-    return f"{name} was away for {minutes(away_s)}, and is there again."
+    return f"{name} was away for {units.duration(away_s)}, and is there again."
 
 
 def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
@@ -223,22 +239,14 @@ def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
     then = "then resume the run" if began else "then train again"
     return Problem(
         code="device-away",
-        what=f"Nothing has come from {name} for {minutes(limit_s)}, which is as long as this run waits.",
+        what=f"Nothing has come from {name} for {units.duration(limit_s)}, "
+        "which is as long as this run waits.",
         fix=f"See that {name} is on, awake and in the network; {then}. --wait-for-away MINUTES waits longer.",
     )
 
 
-def over_meanwhile(name: str) -> Problem:
-    """What a starter answers to a member that was away when the run ended."""
-    return Problem(
-        code="over-meanwhile",
-        what=f"The run ended on {name} while this laptop was away.",
-        fix=f"Look at the run on {name}.",
-    )
-
-
 def part_gone() -> Problem:
-    """What a member answers that was asked to go on with a run of which it has no part any more."""
+    """A member's message to a starter that it waited for in vain."""
     return Problem(
         code="part-gone",
         what="it has left the run; its Tandem says why.",
@@ -266,17 +274,21 @@ def still_running(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
         code="still-running",
-        what=f"The script still runs on {who}, {minutes(FINISH_S)} after it ended on another member.",
+        what=f"The script still runs on {who}, {units.duration(FINISH_S)} after it ended on another member.",
         fix="See that the script does the same on every laptop, and does not wait for a key or a file.",
     )
 
 
+def _kept_on(name: str) -> str:
+    return f"{name} keeps it as long as its settings say (30 days by default)."
+
+
 def outputs_missing(name: str, problem: Problem | None = None) -> Problem:
-    why = problem.what if problem else f"nothing came for {minutes(OUTPUTS_S)}."
+    why = problem.what if problem else f"nothing came for {units.duration(OUTPUTS_S)}."
     return Problem(
         code="outputs-missing",
         what=f"The training ended well, but what the script wrote on {name} did not come: {why}",
-        fix=f"It is kept on {name}, in the run's folder outputs.",
+        fix=f"On {name}, look into the run's folder outputs. {_kept_on(name)}",
         detail=problem.detail if problem else "",
     )
 
@@ -285,7 +297,7 @@ def model_too_large(name: str) -> Problem:
     return Problem(
         code="outputs-left",
         what=f"The trained model is too large to be brought back: it stays on {name}.",
-        fix=f"On {name}, open this run under Runs: it is in the run's folder outputs.",
+        fix=f"On {name}, open this run under Runs: it is in the run's folder outputs. {_kept_on(name)}",
     )
 
 
@@ -293,38 +305,37 @@ def model_unmoved(name: str, why: OSError) -> Problem:
     return Problem(
         code="outputs-left",
         what=f"The trained model cannot be brought back ({why.strerror or why}): it stays on {name}.",
-        fix=f"On {name}, look into the run's folder: it is in kept or in outputs.",
+        fix=f"On {name}, look into the run's folder: it is in kept or in outputs. {_kept_on(name)}",
     )
 
 
 def unknown_exchange(word: str) -> Problem:
-    """What a member answers to a plan of a newer Tandem."""
+    """A member's answer to a newer Tandem's plan."""
     return Problem(
         code="exchange-unknown",
         what=f"its Tandem does not know how to meet by {plain(word, 40)!r}.",
-        fix="Update Tandem there, or train with --exchange tensorflow.",
+        fix="Update Tandem there.",
+    )
+
+
+def by_tensorflow() -> TandemError:
+    """For a shared run that an older version made or requested."""
+    return TandemError(
+        code="exchange-tensorflow",
+        what="This run would meet by TensorFlow's collectives (exchange: tensorflow), whose port is open to "
+        "the whole network. Tandem does not share runs that way any more.",
+        fix="Update Tandem on all laptops and start the script anew (tandem run): they meet over TLS.",
     )
 
 
 def not_sealed(names: Sequence[str], here: bool) -> TandemError:
-    """``names``: of the laptops that cannot seal TensorFlow's port; ``here``: this one is among them."""
+    """``names``: laptops that cannot seal TensorFlow's port; ``here``: this one is among them."""
     return TandemError(
         code="not-sealed",
         what="The script brings a strategy that meets by TensorFlow, whose port would be open to the whole "
         f"network on {listed(names)}: it cannot be sealed there.",
         fix=("`tandem doctor` says why not" + (" here" if here else " there") + ", and how to mend it. ")
-        + "Model.fit and MirroredStrategy need no seal. In a network whose members all of you trust, "
-        "--open-port has every user asked to accept an open port for this one run.",
-    )
-
-
-def not_kept_in(names: Sequence[str]) -> TandemError:
-    """``names``: of the laptops that can seal TensorFlow's port, but not keep a script from the network."""
-    return TandemError(
-        code="not-kept-in",
-        what=f"The script is to download nothing, and nothing keeps it from the network on {listed(names)}: "
-        "it would have that laptop's own.",
-        fix="Let the script download; or allow user namespaces there: `tandem doctor` says how.",
+        + "Model.fit and MirroredStrategy need no seal.",
     )
 
 
@@ -337,7 +348,7 @@ def bad_message(name: str) -> Problem:
 
 
 def work_broke(name: str, error: BaseException) -> Problem:
-    """``name``: what was being done."""
+    """``name``: of the work."""
     if isinstance(error, TandemError):
         return error.problem
     return Problem(
@@ -349,7 +360,7 @@ def work_broke(name: str, error: BaseException) -> Problem:
 
 
 BY_A_USER = ("closed", "stopped")
-"""Codes of what a user wanted: a run that it ended was stopped, and did not fail."""
+"""Codes of a user's own actions: a run that they ended was stopped, and did not fail."""
 
 
 def stopped_by(name: str) -> Problem:
@@ -379,8 +390,8 @@ def unequal_weights() -> Problem:
 
 def slow_to_stop(names: Sequence[str], waited_s: float, force: int) -> str:
     step = "terminated" if force == 1 else "killed"
-    return f"{listed(names)} did not end within {minutes(waited_s)}; the training there is now {step}."
+    return f"{listed(names)} did not end within {units.duration(waited_s)}; the training there is now {step}."
 
 
 def ended_by_force(names: Sequence[str]) -> str:
-    return f"{listed(names)} did not say within {minutes(END_S)} that the training there has ended."
+    return f"{listed(names)} did not say within {units.duration(END_S)} that the training there has ended."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.history.index import History
+from core.history.history import History
 from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import renew_report, write_report
@@ -17,7 +17,14 @@ from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import RunEvent, RunPhaseChanged, TelemetryReported
+from core.vocabulary.events import (
+    MemberLogged,
+    MemberPhaseChanged,
+    MemberProgressed,
+    MirroredEvent,
+    RunPhaseChanged,
+    TelemetryReported,
+)
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import Machine
 from core.vocabulary.manifest import Manifest
@@ -26,8 +33,12 @@ from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Summary
 from core.vocabulary.state import State
 
+MOST_WAITING = 1_000
+"""Limit of events that wait for the disk; an honest run has a few. Beyond it, frequent kinds are dropped, so
+that a flood takes no memory while a disk is slow."""
+_MANY = (MemberPhaseChanged, MemberLogged, MemberProgressed)
 LOOKED_AT = 200
-"""The newest runs, among which one like the planned one is looked for."""
+"""The number of newest runs searched for one like the planned one."""
 
 
 class Recorder:
@@ -42,6 +53,8 @@ class Recorder:
         self._reports = WorkerThread("reports")
         self._history = History(runs)
         self._record: RunRecord | None = None
+        self._is_behind = False
+        """The disk did not keep up with this record."""
 
     async def open(self) -> None:
         await self._disk.do(self._history.open)
@@ -49,7 +62,7 @@ class Recorder:
             self._on_trouble(self._history.problem)
 
     async def close(self) -> None:
-        """Once everything that was passed on is written."""
+        """Close after everything passed on is written."""
         if self._record is not None:
             self._disk.post(self._record.close)
         self._disk.post(self._history.close)
@@ -68,7 +81,8 @@ class Recorder:
         project: Manifest | None = None,
         state: State | None = None,
     ) -> None:
-        """From here on ``record`` is about this run. What is optional is known only where it is started."""
+        """Start the record that ``record`` adds to. Only the starter knows the optional arguments."""
+        self._is_behind = False
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -90,9 +104,14 @@ class Recorder:
         if plan.resume is not None:
             self._disk.post(self._record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
 
-    def record(self, event: RunEvent) -> None:
-        """The last phase ends the record."""
+    def record(self, event: MirroredEvent) -> None:
+        """Add an event; the last phase ends the record."""
         if self._record is None:
+            return
+        if isinstance(event, _MANY) and self._disk.waiting >= MOST_WAITING:
+            if not self._is_behind:
+                self._is_behind = True
+                self._disk.post(self._record.trouble, "the disk does not keep up.")
             return
         self._disk.post(self._record.add, event)
         if isinstance(event, RunPhaseChanged) and ended(event.phase):
@@ -100,21 +119,26 @@ class Recorder:
             self._record = None
 
     def note_use(self, event: TelemetryReported) -> None:
-        """How busy a laptop is, while a run is recorded."""
+        """Record how busy a laptop is, during a run."""
         if self._record is not None:
             self._disk.post(self._record.note_use, event.device, event.reading)
 
     def _close(self, record: RunRecord) -> None:
-        # Its own thread: the history answers while a plot is drawn.
+        # Its own thread: the history stays responsive while a plot is drawn.
         record.close()
         self._reports.post(write_report, record)
+
+    @property
+    def cut_off(self) -> RunEntry | None:
+        """The newest run that was under way when Tandem ended without ending it."""
+        return self._history.cut_off
 
     async def newest(self, limit: int) -> RunList:
         entries = await self._disk.do(self._history.newest, limit)
         return RunList(runs=entries, problem=self._history.problem)
 
     async def find(self, beginning: str, *, points: bool = True) -> RunDetails:
-        """Raises ``TandemError`` for no such run, or several."""
+        """Raises ``TandemError`` if no run, or more than one, matches."""
         entry = await self._disk.do(self._history.find, beginning)
         read = read_run if points else read_outcome
         return await asyncio.to_thread(read, entry, self._runs / entry.run)
@@ -129,7 +153,7 @@ class Recorder:
         self._reports.post(renew_report, entry, self._runs / entry.run)
 
     async def delete(self, run: RunId) -> None:
-        """As ``DeleteRun`` asks. Raises ``TandemError``, also for the run that the one under way resumes."""
+        """As ``DeleteRun`` asks. Raises ``TandemError``, also for the run that the present one resumes."""
         if self._record is not None and self._record.entry.resumed == run:
             raise TandemError(
                 code="run-resumed",
@@ -139,7 +163,7 @@ class Recorder:
         await self._disk.do(self._history.delete, run)
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
-        """``made`` with what the newest run of the same script on the same devices says of its speed."""
+        """``made``, with the speed of the newest run of the same script on the same devices."""
         found = await self._disk.do(newest_alike, self._history, self._runs, made.plan, source)
         return made if found is None else with_last_time(made, *found)
 
@@ -148,7 +172,7 @@ class Recorder:
 
 
 def machines(plan: Plan, state: State) -> dict[DeviceId, Machine]:
-    """What the members are, as far as this node knows: nothing of one that it never was linked to."""
+    """The members' hardware, as far as this node knows: nothing for members it was never linked to."""
     found = {}
     for member in plan.members:
         here = state.me is not None and member.device == state.me.device
@@ -161,7 +185,7 @@ def machines(plan: Plan, state: State) -> dict[DeviceId, Machine]:
 def newest_alike(history: History, runs: Path, plan: Plan, source: str) -> tuple[Summary, Plan] | None:
     """The newest run of the script at ``source`` on exactly the devices of ``plan`` whose speed is known.
 
-    Blocks: on the history's thread. Without a history that can be read, nothing is known.
+    Blocks: on the history's thread. None without a readable history.
     """
     wanted = {member.device for member in plan.members}
     try:
@@ -180,7 +204,7 @@ def newest_alike(history: History, runs: Path, plan: Plan, source: str) -> tuple
 
 
 def with_last_time(made: PlanMade, summary: Summary, then: Plan) -> PlanMade:
-    """``then`` is that run's plan. Advice is for the planned run: what it does already is not proposed."""
+    """``then`` is that run's plan. Leaves out advice that the planned run already follows."""
     plan = made.plan
     names = {member.device: member.name for member in plan.members}
     said = last_time(summary, replace(then, wire=plan.wire, balance=plan.balance), names)
@@ -190,6 +214,6 @@ def with_last_time(made: PlanMade, summary: Summary, then: Plan) -> PlanMade:
     return replace(
         made,
         expectation=said.what,
-        advice=said.fix,
+        advice=said.advice,
         last_shares={device: shares[device] for device in devices} if known else {},
     )

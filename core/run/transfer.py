@@ -1,32 +1,26 @@
-"""Files of a run on their way over a link: the project's, a checkpoint's, outputs.
-
-Blocks where it says so: use the files' thread.
-"""
+"""Files that a run needs here before it can begin: the project's, and those of a checkpoint."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 
 from core.project import checkpoint_store
 from core.project.copy import storing
-from core.project.receipt import Piece, Receipt, Wanted
-from core.project.send import pieces
+from core.project.receipt import Receipt
 from core.run.context import RunContext
+from core.run.participant.state import PiecesCame
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Chunk
 from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import INCOMING
 
+RATE_S, LEAST_S = 5.0, 1.0
+
 
 class Delivery:
-    """The project and checkpoint that a run needs here, from wherever they are missing.
-
-    ``on_piece(done, total)`` is called with the bytes that are here, ``on_complete()`` after the last one.
-    """
+    """The project and checkpoint that a run needs here, from wherever they are missing."""
 
     def __init__(
         self,
@@ -35,76 +29,61 @@ class Delivery:
         manifest: Manifest,
         checkpoint: Manifest | None,
         *,
-        on_piece: Callable[[int, int], None],
-        on_complete: Callable[[], None],
-        on_trouble: Callable[[Exception], None],
+        outlined: bool,
     ) -> None:
         self._context = context
         self._plan = plan
-        self._on_piece = on_piece
-        self._on_complete = on_complete
-        self._parts = [
-            IncomingFiles(
-                context,
-                part.digest,
-                part.total_bytes,
-                on_piece=lambda done: self._tell(),
-                on_complete=self._one_more,
-                on_trouble=on_trouble,
-            )
-            for part in (manifest, checkpoint)
-            if part is not None
-        ]
         self._manifest = manifest
         self._checkpoint = checkpoint
-        self._left = 0
+        self._outlined = outlined
+        self._project: Receipt | None = None
+        self._resumed: Receipt | None = None
 
-    def begin(self) -> tuple[int, ...]:
-        """What is missing here, counted through both manifests. Blocks. Raises ``TandemError``."""
-        missing = self._project()
+    def begin(self) -> int:
+        """Bytes that are missing here; 0: everything is complete. Blocks. Raises ``TandemError``."""
+        self._project = self._begin_project()
         if self._checkpoint is not None:
-            offset = len(self._manifest.files)
-            missing += tuple(offset + number for number in self._resumed(self._checkpoint))
-        self._left = sum(part.receipt is not None for part in self._parts)
-        return missing
+            self._resumed = self._begin_resumed(self._checkpoint)
+        return self._total_bytes
 
-    @property
-    def complete(self) -> bool:
-        """Everything that was missing is here, if only just."""
-        return self._left == 0
+    async def fetch(self, on_pieces: Callable[[PiecesCame], None]) -> None:
+        """Fetch it all from the starter. Raises ``TandemError``."""
+        receipts, rate = self._receipts, ByteRate()
 
-    def take(self, chunk: Chunk) -> bool:
-        """False: the piece is not one that was announced."""
-        for part in self._parts:
-            if part.project == chunk.project and part.receipt is not None:
-                return part.take(chunk)
-        return True
+        def tell() -> None:
+            done = sum(receipt.received_bytes for receipt in receipts)
+            on_pieces(PiecesCame(done, self._total_bytes, rate.at(self._context.clock.time(), done)))
+
+        tell()
+        for receipt in receipts:
+            await self._context.transfers.fetch(self._plan.starter, receipt, tell)
 
     def store(self) -> None:
-        """Once everything came: put it into place. Blocks. Raises ``TandemError``."""
-        project, *rest = (part.receipt for part in self._parts)
-        if project is not None:
-            self._context.store.keep(project)
-        for receipt in rest:
-            if receipt is not None:
-                receipt.finish()
+        """Put everything into place once it came. Blocks. Raises ``TandemError``."""
+        if self._project is not None:
+            self._context.store.keep(self._project)
+        if self._resumed is not None:
+            self._resumed.finish()
 
-    def end(self) -> None:
-        for part in self._parts:
-            part.end()
+    @property
+    def _total_bytes(self) -> int:
+        return sum(receipt.manifest.total_bytes for receipt in self._receipts)
 
-    def _project(self) -> tuple[int, ...]:
+    @property
+    def _receipts(self) -> list[Receipt]:
+        return [receipt for receipt in (self._project, self._resumed) if receipt is not None]
+
+    def _begin_project(self) -> Receipt | None:
         store, manifest = self._context.store, self._manifest
         if self._plan.starter == self._context.me or store.has(manifest.digest):
-            return ()
-        receipt = store.receive(manifest)
-        if not receipt.wanted:
-            store.keep(receipt)
-            return ()
-        self._parts[0].receipt = receipt
-        return tuple(wanted.file for wanted in receipt.wanted)
+            return None
+        receipt = store.receive(manifest, outlined=self._outlined)
+        if receipt.wanted:
+            return receipt
+        store.keep(receipt)
+        return None
 
-    def _resumed(self, files: Manifest) -> tuple[int, ...]:
+    def _begin_resumed(self, files: Manifest) -> Receipt | None:
         """The checkpoint becomes the new run's first: from the old run's folder, or from the starter."""
         assert self._plan.resume is not None
         checkpoint_store.check_listing(files)
@@ -114,109 +93,32 @@ class Delivery:
         if found is not None:
             with storing(checkpoints):
                 checkpoint_store.adopt(found, checkpoints)
-            return ()
+            return None
         parts = self._context.folder(self._plan.run) / INCOMING
         receipt = Receipt(files, parts, checkpoint_store.first(checkpoints))
-        self._parts[1].receipt = receipt
-        return tuple(wanted.file for wanted in receipt.wanted)
-
-    def _tell(self) -> None:
-        receipts = [part.receipt for part in self._parts if part.receipt is not None]
-        self._on_piece(
-            sum(receipt.received_bytes for receipt in receipts),
-            sum(receipt.manifest.total_bytes for receipt in receipts),
-        )
-
-    def _one_more(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._on_complete()
+        if receipt.wanted:
+            return receipt
+        receipt.finish()
+        return None
 
 
-async def send_pieces(
-    context: RunContext,
-    device: DeviceId,
-    run: RunId,
-    project: ProjectId,
-    folder: Path,
-    manifest: Manifest,
-    files: tuple[int, ...],
-    go_on: Callable[[], bool],
-) -> None:
-    """Send files of a manifest over a link as it takes them. Raises ``TandemError`` where one changed.
+class ByteRate:
+    """Transfer rate over the last few seconds, since a network's speed changes."""
 
-    Ends early where the link is gone or ``go_on`` says so.
-    """
-    flow = pieces(folder, manifest, tuple(Wanted(file=number) for number in files))
-    while go_on():
-        piece = await context.files.do(next, flow, None)
-        if piece is None or not go_on():
-            return
-        chunk = Chunk(run=run, project=project, file=piece.file, offset=piece.offset, data=piece.data)
-        if not await context.links.send_flowing(device, chunk):
-            return
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
 
-
-class IncomingFiles:
-    """A project or outputs on their way in: pieces are written in order, off the loop."""
-
-    def __init__(
-        self,
-        context: RunContext,
-        project: ProjectId,
-        total_bytes: int,
-        *,
-        on_piece: Callable[[int], None],
-        on_complete: Callable[[], object],
-        on_trouble: Callable[[Exception], None],
-    ) -> None:
-        self.project = project
-        self.receipt: Receipt | None = None
-        self._context = context
-        self._room = total_bytes
-        self._on_piece = on_piece
-        self._on_complete = on_complete
-        self._on_trouble = on_trouble
-        self._over = False
-        self._shown_s = float("-inf")
-
-    def take(self, chunk: Chunk) -> bool:
-        """False: more comes than was announced."""
-        self._room -= len(chunk.data)
-        if self._over or self._room < 0:
-            return False
-        self._context.background.start("take a piece", self._write(chunk))
-        return True
-
-    def end(self) -> None:
-        self._over = True
-
-    async def _write(self, chunk: Chunk) -> None:
-        try:
-            received, complete = await self._context.files.do(self._put, chunk)
-        except Exception as error:
-            if not self._over:
-                self._over = True
-                self._on_trouble(error)
-            return
-        if self._over:
-            return
-        now_s = self._context.clock.time()
-        if complete or now_s - self._shown_s >= 0.2:
-            self._shown_s = now_s
-            self._on_piece(received)
-        if complete:
-            self._over = True
-            self._on_complete()
-
-    def _put(self, chunk: Chunk) -> tuple[int, bool]:
-        assert self.receipt is not None
-        self.receipt.take(Piece(file=chunk.file, offset=chunk.offset, data=chunk.data))
-        return self.receipt.received_bytes, not self.receipt.wanted
+    def at(self, now_s: float, done: int) -> float:
+        """Bytes a second; 0: not known yet. ``done``: bytes that have come."""
+        self._seen.append((now_s, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= now_s - RATE_S:
+            self._seen.popleft()
+        since_s, before = self._seen[0]
+        return max(0, done - before) / (now_s - since_s) if now_s - since_s >= LEAST_S else 0.0
 
 
 def problem_of(error: Exception, code: str, what: str, fix: str) -> Problem:
-    """A failure of work in the background as a problem; a ``TandemError`` speaks for itself."""
+    """A failure of background work as a problem; a ``TandemError`` keeps its own."""
     problem = getattr(error, "problem", None)
     if isinstance(problem, Problem):
         return problem

@@ -1,1 +1,1 @@
-"""What the rest stands on and that knows nothing of Tandem: tasks, timers, threads, logs."""
+"""Foundations that know nothing of Tandem: tasks, timers, threads, logs."""

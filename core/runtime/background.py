@@ -1,4 +1,4 @@
-"""Work that somebody owns: tasks of the loop, and a thread for what blocks. Both are used from the loop."""
+"""Owned background work: tasks of the loop, and a thread for blocking calls. Both are used from the loop."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _log = logging.getLogger(__name__)
 
 
 class Background:
-    """A task that ends by an exception of its own goes to the log, and to ``on_crash(name, error)``."""
+    """A task that fails with an exception goes to the log, and to ``on_crash(name, error)``."""
 
     def __init__(self, on_crash: Callable[[str, BaseException], None] | None = None) -> None:
         self._on_crash = on_crash
         self._tasks: set[asyncio.Task[object]] = set()
 
     def __len__(self) -> int:
-        """How many are under way."""
+        """Number of tasks under way."""
         return len(self._tasks)
 
     def start(self, name: str, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
@@ -34,12 +34,12 @@ class Background:
         return task
 
     async def wait_idle(self) -> None:
-        """Until nothing is under way."""
+        """Wait until nothing is under way."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def settle(self, limit_s: float) -> None:
-        """Let what is under way end by itself; what takes longer is cancelled."""
+        """Let tasks under way end within ``limit_s``; cancel the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=limit_s)
         await self.cancel()
@@ -54,32 +54,59 @@ class Background:
         self._tasks.discard(task)
         if task.cancelled():
             return
-        if (error := task.exception()) is not None:
+        if (error := task.exception()) is not None and not isinstance(error, WorkerClosed):
             _log.error("%s broke", name, exc_info=error)
             if self._on_crash is not None:
                 self._on_crash(name, error)
 
 
+class WorkerClosed(Exception):
+    """A worker thread takes no more work: its owner is ending."""
+
+
 class WorkerThread:
-    """One thread for blocking work, done in the order in which it was asked for. ``name`` is the thread's."""
+    """One thread for blocking work, done in order. ``name`` is the thread's.
+
+    Raises ``WorkerClosed`` for new work after ``close``.
+    """
 
     def __init__(self, name: str) -> None:
+        self._name = name
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._closed = False
+        self._asked = self._done = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of pending requests."""
+        return self._asked - self._done
 
     async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result, or what it raises."""
-        within = contextvars.copy_context()  # whose log it writes to
-        return await asyncio.wrap_future(self._thread.submit(within.run, partial(work, *args, **kwargs)))
+        return await asyncio.wrap_future(self._submit(partial(work, *args, **kwargs)))
 
     def post(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Nobody waits for it; what it raises goes to the log."""
-        within = contextvars.copy_context()
-        self._thread.submit(within.run, partial(work, *args, **kwargs)).add_done_callback(_tell_log)
+        """Nobody waits for it; its exceptions go to the log."""
+        self._submit(partial(work, *args, **kwargs)).add_done_callback(_tell_log)
 
     async def close(self) -> None:
-        """After everything that was asked for."""
+        """Close after all pending work."""
         await self.do(lambda: None)
+        self._closed = True
         self._thread.shutdown(wait=False)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        if self._closed:
+            raise WorkerClosed(self._name)
+        within = contextvars.copy_context()  # determines the log that it writes to
+        self._asked += 1
+        future = self._thread.submit(within.run, work)
+        future.add_done_callback(self._on_done)
+        return future
+
+    def _on_done(self, _: Future[T]) -> None:
+        """Called by the thread."""
+        self._done += 1
 
 
 def _tell_log(done: Future[object]) -> None:

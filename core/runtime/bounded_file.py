@@ -1,4 +1,4 @@
-"""A trainer's whole output on disk, bounded: past the bound ``<name>`` becomes ``<name>.1``."""
+"""A trainer's whole output on disk, bounded: beyond the bound ``<name>`` becomes ``<name>.1``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class BoundedFile:
-    """Never raises once made: a full disk must not end a training. ``trouble`` says it, once."""
+    """Never raises once made: a full disk must not end a training. ``trouble`` reports it, once.
+
+    ``shortened``: the oldest part is gone.
+    """
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._path = path
@@ -18,6 +21,7 @@ class BoundedFile:
         self._file: BinaryIO | None = None
         self._told = False
         self._trouble = ""
+        self.shortened = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._open("ab")
@@ -52,13 +56,15 @@ class BoundedFile:
             self._file = None
 
     def _open(self, mode: str) -> None:
-        # Unbuffered: what the script wrote last is on disk when it crashes the machine.
+        # Unbuffered: the script's last output is on disk if it crashes the machine.
         self._file = self._path.open(mode, buffering=0)  # type: ignore[assignment]
         self._size = self._path.stat().st_size
 
     def _turn(self) -> None:
         self.close()
-        self._path.replace(self._path.with_name(self._path.name + ".1"))
+        before = self._path.with_name(self._path.name + ".1")
+        self.shortened = before.exists()
+        self._path.replace(before)
         self._open("wb")
 
     def _fail(self, error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""Lines out of a stream of bytes, however the bytes arrive. Pure."""
+"""Splits a stream of bytes into lines, however the bytes arrive. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class Lines:
     """Lines come without their ends; one longer than ``most_bytes`` in pieces of ``most_bytes``.
 
-    With ``skip_rest`` it comes once, cut to a byte more than is allowed: its length says so.
+    With ``skip_rest`` it comes once, cut to one byte more than is allowed, so that its length shows it.
     """
 
     def __init__(self, most_bytes: int = 65536, *, skip_rest: bool = False) -> None:
@@ -17,18 +17,21 @@ class Lines:
 
     def feed(self, data: bytes) -> list[bytes]:
         lines: list[bytes] = []
-        first, *others = data.split(b"\n")
-        self._add(first, lines)
-        for piece in others:
+        *whole, rest = data.split(b"\n")
+        for piece in whole:
+            if not self._part and not self._skipping and len(piece) <= self._most:
+                lines.append(piece)  # fast path for nearly all of a flood of short lines
+                continue
+            self._add(piece, lines)
             if not self._skipping:
                 lines.append(bytes(self._part))
             self._part.clear()
             self._skipping = False
-            self._add(piece, lines)
+        self._add(rest, lines)
         return lines
 
     def end(self) -> list[bytes]:
-        """What came after the last line end, once the stream has ended."""
+        """The rest after the last line end, once the stream has ended."""
         rest = bytes(self._part)
         self._part.clear()
         return [rest] if rest else []

@@ -1,7 +1,7 @@
 """The node's log: ``logs/tandem.log`` in the home, 1 MB a file, three older ones kept. No secrets.
 
-Several nodes may live in one process (the demo, tests): what is logged in the context of one node goes
-to that node's log alone. Lines are written by a thread of their own, so a slow disk never holds the loop.
+Several nodes may share one process (the demo, tests): messages logged in the context of one node go only to
+that node's log. A separate thread writes the lines, so a slow disk never blocks the loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECRET = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*P
 
 
 class Log:
-    """An open log. ``enter`` marks what follows in this context as this node's."""
+    """An open log. ``enter`` assigns what follows in this context to this node."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "tandem.log"
@@ -46,7 +46,7 @@ class Log:
         self._listener.start()
 
     def close(self) -> None:
-        """Everything said so far is in the file afterwards."""
+        """Flushes everything logged so far to the file."""
         logging.getLogger().removeHandler(self._queued)
         self._listener.stop()
         self._file.close()
@@ -64,7 +64,7 @@ class Log:
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):
-    """Readable by its user alone; a full disk costs lines, never the node."""
+    """Readable only by its user; a full disk costs lines, never the node."""
 
     def _open(self) -> io.TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -75,7 +75,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 class _WithoutSecrets(logging.Formatter):
-    """And without what others could put into a line: a new one, or a code that steers a terminal."""
+    """Also removes what others could inject into a line: line breaks, or codes that control a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], record.message)

@@ -1,4 +1,4 @@
-"""Timers by name: asked for by machines, kept by their drivers with a clock. On the core loop."""
+"""Named timers: machines request them, drivers run them with a clock. On the core loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """What of an event loop is needed to know the time; tests have one that they move themselves."""
+    """The part of an event loop that tells the time; tests advance theirs by hand."""
 
     def time(self) -> float: ...
 
@@ -26,7 +26,8 @@ class Clock(Protocol):
 
 
 class LaptopClock:
-    """The running loop's timers, with a time that goes on while the laptop sleeps, where that is told."""
+    """The running loop's timers, with a time that runs on while the laptop sleeps, where the system tells
+    it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -34,7 +35,7 @@ class LaptopClock:
     def time(self) -> float:
         now_s = self._loop.time()
         if sys.platform != "win32":
-            # Linux' CLOCK_MONOTONIC stands still in sleep, macOS' does not: clock_gettime(2) of each.
+            # Linux' CLOCK_MONOTONIC stops in sleep, macOS' does not: clock_gettime(2) of each.
             now_s = time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
         return now_s
 
@@ -44,7 +45,7 @@ class LaptopClock:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Generic[Name]):
-    """Begin a wait, or begin it anew."""
+    """Begin a wait, or restart it."""
 
     name: Name
     seconds: float
@@ -57,13 +58,13 @@ class CancelTimer(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class TimerFired(Generic[Name]):
-    """Told to a machine: a wait ran out."""
+    """For a machine: a wait ran out."""
 
     name: Name
 
 
 class Timers(Generic[Name]):
-    """``on_fired(name)`` is called when one runs out; setting it again begins its time anew."""
+    """``on_fired(name)`` is called when one runs out; setting it again restarts it."""
 
     def __init__(self, clock: Clock, on_fired: Callable[[Name], None]) -> None:
         self._clock = clock
@@ -71,7 +72,7 @@ class Timers(Generic[Name]):
         self._timers: dict[Name, Timer] = {}
 
     def __contains__(self, name: Name) -> bool:
-        """Whether one of this name is running."""
+        """Whether a timer of this name is running."""
         return name in self._timers
 
     def set(self, name: Name, seconds: float) -> None:

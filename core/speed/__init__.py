@@ -1,1 +1,1 @@
-"""How fast a run is expected to be, how fast it was, and the sentences for it."""
+"""A run's expected speed, its measured speed, and the sentences for them."""

@@ -1,6 +1,6 @@
-"""How fast laptops are together, against one of them alone, in sentences: expected, come out. Pure.
+"""How fast several laptops are compared with one, in sentences: expected and measured. Pure.
 
-The measure is the fastest member alone, and where another laptop started the run, that one too: nobody trains
+The baseline is the fastest member alone, and if another laptop started the run, that one too: nobody trains
 on two laptops to be slower than on one.
 """
 
@@ -12,41 +12,38 @@ from math import isfinite
 
 from msgspec.structs import replace
 
+from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound, sound_summary
-from core.vocabulary.progress import EpochEnd, Expectation, Summary
+from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectation, Summary
 from core.vocabulary.text import plain
 
 WORTH = 1.1
 """Times as fast as alone: below this, a second laptop is hardly worth its trouble."""
 UNEVEN = 1.25
 TINY_S = 0.02
-"""A step that the fastest member does in less hardly pays for a meeting."""
+"""A step that the fastest member does in less hardly justifies a meeting."""
 SMALL_BYTES = 500_000
-"""Sent in a step: below this the network's delay counts, not its width."""
+"""Sent in a step: below this the network's latency counts, not its bandwidth."""
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 Names = Mapping[DeviceId, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
-    """``fix``: what would help, where together is hardly faster than alone; ``""`` where it is worth it."""
+class SpeedWords:
+    """``advice``: where several laptops are hardly faster than one."""
 
     what: str = ""
-    fix: str = ""
+    advice: Advice | None = None
 
     def __bool__(self) -> bool:
         return bool(self.what)
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(words for words in (self.what, self.fix) if words)
-
 
 def steps_words(summary: Summary) -> str:
-    """``2,000 steps in 1 epoch``, or what was done of an epoch that was broken off; "" without a step."""
+    """``2,000 steps in 1 epoch``, or the part of an epoch that was broken off; "" without a step."""
     if not summary.steps:
         return ""
     epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
@@ -59,8 +56,16 @@ def steps_words(summary: Summary) -> str:
     return f"{part} of the first epoch" if summary.steps == summary.part.steps else f"{summary.steps:,} steps"
 
 
+def audits_words(audits: Audits) -> str:
+    """How many of the shared steps were also computed whole for comparison."""
+    if not audits.audited:
+        return f"None of {audits.steps:,} shared steps was audited{f': {audits.why}' if audits.why else ''}"
+    some = f" (those of a model were not: {audits.why})" if audits.why else ""
+    return f"{audits.audited:,} of {audits.steps:,} shared steps audited against one laptop's{some}"
+
+
 def epoch_words(epoch: EpochEnd) -> str:
-    """``3/10``, and where it was broken off how far it came: ``3/10, broken off after 35 of 2,000 steps``."""
+    """``3/10``, or, for a broken-off epoch, ``3/10, broken off after 35 of 2,000 steps``."""
     number = f"{epoch.epoch + 1}/{epoch.epochs}"
     if epoch.whole:
         return number
@@ -68,88 +73,89 @@ def epoch_words(epoch: EpochEnd) -> str:
     return f"{number}, broken off after {epoch.steps or 0:,}{of} steps"
 
 
-def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Sentences:
+def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> SpeedWords:
     """Before the first step: ``Two laptops: about 1.7× as fast as anna alone; the wire takes …``."""
     if expectation is None or not sound(expectation, plan) or len(expectation.alone_s) < 2:
-        return Sentences()
+        return SpeedWords()
     devices = ranks(plan)
     laptops = len(set(devices))
-    # A laptop with several graphics cards is as many members.
+    # A laptop with several graphics cards counts as as many members.
     count, kind = (laptops, "laptops") if laptops > 1 else (len(devices), "cards")
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
     what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
-    return Sentences(what, advice(expectation, plan, names))
+    return SpeedWords(what, advice(expectation, plan, names))
 
 
-def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Sentences:
-    """Afterwards: what was expected, what it was, how far that was off, and the time of a step."""
+def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
+    """Afterwards: the expected and the measured speed, the difference, and the time of a step."""
     before, after = summary.expectation, _outcome(summary, plan)
     if before is None or after is None or summary.settled is None:
-        return Sentences()
+        return SpeedWords()
     base = _baselines(before, plan)[0]
     name, alone_s = _member(base, plan, names), before.alone_s[base]
     against = _both(alone_s / before.step_s, alone_s / after.step_s, name)
-    what = f"{against} ({_off(before.step_s, after.step_s)}). A step took {milliseconds(after.step_s)}"
+    what = f"{against} ({_off(before.step_s, after.step_s)}). A step took {units.duration(after.step_s)}"
     rows = summary.settled.samples_s
-    what += f", {rows:,.0f} samples/s" if rows else ""
+    what += f", {units.samples(rows)}" if rows else ""
     wire = ""
     if summary.settled.wire_s is not None:
         wire = _wire(after.wire_s, after.step_s, after.wire_bytes, "was")
-    return Sentences(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
+    return SpeedWords(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
 
 
-def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Sentences:
+def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
     """Before another run of the same script on the same laptops."""
     after = _outcome(summary, plan)
     if after is not None:
-        return Sentences(
+        return SpeedWords(
             f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
         )
     rows = summary.settled.samples_s if summary.settled is not None else None
     rows = summary.samples_s if rows is None else rows
     if rows is None or not isfinite(rows) or rows <= 0:
-        return Sentences()
+        return SpeedWords()
     where = (
         "these laptops" if len(plan.members) > 1 else f"{_name(plan.members[0].device, plan, names)} alone"
     )
-    return Sentences(f"Last time on {where}: {rows:,.0f} samples/s.")
+    return SpeedWords(f"Last time on {where}: {units.samples(rows)}.")
 
 
 def speed_up(summary: Summary) -> float | None:
-    """Times as fast as the fastest member alone, as it came out; None where it is not known."""
+    """The measured speed relative to the fastest member alone; None where it is not known."""
     if summary.expectation is None or summary.settled is None or len(summary.expectation.alone_s) < 2:
         return None
     alone_s, step_s = min(summary.expectation.alone_s), summary.settled.step_s
     return alone_s / step_s if a_step(alone_s) and a_step(step_s) else None
 
 
-def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> str:
-    """What would help, by what is to blame; ``""`` where together is clearly faster."""
+def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> Advice | None:
+    """What would help, depending on the cause; None where together is clearly faster."""
     alone_s, step_s = expectation.alone_s, expectation.step_s
     fast, slow = min(alone_s), max(alone_s)
     if fast / step_s >= WORTH:
-        return ""
+        return None
     best = alone_s.index(fast)
-    name = _member(best, plan, names)
-    ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a wire that takes no time
+    ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a network that takes no time
+    cause: Blamed = "load"
     if fast / ideal_s < WORTH:
-        slowest = _member(alone_s.index(slow), plan, names)
-        help_ = f"{name} is {times(slow / fast)}× as fast as {slowest}, which has little to add"
+        cause = "unlike"
     elif fast < TINY_S and expectation.wire_bytes < SMALL_BYTES:
-        help_ = (
-            f"A step is too small to share ({name} alone does it in {milliseconds(fast)}): a larger "
-            "batch_size gives more to compute between meetings, steps_per_execution saves calls"
-        )
+        cause = "steps"
     elif min(expectation.wire_s, step_s) >= (step_s - ideal_s) / 2:
-        half = "half the bytes (--wire bf16), " if plan.wire == "f32" else ""
-        help_ = f"What would help: {half}a cable or a faster network, a larger batch_size"
+        cause = "wire"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
-        help_ = "The shares are fixed: without --share each laptop gets as many rows as it can compute"
-    else:
-        help_ = "What would help: a larger batch_size, and other programs closed on all laptops"
+        cause = "shares"
     laptop = ranks(plan)[best]
-    there = "" if laptop == plan.starter else f" on {_name(laptop, plan, names)}"
-    return f"{help_}. Or train on {_name(laptop, plan, names)} alone (--solo{there})."
+    return Advice(
+        cause=cause,
+        alone=_name(laptop, plan, names),
+        here=laptop == plan.starter,
+        fastest=_member(best, plan, names),
+        slowest=_member(alone_s.index(slow), plan, names),
+        fast_s=fast,
+        slow_s=slow,
+        whole_floats=plan.wire == "f32",
+    )
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:
@@ -167,14 +173,8 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
 
 
-def milliseconds(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.1f} ms"
-
-
 def _outcome(summary: Summary, plan: Plan) -> Expectation | None:
-    """What was measured at the end, in the terms of what was expected."""
+    """The final measurement in the form of an expectation."""
     before, settled = summary.expectation, summary.settled
     if before is None or settled is None or len(before.alone_s) < 2 or not sound_summary(summary, plan):
         return None
@@ -197,7 +197,7 @@ def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
 
 
 def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
-    """Ranks to compare with: the fastest, then the starter's. As good as equal: the starter's alone."""
+    """Ranks to compare with: the fastest, then the starter's. If nearly equal: only the starter's."""
     devices, alone_s, step_s = ranks(plan), expectation.alone_s, expectation.step_s
     best = alone_s.index(min(alone_s))
     mine = best
@@ -209,7 +209,7 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
 
 
 def _both(before: float, after: float, name: str) -> str:
-    """``Expected 1.5×, measured 1.4× the speed of anna alone``; of what slows a run, how much slower."""
+    """``Expected 1.5×, measured 1.4× the speed of anna alone``; for a run that is slowed, how much slower."""
     if max(before, after) < 0.95:
         return f"Expected {times(1 / before)}× slower, measured {times(1 / after)}× slower than {name} alone"
     return f"Expected {times(before)}×, measured {times(after)}× the speed of {name} alone"
@@ -236,12 +236,12 @@ def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "is") -> st
     part = 100 * min(1.0, max(0.0, wire_s / step_s))
     shown = f"{part:.0f} %" if part >= 1 or part == 0 else "less than 1 %"
     return f"{shown} of each step {verb} network transfer" + (
-        f" ({_size(sent_bytes)} each way)" if sent_bytes > 0 else ""
+        f" ({units.size(sent_bytes)} each way)" if sent_bytes > 0 else ""
     )
 
 
 def _off(expected_s: float, step_s: float) -> str:
-    """How far the time of a step was from what was expected."""
+    """How far the time of a step was from the expectation."""
     longer = step_s / expected_s - 1
     if abs(longer) < 0.015:
         return "as expected"
@@ -252,17 +252,8 @@ def _off(expected_s: float, step_s: float) -> str:
     return f"each step {times(1 + longer)}× as long as expected"
 
 
-def _size(count: int) -> str:
-    """In powers of 1000, as networks are sold."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
-        if count >= 0.9995 * unit:
-            value = count / unit
-            return f"{value:.1f} {name}" if value < 9.95 else f"{value:,.0f} {name}"
-    return f"{count} bytes"
-
-
 def _member(rank: int, plan: Plan, names: Names | None) -> str:
-    """A laptop's name; of one with several graphics cards, each is a member."""
+    """A laptop's name; with several graphics cards, each is a member."""
     device = ranks(plan)[rank]
     name = _name(device, plan, names)
     return f"one card of {name}" if ranks(plan).count(device) > 1 else name

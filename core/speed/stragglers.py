@@ -1,6 +1,6 @@
-"""Who waits for whom: members end a shared step together, so the one that waits least is the slowest.
+"""Finds the slowest member: members end a shared step together, so the one that waits least is the slowest.
 
-Pure; for the screens. What every member waits alike is the exchange itself, and nobody's fault.
+Pure; for the screens. The wait that all members share is the exchange itself, and nobody's fault.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Progress
 
 LEAST_PART = 0.1
-"""Of a step: less waiting than this is ordinary unevenness."""
+"""Share of a step: less waiting than this is ordinary unevenness."""
 LEAST_S = 0.001
 
 

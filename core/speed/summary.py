@@ -1,4 +1,4 @@
-"""Counts what the summary of a run says, and how fast its steps are once they are steady. Pure."""
+"""Counts a run's events for its summary, and measures its steps' speed once they are steady. Pure."""
 
 from __future__ import annotations
 
@@ -8,38 +8,41 @@ from math import isfinite
 from statistics import median
 from typing import Self
 
+from msgspec import structs
+
 from core.vocabulary import events as ev
-from core.vocabulary.events import RunEvent
+from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Plan
 from core.vocabulary.plausible import a_step
-from core.vocabulary.progress import EpochPart, Expectation, Progress, Settled, Summary
+from core.vocabulary.progress import EpochPart, Progress, Settled, Summary
 from core.vocabulary.text import plain
 
 SETTLE_S = 3.0
-"""After a fit's first report: traces and the first corrections of shares are over."""
+"""After a fit's first report: tracing and the first corrections of shares are over."""
 LEAST = 5
-"""Reports that a median is made of; a fit too short for so many gives its second half."""
+"""Reports needed for a median; a fit too short for so many uses its second half."""
 MOST_TOLD = 20
 TOLD_LENGTH = 600
 """Characters of a sentence; a peer may say anything."""
 MOST = 400
-"""Reports that are kept; of more, every 2ⁿ-th."""
+"""Reports kept; of more, every 2ⁿ-th."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Of the newest fit; or of all fits since one that was ``measured`` before it began."""
+    """For the newest fit; or for all fits since one that was ``measured`` before it began."""
 
     measured: bool = False
     fit: int | None = None
     seen: int = 0
     stride: int = 1
     reports: tuple[Progress, ...] = ()
-    """Of the chief."""
+    """The chief's."""
     shares: tuple[tuple[DeviceId, int], ...] = ()
 
     def after(self, device: DeviceId, progress: Progress, *, chief: bool) -> Self:
-        """After a member's report."""
+        """The next value after a member's report."""
         if self.fit is None or (progress.fit > self.fit and not self.measured):
             return replace(self, fit=progress.fit, seen=0, stride=1, reports=(), shares=()).after(
                 device, progress, chief=chief
@@ -80,7 +83,7 @@ class Settling:
 
 
 def _may_be_short(progress: Progress) -> bool:
-    """An epoch's last batch often has fewer rows, so that it is no measure."""
+    """An epoch's last batch often has fewer rows, so its time is not representative."""
     steps = progress.steps_in_epoch
     return steps is not None and steps > 1 and progress.batch + 1 >= steps
 
@@ -92,117 +95,128 @@ def _median(reports: list[Progress], of: Callable[[Progress], float | None]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Steps and epochs are the chief's; times are on the clock of the one who counts."""
+    """Steps and epochs are the chief's; times are on the counting node's clock."""
 
     chief: DeviceId
+    """The chief among the present members."""
     pressed_s: float
+    plan: Plan | None = None
     first_s: float | None = None
     last_s: float | None = None
     first: Progress | None = None
     last: Progress | None = None
     steps_before: int = 0
     """Steps of the ``fit`` calls before the present one."""
-    epochs: int = 0
-    """Whole ones; those before it was resumed count."""
     ended: tuple[int, int] = (-1, -1)
-    """Fit and epoch whose end was told last."""
+    """Fit and epoch of the last reported end."""
     part: EpochPart | None = None
-    """Of that epoch, where it was broken off."""
+    """The part of that epoch that was done, where it was broken off."""
     rates: int = 0
     rate_sum: float = 0.0
-    strategy: str = ""
-    exchange: str = ""
-    logs: tuple[tuple[str, float], ...] = ()
     logs_whole: bool = False
-    """They are those of a whole epoch."""
-    weights: tuple[tuple[str, str], ...] = ()
-    outputs: tuple[str, ...] = ()
-    expectation: Expectation | None = None
+    """The last logs are those of a complete epoch."""
     settling: Settling = field(default_factory=Settling)
-    told: tuple[str, ...] = ()
-    """Differences from one machine's result, each once."""
-    accepted: bool = False
+    known: Summary = field(default_factory=Summary)
+    """Values that need no final computation. Epochs are complete ones, including those before a
+    resumption."""
+
+    def knowing(self, **fields: object) -> Self:
+        """A copy with these fields of the summary changed."""
+        return replace(self, known=structs.replace(self.known, **fields))
 
 
-def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
+def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
     """``tally`` after ``event``."""
     if isinstance(event, ev.MemberProgressed):
         own = event.device == tally.chief
         tally = replace(tally, settling=tally.settling.after(event.device, event.progress, chief=own))
     match event:
         case ev.RunPlanned(plan=plan):
-            # With other members, or ports: what was measured before is of another run.
+            # With other members, or ports: earlier measurements belong to another run.
             exchange = "" if plan.solo else plan.exchange
             before = plan.resume.moment.epochs if plan.resume is not None else 0
-            known = replace(tally, exchange=exchange, epochs=before, accepted=plan.accept_differences)
-            return replace(known, expectation=None, settling=Settling())
+            anew = replace(tally, settling=Settling()).knowing(exchange=exchange, epochs=before)
+            anew = replace(anew, plan=plan)
+            return anew.knowing(accepted=plan.accept_differences, expectation=None)
         case ev.MemberMeasured():
-            # What settles from here on is what this was expected of.
-            return replace(tally, expectation=event.expectation, settling=Settling(measured=True))
+            # Measurements from here on are compared with this expectation.
+            measured = replace(tally, settling=Settling(measured=True))
+            return measured.knowing(expectation=event.expectation)
         case ev.MemberProgressed() if event.device == tally.chief:
             return _progressed(tally, event.progress, now_s)
         case ev.MemberProgressed() if tally.first_s is None:
             return replace(tally, first_s=now_s)
-        case ev.MemberEndedEpoch(epoch=epoch) if event.device == tally.chief:
-            part = None
+        case ev.MemberEndedEpoch(epoch=epoch) if _counts(tally, event):
+            part, epochs = None, tally.known.epochs + epoch.whole
+            tally = tally.knowing(diverged=epoch.diverged, epochs=epochs)
             if not epoch.whole:
                 part = EpochPart(steps=epoch.steps or 0, steps_in_epoch=epoch.steps_in_epoch)
-            # What a few steps of an epoch came to is no measure beside those that were whole.
+            # Logs of a few steps of an epoch do not compare with those of complete ones.
             if epoch.whole or not tally.logs_whole:
-                tally = replace(tally, logs=tuple(epoch.logs.items()), logs_whole=epoch.whole)
-            return replace(
-                tally,
-                epochs=tally.epochs + epoch.whole,
-                ended=(epoch.fit, epoch.epoch),
-                part=part,
-                last_s=now_s,
-            )
+                tally = replace(tally, logs_whole=epoch.whole).knowing(last_logs=dict(epoch.logs))
+            return replace(tally, ended=(epoch.fit, epoch.epoch), part=part, last_s=now_s)
         case ev.MemberPhaseChanged() if event.strategy and event.device == tally.chief:
-            return replace(tally, strategy=event.strategy)
+            return tally.knowing(strategy=event.strategy)
+        case ev.MemberLeft(device=device):
+            # Earlier measurements are of more laptops.
+            left = {**tally.known.left, device: _steps_done(tally)}
+            gone = [DeviceId(each) for each in left]
+            chief = tally.chief if tally.plan is None else tally.plan.chief_without(gone).device
+            return replace(tally, settling=Settling(), chief=chief).knowing(left=left, expectation=None)
         case ev.MemberEnded() if event.exit.weights_sha256:
-            return replace(tally, weights=(*tally.weights, (event.device, event.exit.weights_sha256)))
-        case ev.MemberLogged(lines=lines) if lines.difference and len(tally.told) < MOST_TOLD:
-            words = plain(lines.text, TOLD_LENGTH)
-            return tally if words in tally.told else replace(tally, told=(*tally.told, words))
+            weights = {**tally.known.weights_sha256, event.device: event.exit.weights_sha256}
+            audits = event.exit.audits if event.device == tally.chief else tally.known.audits
+            return tally.knowing(weights_sha256=weights, audits=audits)
+        case ev.MemberLogged(lines=lines) if lines.difference and len(tally.known.told) < MOST_TOLD:
+            words, told = plain(lines.text, TOLD_LENGTH), tally.known.told
+            return tally if words in told else tally.knowing(told=(*told, words))
         case _:
             return tally
 
 
+def _counts(tally: Tally, event: ev.MemberEndedEpoch) -> bool:
+    """The chief may be lost before or after it reported an epoch that others have reported: where all have
+    the same epochs, the first report counts."""
+    alike = tally.plan is not None and tally.plan.outlasts_losses
+    is_new = (event.epoch.fit, event.epoch.epoch) > tally.ended
+    return is_new if alike else event.device == tally.chief
+
+
 def summary(tally: Tally, now_s: float) -> Summary:
-    """What came out so far."""
+    """The results so far."""
     first_s, last_s = tally.first_s, tally.last_s
     rate = None
     steps = 0
     if tally.first and tally.last:
-        steps, before = tally.steps_before + tally.last.step + 1, tally.first.step + 1
+        steps, before = _steps_done(tally), tally.first.step + 1
         if tally.last.done is not None and tally.first.done is not None:
-            steps, before = tally.last.done, tally.first.done
+            before = tally.first.done
         took = tally.last.at_s - tally.first.at_s
         if took > 0:
             rate = (steps - before) / took
-    return Summary(
-        strategy=tally.strategy,
-        exchange=tally.exchange,
+    return structs.replace(
+        tally.known,
         first_step_s=None if first_s is None else first_s - tally.pressed_s,
         train_s=None if first_s is None or last_s is None else max(0.0, last_s - first_s),
         total_s=now_s - tally.pressed_s,
-        epochs=tally.epochs,
         steps=steps,
         part=_part(tally),
         steps_s=rate,
         samples_s=tally.rate_sum / tally.rates if tally.rates else None,
-        last_logs=dict(tally.logs),
-        weights_sha256=dict(tally.weights),
-        outputs=tally.outputs,
-        expectation=tally.expectation,
         settled=tally.settling.settled(),
-        told=tally.told,
-        accepted=tally.accepted,
     )
 
 
+def _steps_done(tally: Tally) -> int:
+    if tally.last is None:
+        return 0
+    if tally.last.done is not None and tally.first is not None and tally.first.done is not None:
+        return tally.last.done
+    return tally.steps_before + tally.last.step + 1
+
+
 def _part(tally: Tally) -> EpochPart | None:
-    """An epoch whose end was never told was left where its last step was."""
+    """An epoch without a reported end was left at its last step."""
     last = tally.last
     if last is None or (last.fit, last.epoch) <= tally.ended:
         return tally.part
@@ -223,4 +237,4 @@ def _progressed(tally: Tally, progress: Progress, now_s: float) -> Tally:
         steps_before=before,
         rates=tally.rates + rated,
         rate_sum=tally.rate_sum + (progress.samples_s or 0.0),
-    )
+    ).knowing(diverged=progress.diverged)

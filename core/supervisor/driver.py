@@ -1,7 +1,7 @@
-"""Owns one trainer process: starts it, reads what it says, ends it. One background thread a run.
+"""Owns one trainer process: starts it, reads its output and reports, ends it. One background thread per run.
 
-``start`` and ``stop`` may be called from any thread; the callbacks come on the loop's thread. Exactly one
-``on_exit`` comes, after the process and its group are gone and everything they wrote was passed on.
+``start`` and ``stop`` may be called from any thread; callbacks run on the loop's thread. ``on_exit`` is
+called exactly once, after the process and its group are gone and all of their output was passed on.
 """
 
 from __future__ import annotations
@@ -35,14 +35,41 @@ from core.vocabulary.progress import LogLines
 from core.vocabulary.wire import to_json
 
 _READ = 65536
+_READ_REPORTS = 4096
+"""Small enough that even the shortest reports need at most one pause."""
 _LONGEST_REPORT = 1024 * 1024
+REPORTS_S, REPORTS_AT_ONCE = 1_000.0, 10_000
+"""Rate limit of a trainer's reports: its script has the same pipe, and all of them end in the loop."""
+OUTPUT_AT_ONCE = 64_000_000
+"""Bytes read without a pause (``Limits.output_bytes_s``)."""
+_LINE_BYTES = 100
+"""Cost of a line, in bytes."""
+LONGEST_PAUSE_S = 0.25
 _STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
+class _Pace:
+    """Rate limit: ``rate_s`` a second for ever, ``at_once`` at once."""
+
+    def __init__(self, rate_s: float, at_once: float) -> None:
+        self._rate_s, self._at_once = rate_s, at_once
+        self._owed, self._owed_at_s = 0.0, time.monotonic()
+
+    def keep(self, count: int) -> None:
+        """Wait if there were too many."""
+        now_s = time.monotonic()
+        paid = self._rate_s * (now_s - self._owed_at_s)
+        most = self._at_once + self._rate_s * LONGEST_PAUSE_S  # the excess of a flood delays nothing any more
+        self._owed, self._owed_at_s = min(max(0.0, self._owed - paid) + count, most), now_s
+        if self._owed > self._at_once:
+            time.sleep((self._owed - self._at_once) / self._rate_s)
+
+
 class TrainerProcess:
-    """``child``: one that was held warm; otherwise one is started. ``loop`` by default is the running one."""
+    """``child``: one that was held warm; otherwise a new one is started. ``loop`` defaults to the running
+    one."""
 
     def __init__(
         self,
@@ -66,16 +93,20 @@ class TrainerProcess:
         self._limits = limits
         self._loading = loading
         self._loop = loop or asyncio.get_running_loop()
-        self._stops = _Stops()
+        self._asked = _Asked()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
 
     def start(self) -> None:
-        self._stops.open()
+        self._asked.open()
         self._thread.start()
 
     def stop(self, force: Force = 0) -> None:
-        """Ask for the end; see ``state.Force``. After the end it does nothing."""
-        self._stops.ask(force)
+        """Ask it to end; see ``state.Force``. After its end this does nothing."""
+        self._asked.ask(force)
+
+    def order(self, order: trainer_messages.MeetWithout) -> None:
+        """Pass this on, unless the process has not begun yet or has ended."""
+        self._asked.ask(order)
 
     @property
     def pid(self) -> int | None:
@@ -84,7 +115,7 @@ class TrainerProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """Its process is stopped, by a signal or a debugger, and will say nothing until it goes on."""
+        """Whether its process is stopped, by a signal or a debugger, and silent until it continues."""
         if self._child is None:
             return False
         try:
@@ -94,7 +125,7 @@ class TrainerProcess:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of processor time that its process has used."""
+        """Processor time of its process, in seconds."""
         if self._child is None:
             return 0.0
         try:
@@ -115,11 +146,11 @@ class TrainerProcess:
             exit = self._own()
         except TandemError as error:
             exit = Exit(reason="killed", problem=error.problem, shared=False)
-        except Exception as error:  # Whatever broke here, the run must hear of an end.
+        except Exception as error:  # Whatever broke here, the run must learn of an end.
             _log.exception("the supervision of %s broke", self._train.task)
             exit = Exit(reason="killed", problem=problems.supervision_broke(error), shared=False)
         finally:
-            self._stops.close()
+            self._asked.close()
         self._post(self._on_exit, exit)
 
     def _own(self) -> Exit:
@@ -127,7 +158,9 @@ class TrainerProcess:
         limits = self._limits
         if self._loading is not None:
             limits = replace(limits, boot_s=self._loading.limit_s())
-        self._child = child = self._child or spawn.spawn(sealed=self._train.seal is not None)
+        self._child = child = self._child or spawn.spawn(
+            sealed=self._train.seal is not None, walls=self._train.walls
+        )
         supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
@@ -135,7 +168,7 @@ class TrainerProcess:
                 child,
                 supervision,
                 log,
-                self._stops,
+                self._asked,
                 self._limits.drain_s,
                 self._pass_report,
                 partial(self._post, self._on_output),
@@ -166,14 +199,14 @@ class TrainerProcess:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:  # The loop is closed: the node is gone, and so must the trainer be.
-            self._stops.ask(2)
+            self._asked.ask(2)
 
 
-class _Stops:
-    """Ends that were asked for, on any thread; the run thread is woken for them by a pipe."""
+class _Asked:
+    """Requests from any thread; a pipe wakes the run thread for them."""
 
     def __init__(self) -> None:
-        self._asked: deque[Force] = deque()
+        self._asked: deque[Force | trainer_messages.MeetWithout] = deque()
         self._read = self._write = -1
         self._guard = threading.Lock()
 
@@ -188,11 +221,11 @@ class _Stops:
             self._write = -1
 
     def fileno(self) -> int:
-        """Readable once something was asked for."""
+        """Readable once there is a request."""
         return self._read
 
-    def ask(self, force: Force) -> None:
-        self._asked.append(force)
+    def ask(self, what: Force | trainer_messages.MeetWithout) -> None:
+        self._asked.append(what)
         with self._guard:
             if self._write >= 0:
                 try:
@@ -203,8 +236,8 @@ class _Stops:
     def __bool__(self) -> bool:
         return bool(self._asked)
 
-    def take(self) -> Force:
-        """The oldest."""
+    def take(self) -> Force | trainer_messages.MeetWithout:
+        """The oldest request."""
         return self._asked.popleft()
 
 
@@ -216,7 +249,7 @@ class _Attendance:
         child: spawn.Child,
         supervision: Supervision,
         log: BoundedFile,
-        stops: _Stops,
+        asked: _Asked,
         drain_s: float,
         on_report: Callable[[trainer_messages.Report], None],
         on_output: Callable[[LogLines], None],
@@ -224,11 +257,13 @@ class _Attendance:
         self._child = child
         self._supervision = supervision
         self._log = log
-        self._stops = stops
+        self._asked = asked
         self._drain_s = drain_s
         self._on_report = on_report
         self._on_output = on_output
         self._dead = False
+        self._reports_pace = _Pace(REPORTS_S, REPORTS_AT_ONCE)
+        self._output_pace = _Pace(supervision.limits.output_bytes_s, OUTPUT_AT_ONCE)
         self._reports = Lines(_LONGEST_REPORT)
         self._lines = {"stdout": Lines(), "stderr": Lines()}
         self._batches = Batches(supervision.train.task)
@@ -239,25 +274,31 @@ class _Attendance:
         for fd, what in self._open.items():
             pipe_ends.set_nonblocking(fd)
             self._selector.register(fd, selectors.EVENT_READ, what)
-        self._selector.register(stops.fileno(), selectors.EVENT_READ, "wake")
+        self._selector.register(asked.fileno(), selectors.EVENT_READ, "wake")
         pipe_ends.set_nonblocking(child.orders)
         self._death = child.watch_death()
         self._selector.register(self._death, selectors.EVENT_READ, "death")
 
     def watch(self) -> None:
-        """Until the process is dead; its exit status is not fetched yet, so that its group keeps its name."""
+        """Runs until the process is dead; its exit status is not fetched yet, so that its group keeps its
+        name."""
         while not self._dead:
             for key, _ in self._selector.select(self._timeout_s()):
                 self._on_ready(key.fd, key.data)
-            while self._stops:
-                self._do(self._supervision.on_stop(self._stops.take(), time.monotonic()))
+            while self._asked:
+                match self._asked.take():
+                    case trainer_messages.MeetWithout() as order:
+                        if self._supervision.booted:
+                            self._order(order)
+                    case force:
+                        self._do(self._supervision.on_stop(force, time.monotonic()))
             self._do(self._supervision.on_time(time.monotonic()))
             self._pass_on()
 
     def finish(self) -> tuple[int, str]:
-        """What is left of the group goes, what is left in the pipes is read. Status, tail of stderr."""
+        """Kill the rest of the group and drain the pipes. Returns the status and the tail of stderr."""
         self._child.signal(spawn.KILL)
-        for fd in (self._stops.fileno(), self._death):
+        for fd in (self._asked.fileno(), self._death):
             self._selector.unregister(fd)
         pipe_ends.close(self._death)
         until_s = time.monotonic() + self._drain_s
@@ -273,7 +314,7 @@ class _Attendance:
         return self._child.reap(), tail
 
     def _timeout_s(self) -> float | None:
-        if self._stops:
+        if self._asked:
             return 0.0
         due = [at for at in (self._supervision.deadline_s, self._batches.due_s) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
@@ -283,7 +324,7 @@ class _Attendance:
             self._dead = True
             return
         try:
-            data = pipe_ends.read(fd, _READ)
+            data = pipe_ends.read(fd, _READ_REPORTS if what == "report" else _READ)
         except BlockingIOError:
             return
         if what == "wake":
@@ -292,15 +333,19 @@ class _Attendance:
             self._selector.unregister(fd)
             del self._open[fd]
         elif what == "report":
-            for line in self._reports.feed(data):
+            lines = self._reports.feed(data)
+            for line in lines:
                 self._read_report(line)
+            # An honest trainer's reports wait in its own queue, and delay no step.
+            self._reports_pace.keep(len(lines))
         else:
             self._log.write(data)
             lines = self._lines[what].feed(data)
             if what == "stderr":
                 self._tail.extend(lines)
-            if self._supervision.booted:  # Before, it is TensorFlow's chatter while loading: the log has it.
+            if self._supervision.booted:  # Before, it is TensorFlow's output while loading: the log has it.
                 self._batches.add(what, lines)
+            self._output_pace.keep(len(data) + _LINE_BYTES * len(lines))
 
     def _read_report(self, line: bytes) -> None:
         try:
@@ -328,7 +373,7 @@ class _Attendance:
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
 
     def _order(self, order: trainer_messages.Order) -> None:
-        """The trainer reads orders all the time: one that does not take them within seconds is ended."""
+        """The trainer reads orders all the time: end one that does not accept them within seconds."""
         data = to_json(order) + b"\n"
         until_s = time.monotonic() + self._supervision.limits.terminate_s
         with selectors.DefaultSelector() as writable:
@@ -342,7 +387,7 @@ class _Attendance:
                 except BlockingIOError:
                     continue
                 except BrokenPipeError:
-                    return  # It died; that comes next.
+                    return  # It died, which is handled next.
 
     def _pass_on(self, *, last: bool = False) -> None:
         if words := self._log.trouble():

@@ -1,8 +1,9 @@
-"""A trainer and all that its script starts, ended together, with the node at the latest. Windows; not tried.
+"""Ends a trainer together with everything that its script starts, at the latest with the node. Windows; not
+tried.
 
-https://learn.microsoft.com/windows/win32/procthread/job-objects: a process in a job puts its children there,
-too; JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE ends them all when the last handle to the job is closed, which the
-system does for a node however it ended.
+https://learn.microsoft.com/windows/win32/procthread/job-objects: children of a process in a job join the job;
+JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE ends them all when the last handle to the job is closed, which the system
+does for a node however it ended.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if sys.platform == "win32":
         )
 
     class JobObject:
-        """Holds one process from ``__init__`` to ``close``, and what it starts. Raises ``OSError``."""
+        """Holds one process from ``__init__`` to ``close``, and everything it starts. Raises ``OSError``."""
 
         def __init__(self, pid: int) -> None:
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
@@ -64,7 +65,7 @@ if sys.platform == "win32":
                 self._kernel.CloseHandle(process)
 
         def end(self) -> None:
-            """Everything in it, at once."""
+            """Kill everything in it at once."""
             self._kernel.TerminateJobObject(self._handle, 1)
 
         def close(self) -> None:
@@ -78,7 +79,7 @@ if sys.platform == "win32":
 else:
 
     class JobObject:
-        """There are none here: a trainer leads a process group."""
+        """A placeholder: here a trainer leads a process group instead."""
 
         def end(self) -> None: ...
 

@@ -1,6 +1,6 @@
-"""How long TensorFlow took to load in a home's last trainers, and the limit that follows. Blocks.
+"""TensorFlow's loading times in a home's last trainers, and the limit that follows. Blocks.
 
-A limit that ran out counts as a time, too: a laptop that needs longer gets longer at the next try.
+A timeout counts as a time, too: a laptop that needs longer gets longer at the next try.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.vocabulary.limits import LOAD_MOST_S, LOAD_S
 
 KEPT = 5
 TIMES = 4.0
-"""How much longer than before it may take: other programs may want the same disk and processors now."""
+"""Allowed factor over the slowest recent time: other programs may now use the same disk and processors."""
 _log = logging.getLogger(__name__)
 
 
@@ -31,13 +31,13 @@ class LoadingTimes:
         self._guard = threading.Lock()
 
     def limit_s(self) -> float:
-        """The longest that a trainer started now may take to load TensorFlow."""
+        """The longest time that a trainer started now may take to load TensorFlow."""
         with self._guard:
             slowest_s = max(self._read(), default=0.0)
         return min(max(self._least_s, TIMES * slowest_s), LOAD_MOST_S)
 
     def add(self, seconds: float) -> None:
-        """One more. A disk that refuses costs the next trainer its knowledge and nothing else."""
+        """Record one more. If the disk fails, only the next trainer's limit suffers."""
         with self._guard:
             times = (*self._read(), round(seconds, 1))[-KEPT:]
             try:

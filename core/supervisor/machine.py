@@ -6,11 +6,9 @@ and, beside it, the stop ladder: Stop order → SIGTERM → SIGKILL
 
 from __future__ import annotations
 
-from msgspec import structs
-
 from core.supervisor import problems
 from core.supervisor.state import Answer, Effect, Force, Limits, Phase, Rung
-from core.vocabulary import trainer_messages
+from core.vocabulary import trainer_messages, units
 from core.vocabulary.phases import Exit
 
 
@@ -38,12 +36,12 @@ class Supervision:
                     return []
                 self._to("running", None)
                 return ["train"]
-            case trainer_messages.Meeting() if self._phase == "running":
+            case trainer_messages.Connecting() if self._phase == "running":
                 self._meet_by_s = now_s + self.train.meet_timeout_s
-                if self.train.exchange is not None:  # such a trainer knows more, and says it itself by then
+                if self.train.exchange is not None:  # such a trainer knows more, and reports it by then
                     self._meet_by_s += self.limits.own_verdict_s
                 knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
-                if self._rung == "asked":  # Stop came just before: nothing reads orders while it waits.
+                if self._rung == "asked":  # Stop came just before: orders are not read while it waits.
                     return self._kill(Exit(reason="stopped"))
                 self._to("meeting", self._meet_by_s - knock_s)
             case trainer_messages.Met() if self._phase in ("meeting", "knocking", "unmet"):
@@ -62,7 +60,7 @@ class Supervision:
         if force == 2:
             return self._kill(problems.forced("The script was ended at once, as asked."))
         if self._phase in ("booting", "meeting", "knocking", "unmet"):
-            # Nothing of a managed script has run, and nothing reads orders there.
+            # No code of a managed script has run yet, and orders are not read there.
             return self._kill(Exit(reason="stopped"))
         if force == 1:
             return self._terminate(now_s)
@@ -83,7 +81,9 @@ class Supervision:
             return self._terminate(now_s)
         if self._rung == "terminated":
             waited_s = self.limits.grace_s + self.limits.terminate_s
-            return self._kill(problems.forced(f"The script did not end within {waited_s:.0f} s after Stop."))
+            return self._kill(
+                problems.forced(f"The script did not end within {units.duration(waited_s)} after Stop.")
+            )
         if self._phase == "booting":
             self.too_slow = True
             return self._kill(problems.slow_boot(self.limits.boot_s))
@@ -95,16 +95,16 @@ class Supervision:
         return []
 
     def on_answers(self, answers: dict[str, Answer]) -> None:
-        """What the knock at the peers' ports gave."""
+        """The results of trying the peers' ports."""
         if self._phase == "knocking":
             problem = problems.never_met(self.train.peers, answers, self.train.meet_timeout_s)
             self._unmet = Exit(reason="never-met", problem=problem, shared=False)
             self._to("unmet", self._meet_by_s)
 
     def on_dead(self, status: int, *, memory: bool, tail: str) -> Exit:
-        """The process is gone; the last word on how."""
+        """The process is gone; returns the final verdict."""
         if self._exit is not None:
-            return _with_tail(self._exit, tail)
+            return problems.with_tail(self._exit, tail)
         if self._rung == "terminated" and status < 0:
             return problems.forced("The script did not end by itself after Stop, so it was ended.", tail)
         if self._rung == "asked":
@@ -130,9 +130,3 @@ class Supervision:
         self._rung = "killed"
         self.deadline_s = None
         return ["kill"]
-
-
-def _with_tail(exit: Exit, tail: str) -> Exit:
-    if exit.problem is None or exit.problem.detail:
-        return exit
-    return structs.replace(exit, problem=structs.replace(exit.problem, detail=tail))

@@ -1,4 +1,4 @@
-"""The kernel's counts of processes ended for want of memory, which tell such an end from any other kill."""
+"""The kernel's counts of out-of-memory kills, which tell such an end from any other kill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class MemoryKills:
-    """The kernel's counts of processes ended for want of memory: of our control group, and of the machine."""
+    """Counts of processes killed for lack of memory: in our control group, and on the machine."""
 
     group: int | None
     machine: int | None

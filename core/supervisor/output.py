@@ -1,4 +1,4 @@
-"""What a trainer writes, made fit for screens: plain lines, and batches of them. No I/O."""
+"""Prepares a trainer's output for screens: plain lines, in batches. No I/O."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LONGEST = 4096
 
 
 def plain(line: str) -> str:
-    """A line as a terminal would leave it: after the last carriage return, without escapes or controls.
+    """A line as a terminal would show it: after the last carriage return, without escapes or controls.
 
-    The script of another laptop must not be able to steer this one's terminal.
+    Another laptop's script must not be able to control this one's terminal.
     """
     line = _ESCAPES.sub("", line.rstrip("\r"))
     line = _CONTROLS.sub("", line.rpartition("\r")[2])
@@ -23,7 +23,7 @@ def plain(line: str) -> str:
 
 
 class Batches:
-    """At most one message per stream every ``interval_s``; of too many lines the newest stay."""
+    """At most one message per stream every ``interval_s``; if there are too many lines, the newest stay."""
 
     def __init__(
         self, task: str, *, interval_s: float = 0.1, most_lines: int = 100, most_chars: int = 16384
@@ -33,14 +33,17 @@ class Batches:
         self._most_lines = most_lines
         self._most_chars = most_chars
         self._next_s = 0.0
-        self._waiting: dict[str, deque[str]] = {}
+        self._waiting: dict[str, deque[bytes]] = {}
+        """Raw: dropped lines cost next to nothing."""
         self._chars: dict[str, int] = {}
         self._dropped: dict[str, int] = {}
 
     def add(self, stream: str, lines: list[bytes]) -> None:
         waiting = self._waiting.setdefault(stream, deque())
-        for raw in lines:
-            line = plain(raw.decode("utf-8", "replace"))
+        if (too_many := len(lines) - self._most_lines) > 0:
+            self._dropped[stream] = self._dropped.get(stream, 0) + too_many
+        for raw in lines[-self._most_lines :]:
+            line = raw.rstrip(b"\r").rpartition(b"\r")[2]
             waiting.append(line)
             self._chars[stream] = self._chars.get(stream, 0) + len(line) + 1
             while len(waiting) > self._most_lines or (
@@ -55,14 +58,17 @@ class Batches:
         return self._next_s if any(self._waiting.values()) else None
 
     def take(self, now_s: float, *, all_of_it: bool = False) -> list[LogLines]:
-        """What may go out now. ``all_of_it``: the process ended, nothing more will come."""
+        """The messages due now. ``all_of_it``: the process ended, nothing more will come."""
         due_s = self.due_s
         if due_s is None or (now_s < due_s and not all_of_it):
             return []
         self._next_s = now_s + self._interval_s
         batches = [
             LogLines(
-                task=self._task, stream=stream, text="\n".join(lines), dropped=self._dropped.get(stream, 0)
+                task=self._task,
+                stream=stream,
+                text="\n".join(plain(line.decode("utf-8", "replace")) for line in lines),
+                dropped=self._dropped.get(stream, 0),
             )
             for stream, lines in self._waiting.items()
             if lines

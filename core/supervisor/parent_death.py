@@ -1,12 +1,12 @@
-"""Ends a trainer when its node is gone, however the node went: no orphan is left, not even by ``kill -9``.
+"""Ends a trainer when its node is gone, however the node ended: no orphan is left, not even by ``kill -9``.
 
 The node holds the only write end of a pipe; the trainer the read end. When the node ends, the kernel closes
 the write end. Linux: the trainer asks beforehand for SIGKILL to its whole process group on that event
 (O_ASYNC with F_SETSIG), which needs no Python to run: TensorFlow holds the interpreter's lock for minutes
 while it waits for peers. PR_SET_PDEATHSIG would not do: it fires when the *thread* that forked ends.
 Elsewhere (macOS, Windows): a thread of the trainer reads the pipe; it acts once the interpreter's lock is
-free. On Windows the system ends the trainer before that, with its job (`job_object`).
-A process that the script moved to another session (``setsid``) is out of reach on both.
+free. On Windows the system ends the trainer before that, with its job (`job_object`). A process that the
+script moved to another session (``setsid``) is out of reach on both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if sys.platform == "linux":
 
 
 def arm(fd: int) -> None:
-    """Called by the trainer, first of all: ``fd`` is the read end. Ends the process if the node is gone."""
+    """Called by the trainer before anything else: ``fd`` is the read end. Ends the process if the node is
+    gone."""
     if sys.platform == "linux":
         leader = os.getpgrp() == os.getpid()
         fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpid() if leader else os.getpid())
@@ -30,7 +31,7 @@ def arm(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        if poll.poll(0):  # The node went before the pipe was armed.
+        if poll.poll(0):  # The node ended before the pipe was armed.
             end_group()
     else:
         threading.Thread(target=_wait_gone, args=(fd,), name="leash", daemon=True).start()
@@ -54,8 +55,8 @@ def end_group() -> None:
 def watch_death(pid: int) -> int:
     """A descriptor that becomes readable once the child ``pid`` is dead, without fetching its status.
 
-    So the dead leader still guards its group's number while what is left of the group is ended. Not for
-    Windows, where no descriptor says it (`pumps.death_of`).
+    So the dead leader still reserves its group's number while the rest of the group is ended. Not for
+    Windows, where no descriptor shows it (`pumps.death_of`).
     """
     fd = -1
     if sys.platform == "linux":

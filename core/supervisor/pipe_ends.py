@@ -1,7 +1,7 @@
-"""The ends of a trainer's pipes, as each system has them: what the run thread waits for, reads and writes.
+"""The ends of a trainer's pipes on each system, for the run thread to wait for, read and write.
 
 POSIX: the pipes' own descriptors. Windows, where only sockets can be waited for: the descriptor of a socket,
-and `pumps` carries the bytes between it and the pipe. Windows is not tried.
+with `pumps` carrying the bytes between it and the pipe. Windows is not tried.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def handed_on(fds: Sequence[int]) -> tuple[list[int], dict[str, Any]]:
-        """By which numbers a child knows ``fds``, and what hands them on: more arguments of ``Popen``."""
+        """A child's numbers for ``fds``, and the arguments of ``Popen`` that pass them on."""
         handles = [msvcrt.get_osfhandle(fd) for fd in fds]
         for handle in handles:
             os.set_handle_inheritable(handle, True)
@@ -27,7 +27,7 @@ if sys.platform == "win32":
         return handles, {"startupinfo": startup, "creationflags": flags}
 
     def pair() -> tuple[int, int]:
-        """Two ends; what is written to the second can be read from the first."""
+        """Two ends; bytes written to the second can be read from the first."""
         reading, writing = socket.socketpair()
         return reading.detach(), writing.detach()
 
@@ -40,7 +40,7 @@ if sys.platform == "win32":
                 return b""
 
     def write(fd: int, data: bytes) -> int:
-        """How much was taken. Raises ``BlockingIOError``; ``BrokenPipeError`` where nobody reads any more."""
+        """Bytes accepted. Raises ``BlockingIOError``; ``BrokenPipeError`` where nobody reads any more."""
         with _borrowed(fd) as end:
             try:
                 return end.send(data)
@@ -56,7 +56,7 @@ if sys.platform == "win32":
 
     @contextmanager
     def _borrowed(fd: int) -> Iterator[socket.socket]:
-        # Made anew each time: the object must not close what is only lent to it.
+        # A new object each time: it must not close the borrowed descriptor.
         end = socket.socket(fileno=fd)
         try:
             yield end
@@ -66,7 +66,7 @@ if sys.platform == "win32":
 else:
 
     def handed_on(fds: Sequence[int]) -> tuple[list[int], dict[str, Any]]:
-        """By which numbers a child knows ``fds``, and what hands them on: more arguments of ``Popen``."""
+        """A child's numbers for ``fds``, and the arguments of ``Popen`` that pass them on."""
         return list(fds), {"pass_fds": tuple(fds), "start_new_session": True}
 
     def set_nonblocking(fd: int) -> None:

@@ -1,4 +1,4 @@
-"""Tries a connection to each peer's TensorFlow port, where trainers did not meet. Blocks, with a limit."""
+"""Tries a connection to each peer's TensorFlow port after trainers failed to meet. Blocks, with a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.supervisor.state import Answer
 from core.vocabulary.errors import TandemError
 
 _UNDER_WAY = (errno.EINPROGRESS, errno.EWOULDBLOCK)
-"""What a connection that is not there yet answers; the second is Windows' word."""
+"""Results of a connection that is still being made; the second is Windows'."""
 
 
 def place(peer: str) -> str:
@@ -21,7 +21,7 @@ def place(peer: str) -> str:
 
 
 def try_peers(peers: dict[str, str], limit_s: float) -> dict[str, Answer]:
-    """By task name. All at once, for ``limit_s`` at most."""
+    """Results by task name. All at once, for ``limit_s`` at most."""
     answers: dict[str, Answer] = {}
     waiting = selectors.DefaultSelector()
     sockets: list[socket.socket] = []

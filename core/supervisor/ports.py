@@ -1,4 +1,4 @@
-"""TCP ports where trainers listen: free ones, held until the trainers start, and listening there. Quick."""
+"""TCP ports for trainers: finds free ones, holds them until the trainers start, and listens. Quick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES = 200
 
 
 class HeldPorts:
-    """Ports by task name, each listened on until ``release``: no other node here chooses it too."""
+    """Ports by task name, each listened on until ``release``, so that no other node here chooses it."""
 
     def __init__(self) -> None:
         self._sockets: dict[str, socket.socket] = {}
@@ -28,11 +28,11 @@ class HeldPorts:
         return {task: held.getsockname()[1] for task, held in self._sockets.items()}
 
     def hold(self, task: str, port: int) -> bool:
-        """False where something else has the port. TensorFlow listens on every address, and so does this."""
+        """False where the port is taken. Listens on every address, as TensorFlow does."""
         held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             if os.name == "posix":
-                # Ports of connections that ended a moment ago are free for a listener.
+                # Ports of recently closed connections are free for a listener.
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             else:
                 held.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", 0), 1)
@@ -45,14 +45,14 @@ class HeldPorts:
         return True
 
     def release(self) -> None:
-        """Just before the trainers start, or when the run does not come to that."""
+        """Call just before the trainers start, or when the run ends before that."""
         for held in self._sockets.values():
             held.close()
         self._sockets.clear()
 
 
 def hold_ports(tasks: Iterable[Task], *, chance: random.Random | None = None) -> HeldPorts:
-    """The port that the plan asks for where it is free, else any between 20000 and 32000.
+    """The plan's port where it is free, otherwise any between 20000 and 32000.
 
     Raises ``TandemError`` where hundreds of them are taken.
     """
@@ -66,19 +66,20 @@ def hold_ports(tasks: Iterable[Task], *, chance: random.Random | None = None) ->
 
 
 def listen_at(at: Address) -> socket.socket:
-    """As a trainer listens that meets the others over TLS. Raises ``OSError``: taken, say."""
+    """Listen as a trainer that meets the others over TLS does. Raises ``OSError``, such as for a taken
+    port."""
     family, _, _, _, where = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)[0]
     try:
         return socket.create_server(where, family=family)
     except OSError as error:
         if error.errno != errno.EADDRNOTAVAIL:
             raise
-    # The others reach this laptop by an address that it does not have itself, through a router say.
+    # The others reach this laptop by an address that it does not have itself, for example through a router.
     return socket.create_server(("", at.port), family=family)
 
 
 def listen_anywhere(host: str, drawn: Iterable[int] | None = None) -> socket.socket:
-    """At any port that a trainer of this laptop could be given. Raises ``TandemError``, ``OSError``."""
+    """Listen at any port that a trainer of this laptop could get. Raises ``TandemError``, ``OSError``."""
     for port in drawn or _drawn(random.Random()):
         try:
             return listen_at(Address(host, port))

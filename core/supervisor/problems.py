@@ -1,18 +1,44 @@
-"""Why a trainer failed, by exit status, by a limit or by its peers' ports: typed failures. No I/O."""
+"""Why a trainer failed, from its exit status, a limit or its peers' ports: typed failures. No I/O."""
 
 from __future__ import annotations
 
 import re
 import signal
 
+from msgspec.structs import replace
+
 from core.supervisor.state import Answer
+from core.vocabulary import units
 from core.vocabulary.errors import Problem
-from core.vocabulary.phases import Exit
+from core.vocabulary.paths import shown
+from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit
 
 _LOST = re.compile(
     r"UNAVAILABLE|Connection reset|Socket closed|heartbeat|Coordination|coordination service|"
     r"failed to connect to all addresses|Collective ops is aborted",
 )
+
+
+_ARGUMENTS = re.compile(r"(?:\S+: error|Error|FATAL Flags parsing error): .+")
+"""The last line that argparse, click and absl print when they refuse a script's arguments."""
+LEFT = "script-left"
+_LAST_LINES = 8
+
+
+def with_tail(exit: Exit, tail: str) -> Exit:
+    """``tail``: the last lines of the trainer's stderr, which explain why a script exited."""
+    problem = exit.problem
+    if problem is None:
+        return exit
+    last = [line.strip() for line in tail.splitlines() if line.strip()][-_LAST_LINES:]
+    refused = [line for line in last if _ARGUMENTS.fullmatch(line)]
+    if problem.code == LEFT and refused:
+        problem = Problem(
+            code=ARGUMENTS_REFUSED, what=shown(refused[-1], 300), fix="Edit the arguments and train again."
+        )
+    elif problem.code == LEFT and last:
+        problem = replace(problem, fix=f"The last that it wrote: {shown(last[-1], 300)}")
+    return replace(exit, problem=replace(problem, detail=problem.detail or tail))
 
 
 def signal_name(number: int) -> str:
@@ -23,9 +49,9 @@ def signal_name(number: int) -> str:
 
 
 def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -> Exit:
-    """A process that ended by itself. ``status`` as Popen gives it; ``tail`` the last lines of its stderr.
+    """A process that nobody ended. ``status`` as Popen gives it; ``tail`` the last lines of its stderr.
 
-    ``memory``: the kernel ended a process for want of memory while this one ran.
+    ``memory``: the kernel killed a process for lack of memory while this one ran.
     """
     if status < 0 and signal_name(-status) == "SIGKILL":
         return out_of_memory(tail) if memory else _killed_from_outside(tail)
@@ -61,9 +87,9 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
             ),
         )
     return Exit(
-        reason="script-error",
+        reason="killed",  # it left the other members without a goodbye, and they must not wait for it
         problem=Problem(
-            code="script-left",
+            code=LEFT,
             what=f"The script ended its own process with exit code {status}, without an error.",
             fix="Let the script run to its end, or raise an error instead of os._exit.",
             detail=tail,
@@ -113,7 +139,7 @@ def slow_boot(limit_s: float) -> Exit:
         reason="killed",
         problem=Problem(
             code="tensorflow-slow",
-            what=f"TensorFlow was not loaded after {limit_s:.0f} s.",
+            what=f"TensorFlow was not loaded after {units.duration(limit_s)}.",
             fix="The laptop may be very busy. Try again: the next trainer gets longer. `tandem doctor` tries "
             "TensorFlow alone.",
         ),
@@ -134,9 +160,9 @@ def forced(words: str, tail: str = "") -> Exit:
 
 
 def never_met(peers: dict[str, str], answers: dict[str, Answer], waited_s: float) -> Problem:
-    """The sentence that names who did not come, where, how long was waited, and what to do."""
+    """A sentence with the missing members, their addresses, the time waited, and what to do."""
     missing = {task: answer for task, answer in answers.items() if answer != "answers"}
-    waited = f"within {waited_s:.0f} s"
+    waited = f"within {units.duration(waited_s)}"
     if not missing:
         return Problem(
             code="never-met",

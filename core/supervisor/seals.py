@@ -1,8 +1,7 @@
-"""Whether trainers of this laptop can be sealed, and why not. Blocks for some tens of milliseconds."""
+"""Whether this laptop's trainers can be sealed, and why not. Blocks for some tens of milliseconds."""
 
 from __future__ import annotations
 
-import platform
 import re
 import subprocess
 import sys
@@ -13,9 +12,9 @@ from typing import Literal
 from core.supervisor import spawn
 from core.vocabulary.versions import is_frozen
 
-Seal = Literal["namespace", "loopback", ""]
-"""By what TensorFlow's port is kept from others than the members of a run: a network of the trainer's own;
-listening on the loopback alone, which other users of the laptop reach; ``""``: nothing."""
+Seal = Literal["namespace", ""]
+"""What reserves TensorFlow's port for a run's members: a network namespace of the trainer's own; ``""``:
+nothing."""
 _PROC = Path("/proc/sys")
 _APPARMOR, _DEBIAN, _MOST = (
     "kernel/apparmor_restrict_unprivileged_userns",
@@ -27,16 +26,14 @@ TRIAL_S = 5.0
 
 
 def find() -> Seal:
-    """What is there. A trainer looks for itself again, and never goes on unsealed."""
-    if not why_none():
-        return "namespace"
-    return "loopback" if _LINUX and platform.machine() == "x86_64" else ""
+    """The available seal. A trainer checks again, and never runs unsealed."""
+    return "" if why_none() else "namespace"
 
 
 def can_enter(limit_s: float = TRIAL_S) -> bool:
-    """Whether a process of this program's gets a network of its own, by the very calls that a trainer makes.
+    """Whether a process of this program gets a network of its own, with the same calls as a trainer.
 
-    AppArmor allows namespaces by the program that asks for one: so that one is tried, and no other.
+    AppArmor allows namespaces by program: so exactly this one is tried.
     """
     try:
         done = subprocess.run(trial(), capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_s)
@@ -46,7 +43,8 @@ def can_enter(limit_s: float = TRIAL_S) -> bool:
 
 
 def trial() -> list[str]:
-    """What does it, and ends with 0 if it could. A Python without packages starts in some 20 ms."""
+    """The command that tries it, and exits with 0 on success. A Python without packages starts in some 20
+    ms."""
     if is_frozen():
         return [*spawn.program(), spawn.SEAL_ARGUMENT]
     calls = "from core.trainer.sealed import namespace; namespace.enter()"
@@ -60,7 +58,7 @@ def trial() -> list[str]:
 
 
 def why_none(proc: Path = _PROC, can_enter: Callable[[], bool] = can_enter) -> str:
-    """A clause; ``""`` where a trainer gets a network of its own, whatever the system's switches say."""
+    """A clause; ``""`` where a trainer gets a network of its own, whatever the system's settings say."""
     if not _LINUX:
         return "this system has no network namespaces"
     if can_enter():
@@ -73,7 +71,7 @@ def why_none(proc: Path = _PROC, can_enter: Callable[[], bool] = can_enter) -> s
 
 
 def how_to_allow(proc: Path = _PROC) -> str:
-    """Sentences for who administers this laptop. Tandem need not be started anew afterwards."""
+    """Sentences for this laptop's administrator. Tandem need not be restarted afterwards."""
     if not _LINUX:
         return "Train such scripts between Linux laptops."
     if _value(proc / _APPARMOR) == "1":
@@ -90,8 +88,8 @@ def how_to_allow(proc: Path = _PROC) -> str:
 
 
 def profile(program: str = sys.executable) -> str:
-    """The profile of AppArmor that lets ``program`` make namespaces, and restricts it in nothing."""
-    # AppArmor knows a program by its file, and a virtual environment's Python is a link to one.
+    """An AppArmor profile that lets ``program`` make namespaces, without other restrictions."""
+    # AppArmor identifies a program by its file, and a virtual environment's Python is a link to one.
     path = re.sub(r'["*?\[\]{}^\\]', r"\\\g<0>", str(Path(program).resolve()))  # it reads a pattern there
     return (
         "abi <abi/4.0>,\n"

@@ -14,31 +14,37 @@ from pathlib import Path
 import psutil
 
 import core
-from core.supervisor import parent_death, pipe_ends, pumps
+from core.supervisor import kinship, parent_death, pipe_ends, pumps
 from core.supervisor.job_object import JobObject
 from core.vocabulary.errors import TandemError
+from core.vocabulary.trainer_messages import Enclosure
 from core.vocabulary.versions import is_frozen
+from core.vocabulary.wire import to_json
+from core.walls import enclosure
 
 NICE = 10
-"""What `nice` adds by default: about a tenth of an ordinary program's time where both want all there is."""
+"""The default increment of `nice`: about a tenth of an ordinary program's time when both compete."""
 
 HIDDEN_ARGUMENT = "--trainer-process"
-"""First argument with which Tandem becomes a trainer: ``core.trainer.__main__.run(rest)``."""
+"""First argument that turns Tandem into a trainer: ``core.trainer.__main__.run(rest)``."""
 
 SEALED_ARGUMENT = "--sealed"
-"""Follows ``HIDDEN_ARGUMENT`` where the trainer is to be sealed."""
+"""Follows ``HIDDEN_ARGUMENT`` for a sealed trainer."""
+
+WALLS_ARGUMENT = "--walls"
+"""The same for walls: an ``Enclosure`` as JSON follows."""
 
 PROBE_ARGUMENT = "--tensorflow-probe"
-"""First argument with which Tandem becomes ``core.trainer.probe``."""
+"""First argument that turns Tandem into ``core.trainer.probe``."""
 
 SEAL_ARGUMENT = "--seal-trial"
-"""First argument with which a frozen program tries to enter a network of its own."""
+"""First argument that makes a frozen program try to enter a network of its own."""
 
 TENSORBOARD_ARGUMENT = "--tensorboard-process"
-"""First argument with which a frozen program becomes TensorBoard."""
+"""First argument that turns a frozen program into TensorBoard."""
 
 HOUSE = Path(core.__file__).resolve().parent.parent
-"""The folder that ``core`` lies in."""
+"""The folder that contains ``core``."""
 
 _DEFAULTS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -50,26 +56,26 @@ _DEFAULTS = {
 }
 _FIXED = {
     "KERAS_BACKEND": "tensorflow",
-    # Of strings in sets: `list(set(words))` is to be the same vocabulary on all members. A trainer that is
-    # kept ready knows no run yet, so it is one number for all.
+    # Hashes of strings in sets: `list(set(words))` must give the same vocabulary on all members. A warm
+    # trainer knows no run yet, so it is one number for all.
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
 _CHANNELS = ("--orders", "--reports", "--leash")
 BACKEND_ASKED = "TANDEM_KERAS_BACKEND_ASKED"
-"""Environment: what KERAS_BACKEND was for the node, so that a trainer can say that it is on TensorFlow."""
+"""Environment: the node's original KERAS_BACKEND, so that a trainer can report that it uses TensorFlow."""
 _LEFT_OUT = (
     *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
     *("PYTHONSTARTUP", "PYTHONINSPECT"),
 )
 _FOLDERS = ("PYTHONPATH", "PYTHONUSERBASE", "HOME")
-"""Where Python looks as it starts: for ``sitecustomize``, ``usercustomize`` and ``*.pth``, before a script's
-first line. A relative folder in these is one of the project's for whatever a script starts."""
+"""Where Python looks at its start: for ``sitecustomize``, ``usercustomize`` and ``*.pth``, before a script's
+first line. A relative folder in these would be inside the project for every program that a script starts."""
 
 
 KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""What no process can refuse. On Windows any signal is that."""
+"""The signal that no process can refuse. On Windows any signal is like that."""
 
 
 @dataclass(slots=True)
@@ -83,7 +89,7 @@ class Child:
     started_s: float
     """``time.monotonic`` of the start."""
     pumped: tuple[int, int, int] | None = None
-    """Its stdout, stderr and death, where they are carried to sockets (`pumps`)."""
+    """Its stdout, stderr and death, where `pumps` carries them to sockets."""
     job: JobObject | None = None
 
     @property
@@ -91,7 +97,7 @@ class Child:
         return self.process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        """To the whole group: processes that the script started end with it. Call before ``reap``."""
+        """Signal the whole group: processes that the script started end with it. Call before ``reap``."""
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
@@ -102,7 +108,7 @@ class Child:
 
     @property
     def outputs(self) -> tuple[int, int]:
-        """Its stdout and stderr, to be read."""
+        """Its stdout and stderr, for reading."""
         if self.pumped is not None:
             return self.pumped[:2]
         assert self.process.stdout is not None and self.process.stderr is not None
@@ -115,6 +121,7 @@ class Child:
     def reap(self) -> int:
         """Wait for the ended process and close everything. Returns its exit status as Popen gives it."""
         status = self.process.wait()
+        kinship.on_end(self.pid)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
@@ -132,12 +139,12 @@ class Child:
         return status
 
     def end(self) -> int:
-        """Kill and reap: at once."""
+        """Kill and reap at once."""
         self.signal(KILL)
         return self.reap()
 
     def pump(self) -> None:
-        """Make its pipes fit to be waited for where only sockets can be."""
+        """Make its pipes waitable where only sockets are."""
         streams = {"stdout": self.process.stdout, "stderr": self.process.stderr}
         fds = []
         for name, stream in streams.items():
@@ -150,7 +157,7 @@ class Child:
 
 
 def program() -> list[str]:
-    """What starts this Tandem once more; a subcommand or a hidden argument follows."""
+    """The command that starts this Tandem again; a subcommand or a hidden argument follows."""
     return [sys.executable] if is_frozen() else [sys.executable, "-m", "tandem_laptops"]
 
 
@@ -160,10 +167,10 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The node's own, quiet TensorFlow, no buffering; TF_CONFIG comes with the order.
+    """The node's own environment, with quiet TensorFlow and no buffering; TF_CONFIG comes with the order.
 
-    Security invariant: neither a trainer nor what its script starts has Python run a file of the project for
-    its name alone.
+    Security invariant: neither a trainer nor a program that its script starts makes Python run a project's
+    file for its name alone.
     """
     kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
     for name in _FOLDERS:
@@ -175,15 +182,22 @@ def environment() -> dict[str, str]:
 
 
 def needs_pumps() -> bool:
-    """Whether pipes cannot be waited for here."""
+    """Whether pipes cannot be waited for on this system."""
     return sys.platform == "win32"
 
 
-def spawn(*, sealed: bool = False) -> Child:
+def spawn(*, sealed: bool = False, walls: Enclosure | None = None) -> Child:
     """Start a trainer that imports TensorFlow and then waits for its order. Raises ``TandemError``.
 
-    ``sealed``: in a network of its own (``core.trainer.sealed``).
+    ``sealed``: in a network of its own (``core.trainer.sealed``). ``walls``: see ``core.walls``.
     """
+    surroundings = environment()
+    if walls is not None:
+        try:
+            enclosure.prepare(walls)
+        except OSError as error:
+            raise _not_started(error) from error
+        surroundings = enclosure.environment(walls, surroundings)
     orders_read, orders_write = os.pipe()
     reports_read, reports_write = os.pipe()
     leash_read, leash_write = os.pipe()
@@ -191,6 +205,7 @@ def spawn(*, sealed: bool = False) -> Child:
     numbers, options = pipe_ends.handed_on(theirs)
     words = [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
     words += [SEALED_ARGUMENT] if sealed else []
+    words += [WALLS_ARGUMENT, to_json(walls).decode()] if walls is not None else []
     try:
         process = subprocess.Popen(
             command() + words,
@@ -198,22 +213,19 @@ def spawn(*, sealed: bool = False) -> Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            # `-m` looks into the working directory first: it must be ours, never a script's folder.
+            # `-m` searches the working directory first: it must be ours, never a script's folder.
             cwd=HOUSE if HOUSE.is_dir() else None,
-            env=environment(),
+            env=surroundings,
             **options,
         )
     except OSError as error:
         for fd in (orders_write, reports_read, leash_write):
             os.close(fd)
-        raise TandemError(
-            code="trainer-not-started",
-            what=f"The trainer process could not be started: {error.strerror or error}.",
-            fix="Close other programs and try again; `tandem doctor` says what is missing.",
-        ) from error
+        raise _not_started(error) from error
     finally:
         for fd in theirs:
             os.close(fd)
+    kinship.on_start(process.pid)
     step_back(process.pid)
     child = Child(
         process=process,
@@ -230,8 +242,16 @@ def spawn(*, sealed: bool = False) -> Child:
     return child
 
 
+def _not_started(error: OSError) -> TandemError:
+    return TandemError(
+        code="trainer-not-started",
+        what=f"The trainer process could not be started: {error.strerror or error}.",
+        fix="Close other programs and try again; `tandem doctor` says what is missing.",
+    )
+
+
 def step_back(pid: int) -> None:
-    """Call before the process has threads: each begins with the priority of the one that made it."""
+    """Call before the process has threads: each inherits its creator's priority."""
     with contextlib.suppress(OSError, psutil.Error):
         process = psutil.Process(pid)
         if sys.platform == "win32":
@@ -239,7 +259,7 @@ def step_back(pid: int) -> None:
         else:
             process.nice(min(19, process.nice() + NICE))
     if sys.platform == "linux":
-        # A session of its own is a group of its own to the scheduler, and groups are weighed first:
+        # The scheduler treats a session as a group, and weighs groups first:
         # https://man7.org/linux/man-pages/man7/sched.7.html, "The autogroup feature".
         with contextlib.suppress(OSError):
             Path(f"/proc/{pid}/autogroup").write_text(str(NICE))

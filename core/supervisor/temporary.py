@@ -1,28 +1,30 @@
-"""A folder for the temporary files of each trainer and of what its script starts. Blocks: use a thread.
+"""A folder for the temporary files of each trainer and everything that its script starts. Blocks: use a
+thread.
 
 TensorFlow leaves a generated file for every function of a script that it compiles, and scripts leave more:
-445 of a day's trials lay in the system's folder. Here all of it ends with the trainer; what a crash left goes
-when the next node starts in this home.
+445 of a day's trials were left in the system's folder. This folder is deleted with the trainer; leftovers of
+a crash go when the next node starts in this home.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 
+from core.runtime.removal import remove_tree
 from core.vocabulary.run_folder import task_name
 
 _log = logging.getLogger(__name__)
 
 
 def place_of(folder: Path, run: str, task: str) -> Path:
-    """``folder``: the home's. A short name: sockets are made below it, and their paths take 103 bytes."""
+    """``folder``: the home's. A short name: sockets are made below it, and their paths are limited to 103
+    bytes."""
     return folder / f"{run[-8:]}-{task_name(task)}"
 
 
 def make(place: str) -> None:
-    """``""``: there is none. Where no folder can be made, the trainer takes the system's."""
+    """``""``: there is none. If no folder can be made, the trainer uses the system's."""
     if not place:
         return
     try:
@@ -32,14 +34,14 @@ def make(place: str) -> None:
 
 
 def remove(place: str) -> None:
-    """With all that is in it. A process that left the trainer's group may still write there: then what is
-    left goes at the next start."""
+    """Remove it with everything in it. A process that left the trainer's group may still write there: the
+    rest goes at the next start."""
     if place:
-        shutil.rmtree(place, ignore_errors=True)
+        remove_tree(Path(place))
 
 
 def sweep(folder: Path) -> None:
-    """At a node's start, which has the home for itself: take away what trainers of a crashed one left."""
+    """At a node's start, which has the home for itself: remove leftovers of a crashed node's trainers."""
     try:
         left = list(folder.iterdir())
     except OSError:

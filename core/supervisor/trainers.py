@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from core.cluster.tf_config import address, inside, tf_config
 from core.project.checkpoint_store import resumed
@@ -14,18 +14,22 @@ from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.temporary import place_of
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import limits
+from core.vocabulary.access import Grant
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Plan, Role, Task, ranks, shares_by_rank
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Seal, Train
+from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, MeetWithout, Report, Seal, Train
+from core.walls import places
 
 
 class Trainer(Protocol):
     def start(self) -> None: ...
 
     def stop(self, force: Literal[0, 1, 2] = 0) -> None: ...
+
+    def order(self, order: MeetWithout) -> None: ...
 
     @property
     def is_stopped(self) -> bool: ...
@@ -35,7 +39,7 @@ class Trainer(Protocol):
 
 
 class MakeTrainer(Protocol):
-    """``TrainerProcess``, or a test's own. Exactly one ``on_exit`` comes after ``start``."""
+    """``TrainerProcess``, or a test's replacement. ``on_exit`` is called exactly once after ``start``."""
 
     def __call__(
         self,
@@ -49,26 +53,12 @@ class MakeTrainer(Protocol):
 
 
 def real_trainers(warm: WarmTrainer, loading: LoadingTimes) -> MakeTrainer:
-    """Real processes; the kept one, if any, is used first. ``loading``: what TensorFlow took before."""
+    """Real processes, starting with the warm one, if any. ``loading``: TensorFlow's earlier loading times."""
 
-    def make(
-        train: Train,
-        *,
-        log_path: Path,
-        on_report: Callable[[Report], None],
-        on_output: Callable[[LogLines], None],
-        on_exit: Callable[[Exit], None],
-    ) -> Trainer:
-        return TrainerProcess(
-            train,
-            log_path=log_path,
-            on_report=on_report,
-            on_output=on_output,
-            on_exit=on_exit,
-            # Who is sealed must be so before it loads anything.
-            child=warm.take() if train.seal is None else None,
-            loading=loading,
-        )
+    def make(train: Train, **callbacks: Any) -> Trainer:
+        # Seals and walls must come before a second thread, and so before anything is loaded.
+        child = warm.take() if train.seal is None and train.walls is None else None
+        return TrainerProcess(train, child=child, loading=loading, **callbacks)
 
     return make
 
@@ -82,14 +72,35 @@ def order(
     *,
     meet_s: float = limits.MEET_S,
     temporary: Path | None = None,
+    agreed: Path | None = None,
+    opened: tuple[Grant, ...] = (),
 ) -> Train:
-    """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own.
+    """The order for one trainer. ``folder`` has its script and the files beside it; ``run``: the run's own
+    folder.
 
-    ``private_key``: where members meet over TLS, that of the task's certificate. ``temporary``: the home's
-    folder for temporary files.
+    ``private_key``: where members meet over TLS, the key of the task's certificate. ``temporary``: the home's
+    folder for temporary files. ``agreed``: see ``Train``. ``opened``: what walls leave open beside that.
     """
     away_s = plan.away_s if plan.patient else 0.0
+    resume = resumed(run, plan)
+    own_temporary = str(place_of(temporary, plan.run, task.name)) if temporary is not None else ""
     in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
+    keep = str(run / SAVED) if task is plan.chief or plan.outlasts_losses else ""
+    checkpoints = str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else ""
+    walls, sealed = None, plan.exchange == "sealed"
+    if is_walled(plan, task):
+        home = own_temporary or str(run / f"home-{task_name(task.name)}")
+        walls = Enclosure(
+            folders=tuple(each for each in (str(folder), keep, checkpoints, home) if each),
+            home=home,
+            user=str(Path.home()),
+            keras=places.keras_home(),
+            reads=tuple(str(each) for each in (resume, agreed) if each is not None),
+            port=task.port,
+            calls=None if sealed else tuple(sorted({each.port for each in plan.tasks if each.port})),
+            downloads=plan.downloads,
+            opened=opened,
+        )
     return Train(
         run=plan.run,
         task=task.name,
@@ -103,18 +114,26 @@ def order(
         shares=shares_by_rank(plan),
         balance=plan.balance,
         seed=plan.seed,
-        wire=plan.wire,
-        keep=str(run / SAVED) if task is plan.chief else "",
-        checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
-        resume=str(place) if (place := resumed(run, plan)) is not None else "",
+        options=plan.options,
+        keep=keep,
+        checkpoints=checkpoints,
+        resume=str(resume) if resume is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
         meet_timeout_s=max(meet_s, away_s) if plan.redials else meet_s,
         linger_s=away_s,
         exchange=_keys(plan, private_key) if plan.exchange == "tls" and private_key else None,
         seal=_seal(plan, private_key) if plan.exchange == "sealed" else None,
         names=tuple(_name(plan, each) for each in plan.tasks),
-        temporary=str(place_of(temporary, plan.run, task.name)) if temporary is not None else "",
+        temporary=own_temporary,
+        agreed=str(agreed) if agreed is not None else "",
+        walls=walls,
     )
+
+
+def is_walled(plan: Plan, task: Task) -> bool:
+    """Whether the script is another laptop's, or other members could act through it here, as TensorFlow's
+    runtime lets them."""
+    return task.device != plan.starter or plan.exchange == "sealed"
 
 
 def _seal(plan: Plan, private_key: bytes) -> Seal:
@@ -140,14 +159,14 @@ def _name(plan: Plan, task: Task) -> str:
 
 
 def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
-    """A folder for each trainer. The first one's is that which is lent to others."""
+    """A folder for each trainer. The first one's is served to other laptops."""
     if task == plan.tasks_of(task.device)[0]:
         return run / CHECKPOINTS
     return run / f"{CHECKPOINTS}-{task_name(task.name)}"
 
 
 class Trainers:
-    """Callbacks name the task. Each task that was started ends by exactly one ``on_exit``."""
+    """Callbacks name the task. ``on_exit`` is called exactly once for each started task."""
 
     def __init__(
         self,
@@ -173,12 +192,25 @@ class Trainers:
         run: Path,
         private_keys: Mapping[str, bytes],
         meet_s: float,
+        agreed: Mapping[str, Path],
+        opened: tuple[Grant, ...] = (),
     ) -> None:
-        """``folders`` and ``private_keys`` (see ``order``) by task name; ``run``: the run's own."""
+        """``folders`` and the other arguments of ``order`` are by task name; ``run``: the run's own
+        folder."""
         for task in plan.tasks_of(device):
-            key = private_keys.get(task.name, b"")
+            train = order(
+                plan,
+                task,
+                folders[task.name],
+                run,
+                private_keys.get(task.name, b""),
+                meet_s=meet_s,
+                temporary=self._temporary,
+                agreed=agreed.get(task.name),
+                opened=opened,
+            )
             trainer = self._make(
-                order(plan, task, folders[task.name], run, key, meet_s=meet_s, temporary=self._temporary),
+                train,
                 log_path=run / LOGS / log_name(task.name),
                 on_report=partial(self._on_report, task.name),
                 on_output=self._on_output,
@@ -191,12 +223,16 @@ class Trainers:
         for trainer in tuple(self._running.values()):
             trainer.stop(cast("Literal[0, 1, 2]", force))
 
+    def order(self, order: MeetWithout) -> None:
+        for trainer in tuple(self._running.values()):
+            trainer.order(order)
+
     def stopped(self) -> frozenset[str]:
         """The tasks whose process is stopped: by a signal or a debugger."""
         return frozenset(task for task, trainer in self._running.items() if trainer.is_stopped)
 
     def cpu_s(self) -> dict[str, float]:
-        """Seconds of processor time that each task's process has used."""
+        """Processor time of each task's process, in seconds."""
         return {task: trainer.cpu_s for task, trainer in self._running.items()}
 
     def _ended(self, task: str, end: Exit) -> None:

@@ -1,4 +1,4 @@
-"""A trainer kept ready, with TensorFlow imported: a run then starts seconds earlier. On the core thread.
+"""A trainer kept warm, with TensorFlow imported, so that a run starts seconds earlier. On the core thread.
 
 The child waits for its order; it costs memory (about 400 MB) and no CPU. Its leash ends it with the node.
 """
@@ -18,7 +18,7 @@ class WarmTrainer:
         self._wanted = False
 
     async def keep(self) -> None:
-        """Have one booting or ready. Raises ``TandemError`` where no process can be started."""
+        """Make sure that one is booting or ready. Raises ``TandemError`` where no process can be started."""
         self._wanted = True
         if self._child is not None:
             if self._child.process.poll() is None:
@@ -32,7 +32,7 @@ class WarmTrainer:
             self._child = child
 
     def take(self) -> spawn.Child | None:
-        """The kept child, to be given to ``TrainerProcess``; None where there is none that lives."""
+        """The warm child, for ``TrainerProcess``; None where none is alive."""
         child, self._child = self._child, None
         if child is None:
             return None
@@ -42,7 +42,7 @@ class WarmTrainer:
         return child
 
     async def end(self) -> None:
-        """The setting was turned off, or the node closes: also for a child that is being started."""
+        """The setting was turned off, or the node closes: also ends a child that is being started."""
         self._wanted = False
         await self._drop()
 

@@ -1,4 +1,4 @@
-"""All the GPUs of this laptop, or why it has none. Blocks: lives on the telemetry thread."""
+"""All GPUs of this laptop, or why it has none. Blocks: runs on the telemetry thread."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from core.vocabulary.readings import GpuReading
 
 
 class GpuSource(Protocol):
-    """The GPUs of one maker."""
+    """The GPUs of one vendor."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
     def read(self) -> tuple[GpuReading, ...]:
-        """One reading for each name. Never raises: what is not to be had is None, with the reason."""
+        """One reading for each name. Never raises: unavailable values are None, with the reason."""
         ...
 
     def close(self) -> None: ...
 
 
 class Gpus:
-    """Open from ``find`` to ``close``. ``no_gpu`` says in words why TensorFlow will train on the CPU."""
+    """Open from ``find`` to ``close``. ``no_gpu`` explains why TensorFlow will train on the CPU."""
 
     def __init__(self, sources: Sequence[GpuSource], no_gpu: str) -> None:
         self._sources = sources

@@ -1,4 +1,4 @@
-"""What this laptop is made of. Blocks: lives on the telemetry thread."""
+"""This laptop's hardware. Blocks: runs on the telemetry thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def usable_cores() -> int:
 
 
 def cpu_name(cpuinfo: Path = _CPUINFO) -> str:
-    """As its maker calls it, without the legal decoration; the architecture where nobody tells more."""
+    """The vendor's name without trademark signs and the like; the architecture where it is unknown."""
     system = platform.system()
     named = _from_cpuinfo(cpuinfo) or (_from_mac() if system == "Darwin" else "")
     return _tidy(named or platform.processor() or platform.machine())

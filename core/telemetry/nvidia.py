@@ -1,4 +1,4 @@
-"""NVIDIA GPUs by the driver's own library (NVML). Blocks: lives on the telemetry thread."""
+"""NVIDIA GPUs through the driver's own library (NVML). Blocks: runs on the telemetry thread."""
 
 from __future__ import annotations
 

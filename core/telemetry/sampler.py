@@ -1,4 +1,4 @@
-"""One reading of this laptop when asked. Blocks a few milliseconds: lives on the telemetry thread."""
+"""Takes a reading of this laptop on request. Blocks a few milliseconds: runs on the telemetry thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Counters = dict[str, tuple[int, int]]
 
 
 class Sampler:
-    """Rates are since the sample before. ``disk``: any folder on the disk whose free space is reported.
+    """Rates are since the previous sample. ``disk``: any folder on the disk whose free space is reported.
 
     ``system`` is ``psutil``, or a stand-in for it.
     """
@@ -39,7 +39,7 @@ class Sampler:
         self._clock = clock
         self._now = now
         self._net = net
-        system.cpu_percent(interval=None)  # psutil counts from the call before
+        system.cpu_percent(interval=None)  # psutil counts from the previous call
         self._before = (clock(), self._counters())
 
     def sample(self) -> Reading:
@@ -63,7 +63,7 @@ class Sampler:
         now, counters = self._clock(), self._counters()
         self._before = (now, counters)
         seconds = max(now - then, 1e-3)
-        # An interface that came, went or began to count anew since then has no rate yet.
+        # An interface that came, went or restarted its counters since then has no rate yet.
         both = [(before[name], counters[name]) for name in counters.keys() & before.keys()]
         sent = sum(max(0, new[0] - old[0]) for old, new in both)
         received = sum(max(0, new[1] - old[1]) for old, new in both)
@@ -72,7 +72,7 @@ class Sampler:
     def _counters(self) -> Counters:
         every = self._system.net_io_counters(pernic=True)
         real = {name for name in every if (self._net / name / "device").exists()}
-        # Bridges, tunnels and containers' ends would count the same bytes twice. Where nothing is a real
+        # Bridges, tunnels and containers' ends would count the same bytes twice. Where no interface is a real
         # card (a container, a Mac), everything but the loopback counts.
         chosen = real or {name for name in every if not name.startswith("lo")}
         return {name: (every[name].bytes_sent, every[name].bytes_recv) for name in chosen}

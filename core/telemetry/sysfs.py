@@ -1,6 +1,6 @@
 """Graphics cards as Linux lists them in ``/sys/class/drm``, and the readings of AMD's and Intel's.
 
-Blocks: lives on the telemetry thread.
+Blocks: runs on the telemetry thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WHY_LITTLE = "no use, memory or power: Intel's driver tells them to root only"
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class PciCard:
     """``folder`` is the PCI device's; ``model`` its device number."""
 
     vendor: int
@@ -26,15 +26,15 @@ class Card:
     folder: Path
 
 
-def cards(root: Path = Path("/sys/class/drm")) -> list[Card]:
+def cards(root: Path = Path("/sys/class/drm")) -> list[PciCard]:
     """Every card with a PCI device, in order; nothing on systems without sysfs."""
     found = []
     for card in sorted(root.glob("card*")):
         if not re.fullmatch(r"card\d+", card.name):
-            continue  # card0-HDMI-A-1 is an outlet
+            continue  # card0-HDMI-A-1 is a connector
         vendor, model = hexadecimal(card / "device/vendor"), hexadecimal(card / "device/device")
         if vendor is not None and model is not None:
-            found.append(Card(vendor, model, card / "device"))
+            found.append(PciCard(vendor, model, card / "device"))
     return found
 
 
@@ -47,7 +47,7 @@ def nvidia_without_driver(root: Path = Path("/sys/bus/pci/devices")) -> bool:
 
 
 def number(path: Path) -> int | None:
-    """A file with one decimal number; None where it is not there or the driver gives an error."""
+    """A file with one decimal number; None where it is missing or the driver reports an error."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def hexadecimal(path: Path) -> int | None:
         return None
 
 
-def model_name(card: Card, maker: str, lists: tuple[Path, ...] = _PCI_NAMES) -> str:
+def model_name(card: PciCard, maker: str, lists: tuple[Path, ...] = _PCI_NAMES) -> str:
     """The marketing name in brackets of the system's list of PCI devices, else the maker and the number."""
     heading, entry = f"{card.vendor:04x}", f"\t{card.model:04x}"
     for path in lists:
@@ -85,7 +85,7 @@ def model_name(card: Card, maker: str, lists: tuple[Path, ...] = _PCI_NAMES) -> 
 class Amd:
     """The AMD cards among ``cards``."""
 
-    def __init__(self, cards: list[Card]) -> None:
+    def __init__(self, cards: list[PciCard]) -> None:
         self._cards = [card for card in cards if card.vendor == AMD]
         self.names = tuple(model_name(card, "AMD") for card in self._cards)
 
@@ -96,7 +96,7 @@ class Amd:
         """Nothing is held open."""
 
 
-def _read_amd(card: Card, name: str) -> GpuReading:
+def _read_amd(card: PciCard, name: str) -> GpuReading:
     reasons = []
     use = number(card.folder / "gpu_busy_percent")
     used, total = (number(card.folder / f"mem_info_vram_{part}") for part in ("used", "total"))
@@ -119,7 +119,7 @@ def _read_amd(card: Card, name: str) -> GpuReading:
 class Intel:
     """The Intel cards among ``cards``."""
 
-    def __init__(self, cards: list[Card]) -> None:
+    def __init__(self, cards: list[PciCard]) -> None:
         self._cards = [card for card in cards if card.vendor == INTEL]
         self.names = tuple(model_name(card, "Intel") for card in self._cards)
 
@@ -130,7 +130,7 @@ class Intel:
         """Nothing is held open."""
 
 
-def _read_intel(card: Card, name: str) -> GpuReading:
+def _read_intel(card: PciCard, name: str) -> GpuReading:
     temperature = _sensor(card.folder, "temp*_input")
     return GpuReading(
         name=name, temperature_c=None if temperature is None else temperature / 1000, why=_WHY_LITTLE

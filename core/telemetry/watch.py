@@ -1,4 +1,4 @@
-"""Once a second a reading, taken on a thread of its own: a driver that hangs never holds the core loop."""
+"""Takes a reading once a second on its own thread: a driver that hangs never blocks the core loop."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Watch:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Hardware:
-        """What this laptop has. Without its GPUs where their driver fails or does not answer in time."""
+        """This laptop's hardware. Without its GPUs where their driver fails or does not answer in time."""
         self._loop = asyncio.get_running_loop()
         found: asyncio.Future[Hardware] = self._loop.create_future()
         within = contextvars.copy_context()
@@ -105,7 +105,7 @@ class Watch:
             try:
                 self._on_loop(partial(self._read, sampler.sample()))
             except Exception as error:
-                # The next second may well be better; said once, not once a second.
+                # The next second may be better; report it once, not once a second.
                 if not failed:
                     _log.exception("no reading")
                     self._on_loop(partial(self._fail, None, error))

@@ -9,39 +9,47 @@ import signal
 import sys
 import time
 
-from core.supervisor import parent_death
-from core.supervisor.spawn import SEALED_ARGUMENT
+from core.supervisor import kinship, parent_death
+from core.supervisor.spawn import SEALED_ARGUMENT, WALLS_ARGUMENT
 from core.trainer import script
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import process
-from core.vocabulary.errors import Problem
+from core.trainer.walls import raise_walls, read_walls
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
-from core.vocabulary.trainer_messages import Booted, Ended
+from core.vocabulary.trainer_messages import Booted, Enclosure, Ended
 
 _FLUSH_S = 10.0
 
 
 def run(arguments: list[str]) -> None:
-    """From a command line; a frozen program calls this after its hidden argument. Does not return."""
+    """Runs from a command line; a frozen program calls this after its hidden argument. Does not return."""
     parser = argparse.ArgumentParser(prog="core.trainer")
     for name in ("orders", "reports", "leash"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument(SEALED_ARGUMENT, action="store_true")
+    parser.add_argument(WALLS_ARGUMENT, type=read_walls)
     fds = parser.parse_args(arguments)
+    kinship.mark()
     parent_death.arm(own(fds.leash))
-    main(own(fds.orders), own(fds.reports), sealed=fds.sealed)
+    main(own(fds.orders), own(fds.reports), sealed=fds.sealed, walls=fds.walls)
 
 
-def main(order_fd: int, report_fd: int, *, sealed: bool = False) -> None:
-    """Import TensorFlow, say so, take the order, run it, leave. Does not return."""
+def main(order_fd: int, report_fd: int, *, sealed: bool = False, walls: Enclosure | None = None) -> None:
+    """Imports TensorFlow, reports it, takes the order, runs it, leaves. Does not return."""
     seal = process.begin(report_fd) if sealed else None
-    # Whoever started the node may have had these ignored, as a shell does for jobs in its background.
+    try:
+        if walls is not None:
+            raise_walls(walls)
+    except TandemError as error:
+        _leave(Reporter(report_fd), Exit(reason="killed", shared=False, problem=error.problem), 1)
+    # The node's parent may have ignored these signals, as a shell does for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     reporter = Reporter(report_fd)
     began_s = time.monotonic()
-    gc.disable()  # Nothing of what is imported is garbage, and looking for it took a fifth of the time.
+    gc.disable()  # Nothing that is imported is garbage, and collecting took a fifth of the time.
     try:
         import tensorflow as tf
 

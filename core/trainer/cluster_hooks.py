@@ -1,4 +1,4 @@
-"""Hears when a script's strategy meets its peers: TensorFlow waits inside the strategy's constructor."""
+"""Reports when a script's strategy meets its peers: TensorFlow waits inside the strategy's constructor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,25 +17,25 @@ from tensorflow.python.eager.context import Context
 
 from core.trainer.reporter import Reporter
 from core.trainer.tls_cluster import TlsCluster
-from core.vocabulary.trainer_messages import Meeting, Met
+from core.vocabulary.trainer_messages import Connecting, Met
 
 HEARTBEAT_S = 600
-"""For so long at least TensorFlow waits for a sign of life where a relay carries it: by itself it gives up
-after 10 s, and a step of a large model may last that long. Who has gone is known sooner, by the nodes."""
+"""Least time that TensorFlow waits for a heartbeat over a relay: its default is 10 s, and a step of a large
+model may take that long. The nodes notice a lost member sooner."""
 HEARTBEAT_MORE_S = 60
-"""So much longer than the nodes wait for a silent laptop, whose verdict says more."""
+"""How much longer TensorFlow waits than the nodes do for a silent laptop: their verdict says more."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
     "ParameterServerStrategyV2": "ParameterServerStrategy",
     "_DefaultDistributionStrategy": "default strategy",
 }
-"""Classes whose own names are not those that ``tf.distribute`` shows."""
+"""Names in ``tf.distribute`` of classes whose own names differ."""
 _ALONE = ("_DefaultDistributionStrategy", "MirroredStrategy", "OneDeviceStrategy", "CentralStorageStrategy")
 
 
 def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
-    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
+    """TF_CONFIG, and its parts as some scripts look for them; empty for one process alone."""
     if not cluster:
         return {}
     return {
@@ -47,12 +47,12 @@ def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def over_relays(inside: Sequence[str], away_s: float = 0.0) -> None:
-    """Before the script: TensorFlow is patient, and sums by its own connections alone.
+    """Call before the script: makes TensorFlow patient, and lets it sum over its own connections alone.
 
-    ``inside``: each task's ``host:port``, which no proxy joins. ``away_s``: so long the run waits for a
-    laptop that is silent.
+    ``inside``: each task's ``host:port``, to be reached without a proxy. ``away_s``: how long the run waits
+    for a silent laptop.
 
-    NVIDIA's library would open ports of its own, which no relay joins.
+    NVIDIA's library would open ports of its own, which no relay connects.
     """
     others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
     own = [place.rpartition(":")[0] for place in inside]
@@ -76,19 +76,9 @@ def over_relays(inside: Sequence[str], away_s: float = 0.0) -> None:
     collective_util.Options.__init__ = by_ring
 
 
-def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
-    """Build a strategy that waits for peers. It holds the interpreter's lock meanwhile: hence the flush."""
-    reporter.send(Meeting())
-    reporter.flush(_FLUSH_S)
-    strategy = build()
-    give_back_sigterm()
-    told(reporter, strategy)
-    return strategy
-
-
 def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
     """The strategy whose replicas are the members."""
-    reporter.send(Meeting())
+    reporter.send(Connecting())
     cluster.report_to(reporter)
     cluster.meet()
     told(reporter, cluster.strategy, cluster.members)
@@ -96,14 +86,14 @@ def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
 
 
 def told(reporter: Reporter, strategy: Any, replicas: int | None = None) -> None:
-    """Say which strategy trains, with how many replicas; None: as many as it knows of."""
+    """Reports which strategy trains, with how many replicas; None: as many as it knows of."""
     name = type(strategy).__name__
     count = int(strategy.num_replicas_in_sync) if replicas is None else replicas
     reporter.send(Met(strategy=_PUBLIC.get(name, name), replicas=count))
 
 
 def give_back_sigterm() -> None:
-    """TensorFlow's preemption watcher takes SIGTERM for itself; then a terminate would do nothing."""
+    """Takes SIGTERM back from TensorFlow's preemption watcher, under which a terminate would do nothing."""
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM) or signal.SIG_DFL)
 
 
@@ -118,17 +108,17 @@ def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> Non
 
 
 class StrategyWatch:
-    """For scripts that bring their own strategy: reports its meeting, and whether there was any."""
+    """For scripts with their own strategy: reports its meeting, and whether there was any."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self.shared = False
-        """A strategy that can share work between processes was made."""
+        """A strategy that can share work between processes was created."""
         self._inside = 0
         self._alone: Sequence[str] = _ALONE
 
     def install(self, *, mirrors: bool) -> None:
-        """``mirrors``: MirroredStrategy has the members as its replicas, too."""
+        """``mirrors``: MirroredStrategy also has the members as its replicas."""
         if mirrors:
             self._alone = tuple(name for name in _ALONE if name != "MirroredStrategy")
             tf.distribute.MirroredStrategy.__init__ = _mirrored_by_tensorflow
@@ -144,7 +134,7 @@ class StrategyWatch:
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
             outer = self._inside == 0 and type(strategy).__name__ not in self._alone
             if outer and waits:
-                self._reporter.send(Meeting())
+                self._reporter.send(Connecting())
                 self._reporter.flush(_FLUSH_S)
             self._inside += 1
             try:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from urllib.error import URLError
 
 import tensorflow as tf
+from msgspec import structs
 from tensorflow.python.autograph.impl.api import StagingError
 
 from core.exchange import problems as exchange
+from core.trainer.walls import problem_at_wall
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit, ExitReason
+from core.vocabulary.trainer_messages import Enclosure
 
 _PEER_GONE = re.compile(
     r"Collective ops is aborted|Connection reset by peer|Socket closed|failed to connect to all addresses"
@@ -20,14 +25,25 @@ _PEER_GONE = re.compile(
     re.IGNORECASE,
 )
 _DISK = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system", re.IGNORECASE)
+_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", re.IGNORECASE)
+
+_NO_DOWNLOAD = re.compile(r"URL fetch failure|Name or service not known|Temporary failure in name resolution")
 
 _SCRIPT_FIX = "Correct the script and train again."
 _DISK_FIX = "Free some space or make the folder writable that the script writes to; then train again."
 
 
-def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
-    """How ``error`` ended a run. ``cluster``: TensorFlow's own, whose errors may be another member's."""
+def of_script(
+    error: BaseException,
+    folder: Path,
+    *,
+    cluster: bool,
+    walls: Enclosure | None = None,
+    leaves: bool = False,
+) -> Exit:
+    """How ``error`` ended a run. ``cluster``: TensorFlow's own, whose errors may be another member's.
+    ``leaves``: the others can continue without this member if the laptop is at fault and not the script."""
     detail = own_traceback(error, folder)
     chain = _chain(error)
     if isinstance(error, SystemExit):
@@ -42,6 +58,16 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
                 detail=detail,
             ),
         )
+    if leaves and any(_is_disk(each) and _FULL.search(str(each)) for each in chain):
+        return Exit(
+            reason="killed",
+            problem=Problem(
+                code=exchange.DISK_FULL,
+                what=f"The disk is full{_at(error, folder)}.",
+                fix=_DISK_FIX,
+                detail=detail,
+            ),
+        )
     if cluster and any(_is_lost_peer(each) for each in chain):
         return Exit(
             reason="lost-peer",
@@ -52,6 +78,8 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
                 detail=detail,
             ),
         )
+    if walls is not None and (met := problem_at_wall(error, walls, _at(error, folder))) is not None:
+        return Exit(reason="script-error", problem=structs.replace(met, detail=detail))
     for each in chain:
         if isinstance(each, TandemError):
             what = f"{each.what.rstrip('.')}{_at(error, folder)}."
@@ -64,14 +92,14 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
         problem=Problem(
             code="script-error",
             what=f"{_short(error)}{_at(error, folder)}.",
-            fix=_DISK_FIX if any(_is_disk(each) for each in chain) else _SCRIPT_FIX,
+            fix=_fix(error, chain),
             detail=detail,
         ),
     )
 
 
 def of_meeting(error: BaseException) -> Exit:
-    """The cluster could not be set up, by TensorFlow or without it."""
+    """The exit for a cluster that could not be set up, by TensorFlow or without it."""
     if isinstance(error, TandemError):
         return Exit(reason="never-met", shared=False, problem=error.problem)
     taken = _PORT_TAKEN.search(str(error)) is not None
@@ -92,7 +120,7 @@ def of_meeting(error: BaseException) -> Exit:
 
 
 def of_exchange(failure: TandemError) -> Exit:
-    """Members that meet without TensorFlow say themselves why a meeting came to nothing."""
+    """The exit for a failed exchange: members that meet without TensorFlow give the reason themselves."""
     reasons: dict[str, ExitReason] = {
         exchange.MISMATCH: "script-error",
         exchange.ENDED: "script-error",
@@ -102,7 +130,7 @@ def of_exchange(failure: TandemError) -> Exit:
 
 
 def of_house(error: BaseException) -> Exit:
-    """Tandem itself failed, or Keras is of a release that it does not know."""
+    """The exit for a failure of Tandem itself, or a Keras release that it does not know."""
     problem = Problem(
         code="trainer-broke",
         what=f"Tandem's trainer failed, not the script: {_short(error)}.",
@@ -114,7 +142,7 @@ def of_house(error: BaseException) -> Exit:
 
 
 def own_traceback(error: BaseException, folder: Path) -> str:
-    """As Python prints it, without our own frames; files of the project are named from its folder."""
+    """The traceback as Python prints it, without Tandem's frames; project files are named from its folder."""
     printed = traceback.TracebackException.from_exception(error, compact=True)
     _drop_ours(printed, set())
     return "".join(printed.format()).replace(f'File "{folder}/', 'File "')
@@ -125,14 +153,14 @@ def _drop_ours(printed: traceback.TracebackException, seen: set[int]) -> None:
         return
     seen.add(id(printed))
     kept = [frame for frame in printed.stack or () if not _is_ours(frame.filename)]
-    # None prints no "Traceback" above nothing: as for a syntax error in the script itself.
+    # None prints no "Traceback" above an empty list: as for a syntax error in the script itself.
     printed.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
     for other in (printed.__cause__, printed.__context__, *(getattr(printed, "exceptions", None) or ())):
         if other is not None:
             _drop_ours(other, seen)
 
 
-# Not `__file__`: a frozen program's code is named otherwise, and relative.
+# Not `__file__`: in a frozen program the code's file name differs from it, and is relative.
 _TRAINER = str(Path(own_traceback.__code__.co_filename).parent)
 
 
@@ -141,7 +169,7 @@ def _is_ours(filename: str) -> bool:
 
 
 def place(error: BaseException, folder: Path) -> tuple[str, int] | None:
-    """File (from the project's folder) and line of the script's innermost frame."""
+    """File (relative to the project's folder) and line of the script's innermost frame."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return _relative(error.filename, folder), error.lineno
     return _innermost(error.__traceback__, folder)
@@ -185,16 +213,32 @@ def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
         problem=Problem(
             code="script-left",
             what=f"The script ended itself with {said}{_at(error, folder)}.",
-            fix="Its own words in the log say why; without sys.exit it would have continued.",
+            fix="The log has what it wrote before that.",
             detail=detail,
         ),
     )
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    """The error and what it was raised from: a library may wrap what really happened.
+def _fix(error: BaseException, chain: Sequence[BaseException]) -> str:
+    """What to do about an error that the script raised."""
+    if any(_is_disk(each) for each in chain):
+        return _DISK_FIX
+    if any(isinstance(each, URLError) or _NO_DOWNLOAD.search(str(each)) for each in chain):
+        return (
+            "Connect that laptop to the internet, or copy the file to it (Keras keeps its datasets in "
+            "~/.keras/datasets); then train again."
+        )
+    if isinstance(error, EOFError):
+        return "Nobody can type during a run: have the script read the value from an argument instead."
+    if isinstance(error, ImportError):
+        return "Install the missing package on that laptop, for Tandem's Python; then train again."
+    return _SCRIPT_FIX
 
-    AutoGraph does, in a function of the script's that is being traced, and hides it.
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and the errors it was raised from: a library may wrap the real one.
+
+    AutoGraph does, in a function of the script's being traced, and hides it.
     """
     chain: list[BaseException] = []
     each: BaseException | None = error

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def taken(gpus: Sequence[T], most: int | None, place: int | None) -> list[T]:
-    """At most ``most`` of them; of these the one at ``place`` where each of a laptop's trainers takes one.
+    """At most ``most`` GPUs; of these only the one at ``place`` if each of a laptop's trainers takes one.
 
     A trainer for which none is left computes on the processor.
     """
@@ -18,7 +18,7 @@ def taken(gpus: Sequence[T], most: int | None, place: int | None) -> list[T]:
 
 
 def idle_words(gpus: int, trainers: int) -> str:
-    """What to say where trainers that take one each leave some of a laptop's GPUs idle; ``""`` if none."""
+    """A message for when trainers that take one each leave some of a laptop's GPUs idle; ``""`` if none."""
     if gpus <= trainers:
         return ""
     first = "the first takes" if trainers == 1 else f"the first {trainers} take"

@@ -1,4 +1,4 @@
-"""What the engine or a Keras callback tells of a training, made into reports. Main thread; never blocks."""
+"""Turns training events of the engine or a Keras callback into reports. Main thread; never blocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -13,12 +15,13 @@ from core.supervisor.spawn import BACKEND_ASKED
 from core.trainer.exact.interface import StepReport
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
+from core.vocabulary.bounds import MOST_LOGS, NAME
 from core.vocabulary.plan import split_rows
-from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from core.vocabulary.progress import Diverged, EpochEnd, Expectation, Progress
 
 STEP_EVERY_S = 0.1
-"""Between two steps that are told. This is the only throttle between Keras and a plot: here it spares the
-training from reading metrics that nobody will see, and pipe, links and history from more of them."""
+"""Seconds between two reported steps. The only throttle between Keras and a plot: here it saves training from
+reading metrics that nobody will see, and keeps the load off pipe, links and history."""
 
 
 class ReportingObserver:
@@ -32,12 +35,13 @@ class ReportingObserver:
         rank: int,
         ranks: tuple[int, ...] = (),
         stop_asked: Callable[[], bool],
+        is_chief: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reporter = reporter
         self.shares = shares
-        self._rank = rank
+        self.is_chief = is_chief
         self._ranks = ranks or (rank,)
         self._stop_asked = stop_asked
         self._clock = clock
@@ -51,6 +55,8 @@ class ReportingObserver:
         self._base: int | None = None
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
+        self._diverged: Diverged | None = None
+        """Set for this fit while its loss is not finite."""
         self._said_diverged: int | None = None
         self.fitting = False
 
@@ -67,7 +73,7 @@ class ReportingObserver:
         self._name_backend()
         self._epochs, self._steps = epochs, steps
         self._first_epoch, self._base = first_epoch, done
-        self._last = self._held = None
+        self._last = self._held = self._diverged = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
             trainer_messages.FitBegan(
@@ -76,10 +82,10 @@ class ReportingObserver:
         )
 
     def _name_backend(self) -> None:
-        """A script may ask for another one in its first line, or its user in the environment: in vain."""
+        """A script's first line, or its user's environment, may request another backend: in vain."""
         asked = os.environ.get("KERAS_BACKEND", ""), os.environ.get(BACKEND_ASKED, "")
         other = next((name for name in asked if name and name != "tensorflow"), None)
-        if other is not None and self._fit == 0 and (self._rank == 0 or not self.shares):
+        if other is not None and self._fit == 0 and (self.is_chief() or not self.shares):
             self.on_said(
                 f"KERAS_BACKEND is {other!r}, but Tandem trains on TensorFlow, and so does this run. Numbers "
                 f"may differ by rounding from those on {other}; code that needs {other} itself will fail."
@@ -95,18 +101,21 @@ class ReportingObserver:
         if self._first_epoch is None:
             self._first_epoch = epoch
         if self._base is None:
-            self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is reported as 0.
+            self._base = step - max(batch, 1)  # A batch outside of any epoch is reported as 0.
         self._steps = report.steps_in_epoch or self._steps
         rate = 1.0 / report.step_s if report.step_s > 0 else None
+        in_fit = self._step_in_fit(step, epoch, batch)
+        self._watch_loss(report.logs, epoch, in_fit)
         progress = Progress(
             at_s=self._clock(),
             fit=self._fit,
             epoch=epoch,
             epochs=self._epochs,
-            step=self._step_in_fit(step, epoch, batch),
+            step=in_fit,
             batch=max(0, batch - 1),
             steps_in_epoch=self._steps,
             logs=self._finite(report.logs),
+            recent=None if report.recent is None else self._finite(report.recent),
             steps_s=rate,
             samples_s=report.rows * rate if rate and report.rows else None,
             step_s=report.step_s,
@@ -116,6 +125,7 @@ class ReportingObserver:
             wire_bytes=report.wire_bytes,
             done=step,
             share=self._share(report.rows),
+            diverged=self._diverged,
         )
         self._tell(progress)
 
@@ -132,8 +142,9 @@ class ReportingObserver:
         else:
             step = last.step if last is not None else 0
         if last is not None and last.step < step:
-            # Not every step is reported, but counts that people read end where the epoch ended.
+            # Not every step is reported, but the counts shown must end where the epoch ended.
             self._tell(_at_end(last, now_s, epoch, step, done))
+        self._watch_loss(logs, epoch, step)
         end = EpochEnd(
             at_s=now_s,
             fit=self._fit,
@@ -145,6 +156,7 @@ class ReportingObserver:
             whole=whole,
             steps=self._steps if steps is None else steps,
             steps_in_epoch=self._steps,
+            diverged=self._diverged,
         )
         self._epoch_began_s = now_s
         self._reporter.send(trainer_messages.EpochEnded(epoch=end))
@@ -175,7 +187,7 @@ class ReportingObserver:
         return self._fit >= 0
 
     def _tell(self, progress: Progress) -> None:
-        """The newest of those that come too soon is held, and told where a fit ends with it."""
+        """Holds the newest report that comes too soon, and sends it if a fit ends with it."""
         self._last = progress
         if self.step_due():
             self._send(progress)
@@ -187,20 +199,29 @@ class ReportingObserver:
         self._next_s = self._monotonic() + STEP_EVERY_S
         self._reporter.progress(progress)
 
+    def _watch_loss(self, logs: Mapping[str, float], epoch: int, step: int) -> None:
+        loss = logs.get("loss")
+        if loss is not None and math.isfinite(loss):
+            self._diverged = None
+        elif loss is not None and self._diverged is None:
+            value: Literal["NaN", "infinite"] = "NaN" if math.isnan(loss) else "infinite"
+            self._diverged = Diverged(value=value, epoch=epoch, step=step)
+
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
-        """The logs that are numbers: JSON has no NaN. A loss that is none is said, once a fit."""
+        """The logs that are finite: JSON has no NaN. Reports a loss that is not, once per fit."""
         loss = logs.get("loss", 0.0)
-        mine_to_say = self._rank == 0 or not self.shares  # where rows are shared, all have the same loss
+        mine_to_say = self.is_chief() or not self.shares  # where rows are shared, all have the same loss
         if mine_to_say and not math.isfinite(loss) and self._said_diverged != self._fit:
             self._said_diverged = self._fit
             self.on_said(
                 f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "
                 "gradients (clipnorm) often help."
             )
-        return {name: value for name, value in logs.items() if math.isfinite(value)}
+        told = islice(logs.items(), MOST_LOGS)
+        return {name[:NAME]: value for name, value in told if math.isfinite(value)}
 
     def _share(self, rows: int) -> int | None:
-        """This laptop's rows; None where they are not known or not ours to split."""
+        """This laptop's rows; None if they are unknown or not ours to split."""
         if not rows or not self.shares:
             return None
         parts = split_rows(rows, self.shares)
@@ -215,4 +236,5 @@ class ReportingObserver:
 def _at_end(last: Progress, now_s: float, epoch: int, step: int, done: int | None) -> Progress:
     """``done``: steps of the epoch."""
     total = None if last.done is None else last.done + step - last.step
-    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=max(0, (done or 1) - 1), done=total)
+    batch = max(0, (done or 1) - 1)
+    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=batch, recent={}, done=total)

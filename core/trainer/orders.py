@@ -1,4 +1,4 @@
-"""Reads the node's orders: first the run, then perhaps Stop. On a thread of its own."""
+"""Reads the node's orders: first the run, then perhaps Stop. On its own thread."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from core.vocabulary.trainer_messages import Order, Stop, Train
+from core.vocabulary.trainer_messages import MeetWithout, Order, Stop, Train
 
-# Made at import: later, the script's own modules may stand where the types' annotations are looked up.
+# Created at import: later, the script's modules may hide those in which the annotations are looked up.
 _ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 
 if sys.platform == "win32":
@@ -21,14 +21,14 @@ if sys.platform == "win32":
 
 
 class Orders:
-    """``wait_train`` once, then ``follow``."""
+    """Call ``wait_train`` once, then ``follow``."""
 
     def __init__(self, fd: int) -> None:
         self._lines = io.BufferedReader(io.FileIO(fd, "rb"))
         self.stop_asked = threading.Event()
 
     def wait_train(self) -> Train | None:
-        """None: the pipe closed, or Stop came first."""
+        """The run to train; None if the pipe closed, or Stop came first."""
         line = self._lines.readline()
         order = _ORDER.decode(line) if line else None
         if isinstance(order, Train):
@@ -36,24 +36,31 @@ class Orders:
         self._lines.close()
         return None
 
-    def follow(self, on_stop: Callable[[], None]) -> threading.Thread:
-        """``on_stop`` is called once, on a thread of its own, which ends with the pipe."""
-        thread = threading.Thread(target=self._follow, args=(on_stop,), name="orders", daemon=True)
+    def follow(
+        self, on_stop: Callable[[], None], on_without: Callable[[MeetWithout], None] | None = None
+    ) -> threading.Thread:
+        """Calls ``on_stop`` once, and ``on_without`` whenever members have left, on a thread that ends with
+        the pipe."""
+        args = (on_stop, on_without)
+        thread = threading.Thread(target=self._follow, args=args, name="orders", daemon=True)
         thread.start()
         return thread
 
-    def _follow(self, on_stop: Callable[[], None]) -> None:
+    def _follow(self, on_stop: Callable[[], None], on_without: Callable[[MeetWithout], None] | None) -> None:
         while line := self._lines.readline():
-            if isinstance(_ORDER.decode(line), Stop) and not self.stop_asked.is_set():
+            order = _ORDER.decode(line)
+            if isinstance(order, Stop) and not self.stop_asked.is_set():
                 self.stop_asked.set()
                 on_stop()
+            elif isinstance(order, MeetWithout) and on_without is not None:
+                on_without(order)
         self._lines.close()
 
 
 def own(number: int) -> int:
-    """The descriptor of what was handed on, for this process alone: programs of the script do not inherit it.
+    """An inherited descriptor, for this process alone: the script's programs do not inherit it.
 
-    ``number``: as `pipe_ends.handed_on` gave it.
+    ``number``: from `pipe_ends.handed_on`.
     """
     if sys.platform == "win32":
         os.set_handle_inheritable(number, False)
@@ -64,8 +71,8 @@ def own(number: int) -> int:
 
 
 def left_to_the_parent(trainer: int) -> Callable[[int, object], None]:
-    """For SIGTERM, which the parent turns into an order. Processes that the script forks end by it, as pools
-    expect."""
+    """A handler for SIGTERM, which the parent turns into an order. Processes that the script forks end by it,
+    as pools expect."""
 
     def on_sigterm(number: int, frame: object) -> None:
         if os.getpid() != trainer:

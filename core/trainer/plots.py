@@ -1,4 +1,4 @@
-"""Plots that a script shows: saved as PNG beside it, since a trainer has no screen to show them on.
+"""A script's plots: saved as PNG beside it, since a trainer has no screen to show them on.
 
 matplotlib belongs to the script, if it uses it at all: nothing here imports it.
 """
@@ -18,9 +18,9 @@ _PYPLOT = "matplotlib.pyplot"
 
 
 class Plots(MetaPathFinder):
-    """``plt.show`` calls ``save``; so does the end of a notebook's cell, where plots are shown by themselves.
+    """Makes ``plt.show`` call ``save``; so does the end of a notebook's cell, where plots show automatically.
 
-    ``folder``: where they go, as NAME-plot-1.png and so on. ``say`` hears once that they do.
+    ``folder``: where they go, as NAME-plot-1.png and so on. ``say`` is called once when they do.
     """
 
     def __init__(self, folder: Path, name: str, say: Callable[[str], None]) -> None:
@@ -58,7 +58,7 @@ class Plots(MetaPathFinder):
         pyplot.show = saving_show
 
     def save(self) -> None:
-        """All figures that are open, which then are closed, as they are once they have been shown."""
+        """Saves all open figures, then closes them, like figures that have been shown."""
         pyplot: Any = sys.modules.get(_PYPLOT)
         if pyplot is None or not _is_without_screen(pyplot):
             return
@@ -75,5 +75,5 @@ class Plots(MetaPathFinder):
 
 
 def _is_without_screen(pyplot: Any) -> bool:
-    """Agg is what ``core.supervisor.spawn`` chooses; a user may have chosen another one, with a screen."""
+    """Agg is what ``core.supervisor.spawn`` chooses; a user may have chosen one with a screen."""
     return str(pyplot.get_backend()).lower() == "agg"

@@ -1,4 +1,4 @@
-"""Sends reports to the node without holding up a step: a queue, and a thread that writes it to the pipe."""
+"""Sends reports to the node without delaying a step: a queue, and a thread that writes it to the pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.vocabulary.wire import to_json
 
 
 class Reporter:
-    """All reports go, in order; of steps that wait for a full pipe, the newest."""
+    """Sends all reports in order, except steps: if the pipe is full, only the newest waits."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -35,7 +35,7 @@ class Reporter:
             self._ready.notify_all()
 
     def flush(self, limit_s: float) -> bool:
-        """Wait until everything is written: before the interpreter's lock is taken for long, or the end."""
+        """Waits until everything is written: before the interpreter's lock is held for long, or the end."""
         with self._ready:
             self._queue_progress()
             self._ready.notify_all()
@@ -64,7 +64,7 @@ class Reporter:
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
-        except OSError:  # Nobody reads any more: the leash ends this process, or the script closed the fd.
+        except OSError:  # Nobody reads any longer: the leash ends this process, or the script closed the fd.
             self._gone = True
         with self._ready:
             self._writing = False

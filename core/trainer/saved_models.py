@@ -1,6 +1,6 @@
-"""Saves what a run trained, at its end, whether the script saves anything or not. Main thread of the trainer.
+"""Saves the trained models at a run's end, whether the script saves any or not. Main thread of the trainer.
 
-Never fails a run: what cannot be saved is said.
+Never fails a run: reports what cannot be saved.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from core.trainer.exact.keras import model_state
 from core.vocabulary.errors import TandemError
 
 MOST = 20
-"""Models of one run; a search over many settings trains hundreds."""
+"""Most models of one run; a search over many settings trains hundreds."""
 _PARTS = "parts"
-"""Below the folder, until a file is whole: a trainer may be killed while it writes."""
+"""Subfolder for incomplete files: a trainer may be killed while it writes."""
 
 Say = Callable[[str], None]
 
 
 def bytes_of(models: Sequence[Any]) -> int:
-    """About what the saved models take on a disk: weights and optimizers' state."""
+    """Approximate disk space of the saved models: weights and optimizers' state."""
     return sum(_size(variable) for model in models for variable in model_state.variables(model))
 
 
 def save(models: Sequence[Any], folder: Path, say: Say) -> bool:
     """Saves each as ``model.keras``, ``model-2.keras`` and so on, in the order in which they were trained.
 
-    A model that Keras cannot save whole leaves ``model.weights.h5``. False where one could not be saved.
+    A model that Keras cannot save whole becomes ``model.weights.h5``. False if one could not be saved.
     """
     parts, saved = folder / _PARTS, True
     if len(models) > MOST:

@@ -19,11 +19,11 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from core.project.notebook import SUFFIX, named, read_notebook
+from core.script.notebook import SUFFIX, named, read_notebook
 from core.vocabulary.versions import is_frozen
 
 OURS = ("app", "core", "resources")
-"""Our packages' names. A script may have packages of the same names: inside it, theirs win."""
+"""Tandem's package names. A script may have packages of the same names: inside it, its own win."""
 
 HOUSE = Path(__file__).resolve().parent.parent.parent
 
@@ -33,7 +33,7 @@ _kept: list[types.ModuleType] = []
 
 
 class _NotOurs(MetaPathFinder):
-    """Finds packages with our names everywhere but at home; hides ours however they are installed."""
+    """Finds packages with Tandem's names outside Tandem; hides Tandem's however they are installed."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -48,13 +48,13 @@ class _NotOurs(MetaPathFinder):
 
 
 def hide_house() -> None:
-    """From here on ``import core`` means the script's. Loaded modules of ours keep working by reference.
+    """From here on ``import core`` means the script's. Tandem's loaded modules keep working by reference.
 
     So none of them may be imported after this, and message decoders must exist before.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))
-    if not is_frozen():  # a frozen house holds every package
+    if not is_frozen():  # a frozen Tandem contains every package
         sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE]
     sys.meta_path.insert(0, _NotOurs())
     importlib.invalidate_caches()
@@ -83,7 +83,7 @@ def run(path: Path, arguments: Sequence[str], *, after_cell: Callable[[], None] 
 
 
 def _run_cells(path: Path, names: dict[str, Any], after_cell: Callable[[], None]) -> None:
-    """As in Jupyter: no ``__file__``, and ``from __future__`` counts from then on. ``display`` prints."""
+    """Like Jupyter: no ``__file__``, and ``from __future__`` applies from then on. ``display`` prints."""
     names["display"] = print
     flags = 0
     for cell in read_notebook(path).cells:
@@ -97,12 +97,12 @@ def _run_cells(path: Path, names: dict[str, Any], after_cell: Callable[[], None]
 
 
 def _wait_threads() -> None:
-    """As Python does at its end: the script's own threads finish first."""
+    """Like Python at exit: lets the script's own threads finish first."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
 
 
 def run_exit_functions() -> None:
-    """What the script registered with ``atexit``; the process then leaves without TensorFlow's shutdown."""
+    """Runs the script's ``atexit`` functions; the process then leaves without TensorFlow's shutdown."""
     atexit._run_exitfuncs()

@@ -22,6 +22,7 @@ from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
 from core.trainer import (
+    agreement,
     cluster_hooks,
     exits,
     graphics,
@@ -32,7 +33,6 @@ from core.trainer import (
     tpu,
 )
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
-from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
@@ -47,18 +47,18 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import ExchangeKeys, Met, Said, Seal, Train
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
-"""Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
+"""Environment: number of logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
 KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
-"""Environment: seconds of training between checkpoints. For trying them, and for measuring what they cost."""
+"""Environment: seconds of training between checkpoints. For tests, and for measuring what they cost."""
 
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
 _SAVED_BYTES_S = 20e6
-"""A slow disk."""
+"""Assumed speed of a slow disk."""
 
 
 class TrainerSession:
-    """``run`` once; it always returns how the run ended, and raises nothing."""
+    """Call ``run`` once; it always returns how the run ended, and raises nothing."""
 
     def __init__(
         self, train: Train, reporter: Reporter, orders: Orders, sealed: Sealed | None = None
@@ -68,13 +68,15 @@ class TrainerSession:
         self._orders = orders
         self._sealed = sealed
         self._folder = Path(train.folder)
-        self._cluster = json.loads(train.tf_config) if train.tf_config else {}
+        meets = train.exchange is not None or train.seal is not None
+        self._cluster = json.loads(train.tf_config) if train.tf_config and meets else {}
         self._observer = ReportingObserver(
             reporter,
             shares=train.shares if train.strategy == "managed" else (),
             rank=train.rank,
             ranks=train.ranks,
             stop_asked=self._may_stop,
+            is_chief=lambda: self._tls is None or self._tls.collectives.is_chief,
         )
         self._tls: TlsCluster | None = None
 
@@ -89,7 +91,7 @@ class TrainerSession:
         return exit
 
     def _may_stop(self) -> bool:
-        # In a cluster a fit that is not the engine's must not stop on one member: the others would wait.
+        # In a cluster, a fit outside the engine must not stop on one member: the others would wait.
         alike = self._train.strategy == "managed" or not self._cluster
         return alike and self._orders.stop_asked.is_set()
 
@@ -98,13 +100,16 @@ class TrainerSession:
             signal.signal(signal.SIGTERM, left_to_the_parent(os.getpid()))
         os.environ.update(cluster_hooks.environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
-            # Programs that the script starts, and this one.
+            # For programs that the script starts, and for this one.
             os.environ["TMPDIR"] = tempfile.tempdir = temporary
         if self._train.seal is not None:
             try:
                 self._open_seal(self._train.seal)
             except TandemError as error:
                 return Exit(reason="killed", problem=error.problem, shared=False)
+        elif not self._cluster and len(self._train.shares) > 1:
+            # Security invariant: TensorFlow's runtime accepts anybody, so it connects only sealed trainers.
+            return Exit(reason="killed", problem=sealing.not_apart(), shared=False)
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
@@ -112,13 +117,13 @@ class TrainerSession:
         return self._serve() if self._serves() else self._own()
 
     def _open_seal(self, seal: Seal) -> None:
-        """Security invariant: before TensorFlow listens anywhere. Raises ``TandemError``."""
+        """Security invariant: call before TensorFlow listens anywhere. Raises ``TandemError``."""
         if self._sealed is None:
             raise TandemError.of(sealing.not_apart())
         ready = self._sealed.open(self._train.run, self._train.rank, seal)
         os.environ.update(ready.environment)
         cluster_hooks.over_relays(seal.inside, self._train.linger_s)
-        self._observer.on_said(sealing.words(self._sealed.way, downloads=bool(ready.environment)))
+        self._observer.on_said(sealing.words(downloads=bool(ready.environment)))
 
     # --- managed -------------------------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ class TrainerSession:
             train.rank,
             train.shares,
             train.seed,
-            train.wire,
+            train.options.wire,
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
@@ -153,26 +158,29 @@ class TrainerSession:
             return exit
         if exit.reason == "stopped":
             installation.keep_at_stop()
+        led = self._observer.is_chief()
         saved = self._save(installation.models)  # before anything that another member may end
         if exit.reason == "finished":
             try:
                 installation.settle()
             except Exception as error:
                 return self._exit_of(error)
-        shared = not self._cluster or installation.trained
-        exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
+        shared, digest = not self._cluster or installation.trained, installation.weights_sha256()
+        exit = Exit(reason=exit.reason, weights_sha256=digest, shared=shared, audits=installation.audits)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + saved_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and (broken := self._broken_meeting()):
             return broken
+        if not led:
+            saved = self._save(installation.models)  # the chief may have been lost at the very end
         if exit.reason == "finished" and self._train.checkpoints:
             installation.end_checkpointing()
             self._clear(Path(self._train.checkpoints), saved)
         return exit
 
     def _clear(self, folder: Path, saved: bool) -> None:
-        """There is nothing left to resume; but what was trained must not be lost with the model."""
-        # By their names: after the script no manifest can be decoded for the first time (script.hide_house).
+        """Clears the checkpoints, unless the model was not saved: they must stay then."""
+        # By name: after the script no manifest can be decoded for the first time (script.hide_house).
         if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
         else:
@@ -185,19 +193,19 @@ class TrainerSession:
         if not train.checkpoints:
             return None
         resume = Path(train.resume) if train.resume else None
-        every_s = float(os.environ.get(KEEP_EVERY_S) or train.keep_every_s)
-        return Checkpointing(Path(train.checkpoints), every_s, resume)
+        told = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
+        return Checkpointing(Path(train.checkpoints), None if told is None else float(told), resume)
 
     def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
-        """Also what a script trained before an error of its own, or of another member's script. Members of a
-        script's own strategy would have to meet to read its variables."""
+        """Also saves what a script trained before its own error, or that of another member's script. Members
+        of a script's own strategy would have to meet to read its variables."""
         readable = not self._cluster or self._train.strategy == "managed"
         if readable and exit.reason in ("finished", "stopped", "script-error", "lost-peer"):
             self._save(models)
 
     def _save(self, models: Sequence[Any]) -> bool:
-        """False where something could not be saved, whose loss would be this member's."""
-        if not self._train.keep:
+        """Saves on the chief. False if something could not be saved, which this member would lose."""
+        if not (self._train.keep and self._observer.is_chief()):
             return True
         return saved_models.save(models, Path(self._train.keep), self._observer.on_said)
 
@@ -205,9 +213,7 @@ class TrainerSession:
         if self._train.exchange is not None:
             self._tls = TlsCluster(self._train, self._train.exchange)
             return cluster_hooks.met_over_tls(self._reporter, self._tls)
-        if self._cluster:
-            return cluster_hooks.met(self._reporter, meeting.multi_worker)
-        several = [device for device in _accelerators() if self._train.gpus != 0]
+        several = [device for device in tf.config.list_physical_devices("GPU") if self._train.gpus != 0]
         if os.environ.get(CPU_DEVICES):
             several = tf.config.list_logical_devices("CPU")
         if found := tpu.strategy(self._observer.on_said):
@@ -220,13 +226,13 @@ class TrainerSession:
         return strategy
 
     def _broken_meeting(self) -> Exit | None:
-        """How the exchange with the others ended, where it did not last."""
+        """How the exchange with the others ended, if it broke."""
         failure = self._tls.failure if self._tls is not None else None
         return None if failure is None else exits.of_exchange(failure)
 
     def _on_managed_stop(self) -> None:
-        """The engine looks for itself, in every step. Before the first ``fit`` nothing would look, and
-        nothing is lost by an interrupt."""
+        """The engine checks for a Stop in every step. Before the first ``fit`` nothing would check, and an
+        interrupt loses nothing."""
         if not self._observer.began:
             self._interrupt()
 
@@ -249,13 +255,13 @@ class TrainerSession:
         return exit
 
     def _mirrored(self, keys: ExchangeKeys) -> Exit:
-        """A loop by hand in a MirroredStrategy: its replicas are the members."""
+        """A hand-written loop in a mirrored strategy: its replicas are the members."""
         try:
             self._tls = TlsCluster(self._train, keys)
             cluster_hooks.met_over_tls(self._reporter, self._tls)
         except Exception as error:
             return self._broken_meeting() or exits.of_meeting(error)
-        keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
+        keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself overrides this
         surroundings.agree(self._tls.collectives, partial(self._observer.on_said, difference=True))
         one_member.install(self._observer)
         constructors = Constructors(self._tls.collectives, self._observer.on_said)
@@ -267,8 +273,8 @@ class TrainerSession:
         return exit
 
     def _on_own_stop(self) -> None:
-        """Alone, a ``fit`` ends after its step. Otherwise as Ctrl-C in a terminal: members cannot agree on
-        a step in a loop of the script's own; each gets the order, and any end after it counts as stopped."""
+        """Alone, a ``fit`` ends after its step. Otherwise acts like Ctrl-C in a terminal: members cannot
+        agree on a step in a custom loop; each gets the order, and any end after it counts as stopped."""
         if self._cluster or not self._observer.fitting:
             self._interrupt()
 
@@ -277,7 +283,7 @@ class TrainerSession:
         return "ps" in self._cluster.get("cluster", {})
 
     def _serves(self) -> bool:
-        """In a cluster with parameter servers the chief alone runs the script; ps and workers serve it."""
+        """Whether this task serves: with parameter servers the chief alone runs the script."""
         task = self._cluster.get("task", {})
         return task.get("type") == "ps" or (task.get("type") == "worker" and self._with_servers)
 
@@ -303,8 +309,8 @@ class TrainerSession:
     # --- both ----------------------------------------------------------------------------------------------
 
     def _choose_devices(self) -> None:
-        """One device a trainer in a managed cluster; a ps computes nothing; else what the order says."""
-        train, gpus, place = self._train, _accelerators(), None
+        """One device per trainer in a managed cluster; none for a ps; otherwise what the order says."""
+        train, gpus, place = self._train, tf.config.list_physical_devices("GPU"), None
         most = 0 if self._cluster.get("task", {}).get("type") == "ps" else train.gpus
         if self._cluster and (train.strategy == "managed" or train.exchange is not None):
             place = train.ranks.index(train.rank) if train.rank in train.ranks else 0
@@ -322,15 +328,16 @@ class TrainerSession:
             tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], configured)
 
     def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
-        self._orders.follow(on_stop)
+        self._orders.follow(on_stop, self._tls.go_on_without if self._tls else None)
         path = self._folder / self._train.script
         surroundings.sort_folders()
-        is_chief = self._train.rank == 0
-        if self._cluster and is_chief:
+        begins_as_chief = self._train.rank == 0
+        if self._train.agreed and (changed := agreement.why_not(Path(self._train.agreed), self._folder)):
+            return Exit(reason="killed", problem=changed, shared=False)
+        if self._cluster and begins_as_chief:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
-        shown = plots.Plots(
-            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
-        )
+        say = self._observer.on_said if begins_as_chief else lambda words: None
+        shown = plots.Plots(path.parent, path.stem, say)
         shown.install()
         script.hide_house()
         try:
@@ -341,18 +348,21 @@ class TrainerSession:
         except BaseException as error:
             return self._exit_of(error)
         finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # A Stop that comes now comes too late.
-        # A fit that was asked to stop has stopped; the script then went on to its end by itself.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # A Stop is too late from here on.
+        # A fit that was asked to stop has stopped; the script then ran to its end.
         if self._orders.stop_asked.is_set():
             return Exit(reason="stopped")
-        # A script may have caught what ended the exchange: then it has trained something else than asked for.
+        # A script may have caught the exchange's error: then it trained something other than requested.
         return self._broken_meeting() or Exit(reason="finished")
 
     def _exit_of(self, error: BaseException) -> Exit:
         over_tensorflow = bool(self._cluster) and self._train.exchange is None
-        exit = self._broken_meeting() or exits.of_script(error, self._folder, cluster=over_tensorflow)
+        leaves = self._train.strategy == "managed" and self._tls is not None
+        exit = self._broken_meeting() or exits.of_script(
+            error, self._folder, cluster=over_tensorflow, walls=self._train.walls, leaves=leaves
+        )
         if self._orders.stop_asked.is_set() and exit.reason != "out-of-memory":
-            # An interrupt, or peers that stopped a moment earlier: what was asked for has happened.
+            # An interrupt, or peers that stopped a moment earlier: the Stop was carried out.
             return Exit(reason="stopped")
         if exit.problem is not None:
             print(_last_words(error, exit), file=sys.stderr, end="", flush=True)
@@ -380,11 +390,7 @@ class TrainerSession:
         except Exception as error:  # A member that failed has said so itself; this one is done.
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
-            time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
-
-
-def _accelerators() -> list[Any]:
-    return list(tf.config.list_physical_devices("GPU"))
+            time.sleep(_CHIEF_STAYS_S)  # The barrier's answers are sent from here.
 
 
 def _last_words(error: BaseException, exit: Exit) -> str:

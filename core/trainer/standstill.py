@@ -1,6 +1,6 @@
-"""Sees that no meeting with the other members ends any more, and tells what this trainer does meanwhile.
+"""Notices that no meeting with the other members ends any more, and reports what this trainer does meanwhile.
 
-``Standstill`` decides, once a second and without I/O; ``Lookout`` is the thread that asks it.
+``Standstill`` decides, once a second and without I/O; ``Lookout`` is the thread that calls it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from typing import Literal, Protocol
 
 from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
+from core.vocabulary import units
 from core.vocabulary.limits import STAND_TOLD_S
 from core.vocabulary.trainer_messages import Said, StandChanged
 from core.vocabulary.waits import Activity, PeerWait, Stand
 
 LOOK_S = 1.0
-"""Between two looks: seldom enough to cost nothing, often enough for a wait that a person notices."""
+"""Seconds between two checks: rare enough to cost nothing, often enough for a wait that a person notices."""
 TOLD_AFTER_S = 2.0
 STACK_AFTER_S = 20.0
-"""Who keeps the others waiting for so long in its own code shows where, in the log: once for each place."""
-HELD_STACK_S = STACK_AFTER_S
-"""Nothing of Python has run for so long: each thread's stack goes to the log, whoever waits."""
+"""A member that keeps the others waiting this long in its own code logs its stack: once for each place."""
 SLEPT_S = 5.0
-"""A look that comes so late was not late: this process was stopped, or the laptop slept."""
+"""A check this late means that this process was stopped, or the laptop slept."""
 _RATE_S = 5.0
 _STDERR = 2
 
@@ -48,7 +47,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Standstill:
-    """``look`` says what to tell: the stand, None where it goes on again, ``"stack"``: each thread's."""
+    """``look`` returns what to report: a ``Stand``, None once it continues, ``"stack"`` for each thread's."""
 
     now_s: float
     _ended: int = 0
@@ -56,11 +55,11 @@ class Standstill:
     _told: Stand | None = None
     _told_s: float = 0.0
     _awaited_s: float | None = None
-    """Since then others wait, and this member for nobody."""
+    """Since when others wait, and this member for nobody."""
     _has_shown_stack: bool = False
-    """While this wait lasts."""
+    """Whether the stack was shown during this wait."""
     _shown: set[Place] = field(default_factory=set)
-    """Places in which the stack was shown."""
+    """Places whose stack was shown."""
     _come: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,7 +68,7 @@ class Standstill:
     def look(
         self, now_s: float, seen: Seen, place: Callable[[], Place]
     ) -> list[Stand | Literal["stack"] | None]:
-        """``place`` is asked only where this member waits for nobody."""
+        """Calls ``place`` only if this member waits for nobody."""
         gap_s, self.now_s = now_s - self.now_s, now_s
         if gap_s > SLEPT_S:
             self._since_s += gap_s
@@ -88,7 +87,7 @@ class Standstill:
             return []
         peers = tuple(self._peer(now_s, wait) for wait in seen.waits)
         if peers and max(peer.lasted_s for peer in peers) < TOLD_AFTER_S:
-            return []  # the script took long, not this meeting, which may end in a moment
+            return []  # the script was slow, not this meeting, which may end any moment
         doing: Place = ("exchange", "") if peers else place()
         activity, where = doing
         stand = Stand(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
@@ -125,7 +124,7 @@ class Standstill:
 
 
 class Meetings(Protocol):
-    """What is looked at: the exchange, as the engine uses it."""
+    """What is watched: the exchange, as the engine uses it."""
 
     @property
     def ended(self) -> int: ...
@@ -137,7 +136,7 @@ class Meetings(Protocol):
 
 
 class Lookout:
-    """Made on the script's thread, whose stack it reads. Ends with ``end``, or with the process."""
+    """Create it on the script's thread, whose stack it reads. Ends with ``end``, or with the process."""
 
     def __init__(self, meetings: Meetings, reporter: Reporter, folder: Path) -> None:
         self._meetings, self._reporter, self._folder = meetings, reporter, folder
@@ -149,13 +148,10 @@ class Lookout:
     def end(self) -> None:
         self._over.set()
         self._thread.join()
-        faulthandler.cancel_dump_traceback_later()
 
     def _run(self) -> None:
         standstill = Standstill(time.monotonic())
         while not self._over.wait(LOOK_S):
-            # By a thread of C: where native code holds the interpreter for so long, this one gets no turn.
-            faulthandler.dump_traceback_later(HELD_STACK_S, file=_STDERR)
             meetings = self._meetings
             seen = Seen(meetings.ended, meetings.waiting(), meetings.is_awaited)
             for word in standstill.look(time.monotonic(), seen, self._place):
@@ -168,15 +164,16 @@ class Lookout:
         return place_of(sys._current_frames().get(self._script), self._folder)
 
     def _show_stack(self) -> None:
-        words = (
-            f"The others have waited {STACK_AFTER_S:.0f} s for the script here. Its log shows where it is."
-        )
+        lasted = units.duration(STACK_AFTER_S)
+        words = f"The others have waited {lasted} for the script here. Its log shows where it is."
         self._reporter.send(Said(words=words))
+        # Never use faulthandler's own timer: it walks the stacks of running threads, and crashes if a stopped
+        # process or a sleeping laptop resumes after the timer's end.
         faulthandler.dump_traceback(_STDERR, all_threads=True)
 
 
 def place_of(frame: FrameType | None, folder: Path) -> Place:
-    """What a stack does, and where in the project in ``folder``. The innermost sign of something counts."""
+    """What a stack is doing, and where in the project in ``folder``. The innermost known frame counts."""
     activity: Activity | None = None
     where = ""
     while frame is not None:

@@ -1,7 +1,7 @@
-"""What a script finds around it: made alike on all members where it would change what they train on.
+"""A script's environment: made the same on all members where it would change what they train on.
 
 The order of strings in a set follows PYTHONHASHSEED, which every trainer starts with
-(``core.supervisor.spawn``); here it is only checked, as no process can change its own. Main thread, before
+(``core.supervisor.spawn``); it is only checked here, as no process can change its own. Main thread, before
 the script's first line.
 """
 
@@ -11,75 +11,111 @@ import builtins
 import glob
 import inspect
 import io
-import json
 import locale
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 import tensorflow as tf
 from tensorflow.python.lib.io import file_io
 
+from core.trainer.exact.members.collectives import Collectives
 from core.vocabulary.errors import TandemError
 
 _MOMENTS_S = (951_782_400, 1_709_200_800, 1_720_000_800, 1_735_689_600)
-"""In summers and winters: what a time zone makes of them tells it from others."""
-_LOCALE = ("LANG", "LANGUAGE")
+"""Moments in summers and winters: a time zone's offsets at these distinguish it from others."""
 _PROBE = "the order of a set"
 
 
-class Meets(Protocol):
-    """What is needed of ``Collectives``."""
+_NAME = r"[A-Za-z][A-Za-z0-9-]{0,31}(?:_[A-Za-z0-9]{1,31})?(?:\.[A-Za-z0-9_-]{1,31})?(?:@[A-Za-z0-9=]{1,31})?"
+"""A locale's name. Without slashes: what has them may be a path."""
+_OFFSET = r"[+-]?[0-9]{1,3}(?::[0-9]{2}){0,2}"
+_SHORT = r"(?:[A-Za-z]{3,10}|<[A-Za-z0-9+-]{3,10}>)"
+_DAY = rf",(?:M[0-9]{{1,2}}\.[1-5]\.[0-6]|J?[0-9]{{1,3}})(?:/{_OFFSET})?"
+_POSIX_ZONE = rf"{_SHORT}{_OFFSET}(?:{_SHORT}(?:{_OFFSET})?(?:{_DAY}{_DAY})?)?"
+"""POSIX.1-2024, 8.3, TZ."""
+_IANA_ZONE = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*){0,3}"
 
-    rank: int
+_Category = Literal[
+    "LANG", "LANGUAGE", "LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION",
+    "LC_MEASUREMENT", "LC_MESSAGES", "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE",
+    "LC_TIME",
+]  # fmt: skip
+_CATEGORIES: tuple[_Category, ...] = get_args(_Category)
+"""locale(7)."""
+_Locale = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_NAME}(?::{_NAME}){{0,9}})?\Z", max_length=200)]
+_Zone = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_IANA_ZONE}|{_POSIX_ZONE})?\Z", max_length=100)]
+_OffsetS = Annotated[int, msgspec.Meta(ge=-200_000, le=200_000)]
 
-    def gather_bytes(self, data: bytes, what: str = ...) -> list[bytes]: ...
 
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One member's surroundings.
 
-def agree(collectives: Meets, say: Callable[[str], None]) -> None:
-    """The chief's time zone and locale become every member's. Called by all of them.
-
-    What cannot be made alike is said, by the member that differs. Raises TandemError where strings have
-    another order in sets.
+    Security invariant: some of it becomes environment variables on the other members, so each is one of a
+    fixed set, with a value that names no file.
     """
-    told = [json.loads(data) for data in collectives.gather_bytes(json.dumps(_own()).encode(), "to begin")]
+
+    order: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    """The hash of a fixed text."""
+    python: Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){2}\Z", max_length=11)]
+    zone: _Zone
+    """As TZ names it; "" if only the system knows."""
+    offsets: Annotated[tuple[_OffsetS, ...], msgspec.Meta(max_length=10)]
+    """Seconds east of UTC at ``_MOMENTS_S``."""
+    locale: dict[_Category, _Locale]
+    encoding: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]+\Z", max_length=40)]
+
+
+# Created here: a script may hide the modules in which type names are looked up.
+_SURROUNDINGS = msgspec.msgpack.Decoder(Surroundings)
+_LOCALE: msgspec.msgpack.Decoder[str] = msgspec.msgpack.Decoder(_Locale)
+_ZONE: msgspec.msgpack.Decoder[str] = msgspec.msgpack.Decoder(_Zone)
+
+
+def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
+    """Makes the chief's time zone and locale every member's. All members must call it.
+
+    A member that differs in what cannot be made equal says so. Raises TandemError if strings have another
+    order in sets, or if a member sends what no Tandem sends.
+    """
+    told = collectives.gather_told(_own(), _SURROUNDINGS, "to begin")
     chief = told[0]
-    unlike = [rank for rank, each in enumerate(told) if each["order"] != chief["order"]]
-    if unlike:
+    if any(each.order != chief.order for each in told):
         raise TandemError(
             code="order-differs",
             what="Sets of strings have another order on one member than on the chief: "
-            f"here is Python {told[collectives.rank]['python']}, there {chief['python']}.",
+            f"here is Python {told[collectives.rank].python}, there {chief.python}.",
             fix="Install the same Python and the same Tandem on all laptops.",
         )
-    if collectives.rank == 0:
+    if collectives.is_chief:
         return
-    _take_locale(chief["locale"])
-    _take_zone(chief["zone"])
+    _take_locale(chief.locale)
+    _take_zone(chief.zone)
     own = _own()
-    if own["offsets"] != chief["offsets"]:
+    if own.offsets != chief.offsets:
         say(
-            f"Local times differ: the chief's clock is in {chief['zone'] or 'a zone without a name'}, this "
-            f"laptop's in {own['zone'] or 'another one'}. A script that takes hours from times trains "
+            f"Local times differ: the chief's clock is in {chief.zone or 'a zone without a name'}, this "
+            f"laptop's in {own.zone or 'another one'}. A script that takes hours from times trains "
             "on other numbers here: set the same time zone on both, or use UTC in the script."
         )
-    if own["encoding"] != chief["encoding"]:
+    if own.encoding != chief.encoding:
         say(
-            f"Text files are read as {own['encoding']} here, and as {chief['encoding']} on the chief, where "
+            f"Text files are read as {own.encoding} here, and as {chief.encoding} on the chief, where "
             "the script names no encoding. Write open(…, encoding='utf-8')."
         )
 
 
 def sort_folders() -> None:
-    """Has Python and TensorFlow list folders by name: a disk's own order is another on each laptop."""
+    """Makes Python and TensorFlow list folders by name: the order on disk differs between laptops."""
     os.listdir = _sorted_names(os.listdir)
     os.scandir = _sorted_entries(os.scandir)
-    for globber in ("_Globber", "_StringGlobber"):  # from Python 3.13 on, they keep a scandir of their own
+    for globber in ("_Globber", "_StringGlobber"):  # from Python 3.13 on, they keep their own scandir
         if hasattr(getattr(glob, globber, None), "scandir"):
             getattr(glob, globber).scandir = staticmethod(os.scandir)
     for name in ("list_directory_v2", "get_matching_files_v2"):
@@ -89,9 +125,9 @@ def sort_folders() -> None:
 
 
 def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], None]) -> None:
-    """Has Python's ``open`` say once what the script writes elsewhere than in these folders of its own.
+    """Makes Python's ``open`` report once what the script writes outside its own folders.
 
-    Paths that stand in its text were named before the run began, and hidden folders of the user are caches.
+    Paths in its source were reported before the run began, and the user's hidden folders are caches.
     """
     text, told = script.read_text("utf-8", errors="replace"), set[str]()
     own = [
@@ -116,7 +152,7 @@ def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], Non
 
 
 def _line_in(folder: Path) -> str:
-    """The line of the script, or of a module beside it, that called; "" where none did."""
+    """The line of the script, or of a module beside it, that made the call; "" if none did."""
     frame = inspect.currentframe()
     while frame is not None:
         path = Path(frame.f_code.co_filename)
@@ -126,27 +162,32 @@ def _line_in(folder: Path) -> str:
     return ""
 
 
-def _own() -> dict[str, Any]:
-    return {
-        "order": hash(_PROBE),
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "zone": _zone(),
-        "offsets": [time.localtime(moment_s).tm_gmtoff for moment_s in _MOMENTS_S],
-        "locale": {name: value for name, value in os.environ.items() if _of_locale(name)},
-        "encoding": locale.getpreferredencoding(False),
-    }
+def _own() -> Surroundings:
+    return Surroundings(
+        order=hash(_PROBE),
+        python=".".join(map(str, sys.version_info[:3])),
+        zone=_zone(),
+        offsets=tuple(time.localtime(moment_s).tm_gmtoff for moment_s in _MOMENTS_S),
+        locale={name: os.environ[name] for name in _CATEGORIES if _is(_LOCALE, os.environ.get(name))},
+        encoding=locale.getpreferredencoding(False),
+    )
 
 
-def _of_locale(name: str) -> bool:
-    return name in _LOCALE or name.startswith("LC_")
+def _is(decoder: msgspec.msgpack.Decoder[str], text: str | None) -> bool:
+    """Whether others would accept this laptop's value. What they would not is not sent."""
+    try:
+        return bool(decoder.decode(msgspec.msgpack.encode(text)))
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return False
 
 
 def _zone() -> str:
-    """As TZ names it; "" where only the system knows."""
-    if named := os.environ.get("TZ", "").removeprefix(":"):
-        return named
-    _, found, name = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")
-    return name if found else ""
+    """The time zone as TZ names it; "" if only the system knows."""
+    named = os.environ.get("TZ", "").removeprefix(":")
+    if named and not named.startswith("/"):
+        return named if _is(_ZONE, named) else ""
+    _, found, name = str(Path(named or "/etc/localtime").resolve()).partition("zoneinfo/")
+    return name if found and _is(_ZONE, name) else ""
 
 
 def _take_zone(name: str) -> None:
@@ -155,11 +196,12 @@ def _take_zone(name: str) -> None:
         time.tzset()
 
 
-def _take_locale(chief: dict[str, str]) -> None:
-    """For a script that asks for the user's own by ``locale.setlocale(locale.LC_ALL, "")``."""
-    for name in [name for name in os.environ if _of_locale(name)]:
-        del os.environ[name]
-    os.environ.update(chief)
+def _take_locale(chief: Mapping[_Category, str]) -> None:
+    """For a script that requests the user's own locale by ``locale.setlocale(locale.LC_ALL, "")``."""
+    for name in _CATEGORIES:
+        os.environ.pop(name, None)
+    for category, value in chief.items():
+        os.environ[category] = value
 
 
 def _sorted_names(listing: Callable[..., Any]) -> Callable[..., Any]:

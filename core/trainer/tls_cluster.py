@@ -1,6 +1,6 @@
 """A managed trainer's place among members that meet over TLS: TensorFlow starts no server and opens no port.
 
-A member listens where TF_CONFIG says, and calls the others there. Keys are those of the order (see
+A member listens where TF_CONFIG says, and calls the others there. The order provides the keys (see
 ``core.exchange.keys``). The strategy is a MirroredStrategy whose replicas are the members (see
 ``exact.members.exchange_ops``).
 """
@@ -14,28 +14,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.exchange.driver import Exchange, Peer
+from core.exchange.driver import Exchange
 from core.exchange.keys import Keyring, RunPair
 from core.exchange.problems import DONE, MISMATCH, ExchangeFailed, never_met
+from core.exchange.state import Peer
 from core.net.address import Address, parse
 from core.supervisor.ports import listen_at
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.reporter import Reporter
 from core.trainer.standstill import Lookout
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.trainer_messages import ExchangeKeys, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, MeetWithout, Train
 
 LINGER_S = 10.0
-"""Who has finished stays for so long at least, while others still need what it sent last."""
+"""Least time that a finished member stays while others still need what it sent last."""
 SWITCH_S = 2e-4
-"""Python's threads take turns so often: a script's holds those of the exchange up. By default it is 5 ms. As
-measured, this made sums 1.6 times as fast beside a thread that never gives its turn away by itself."""
+"""Interval at which Python's threads switch: a script's threads delay the exchange's. The default is 5 ms. As
+measured, this made sums 1.6 times as fast beside a thread that never yields."""
 _DONE = Problem(code=DONE, what="The script has ended there.")
 
 
 class TlsCluster:
-    """One run's: made, met, left. Raises ``TandemError`` for keys that do not fit, ``OSError`` for a taken
-    port."""
+    """One run's cluster: create, meet, leave. Raises ``TandemError`` for keys that do not fit, ``OSError``
+    for a taken port."""
 
     def __init__(self, train: Train, keys: ExchangeKeys) -> None:
         rank, addresses = train.rank, _addresses(train.tf_config)
@@ -59,6 +60,7 @@ class TlsCluster:
         )
         self._meet_timeout_s = train.meet_timeout_s
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
+        self.collectives.names = names
         self._linger_s = max(LINGER_S, train.linger_s)
         self._folder = Path(train.folder)
         self._lookout: Lookout | None = None
@@ -73,15 +75,15 @@ class TlsCluster:
 
     @property
     def failure(self) -> TandemError | None:
-        """Why a meeting came to nothing: TensorFlow makes an error of its own of it."""
+        """Why a meeting failed: TensorFlow replaces the error with its own."""
         return self.collectives.failure
 
     def report_to(self, reporter: Reporter) -> None:
-        """From here on it is told what this thread, the script's, does while a meeting takes long."""
+        """Starts reporting what this thread, the script's, does while a meeting takes long."""
         self._lookout = Lookout(self._exchange, reporter, self._folder)
 
     def meet(self) -> None:
-        """Until every member has answered. Raises ``ExchangeFailed``, which names those who have not."""
+        """Waits until every member has answered. Raises ``ExchangeFailed``, naming those who have not."""
         began_s = time.monotonic()
         self._exchange.start()
         try:
@@ -93,28 +95,32 @@ class TlsCluster:
             self.collectives.failure = failed
             raise
 
-    def close(self, limit_s: float) -> None:
-        """The script has ended here: see that it ends on the others, too. ``failure`` if one goes on instead.
+    def go_on_without(self, order: MeetWithout) -> None:
+        """These members have left the run. Callable from any thread."""
+        self._exchange.regroup(order.generation, 0, order.gone)
 
-        One that is still in its own code after ``limit_s`` is told when it comes back.
+    def close(self, limit_s: float) -> None:
+        """The script has ended here: makes sure that it ends on the others. Sets ``failure`` if one goes on.
+
+        A member still in its own code after ``limit_s`` learns of it when it comes back.
         """
         try:
             self.collectives.stand_together("the end of the script", limit_s)
         except TimeoutError:
             pass
         except ExchangeFailed as failed:
-            # Nothing more is wanted of the others: it does no harm if they have gone.
+            # Nothing more is needed from the others: it does no harm if they have left.
             if failed.code == MISMATCH:
                 self.collectives.failure = failed
 
     def leave(self, why: Problem | None) -> None:
-        """Tell the others. ``why``: what ended this member before its time; they need not wait for it."""
+        """Tells the others that this member leaves. ``why``: what ended it early; they don't wait for it."""
         if self._lookout is not None:
             self._lookout.end()
         self._exchange.close(why or _DONE, linger_s=0.0 if why else self._linger_s)
 
 
 def _addresses(tf_config: str) -> Sequence[Address]:
-    """By rank: the chief's, then the workers'."""
+    """Addresses by rank: the chief's, then the workers'."""
     cluster = json.loads(tf_config)["cluster"]
     return [parse(text) for role in ("chief", "worker") for text in cluster.get(role, ())]

@@ -1,6 +1,6 @@
-"""TPUs: taken where one answers. A script that asks for one that does not gets a sentence, not gRPC's errors.
+"""TPUs: used if one answers. A script that requests one that does not gets a sentence, not gRPC's errors.
 
-Laptops have none; but Tandem also runs where the machines of a cloud or a plug-in card have one.
+Laptops have none; but Tandem also runs on cloud machines that have one, or with a plug-in card.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 
 _ANSWER_S = 5.0
 _NAMES = ("TPU_NAME", "COLAB_TPU_ADDR", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")
-"""Environment: where clouds say which TPU belongs to a machine."""
+"""Environment variables in which clouds name a machine's TPU."""
 _DEVICES = ("/dev/accel0", "/dev/vfio/0")
 
 
 class NoTpu(TandemError, ValueError):
-    """Also the ``ValueError`` that TensorFlow raises, so that scripts which try a TPU first go on without."""
+    """Also a ``ValueError``, as TensorFlow raises, so that scripts which try a TPU first continue without."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -36,7 +37,7 @@ class NoTpu(TandemError, ValueError):
 
 
 def strategy(say: Callable[[str], None]) -> Any | None:
-    """The strategy of the TPU that belongs to this machine; None where there is none, or where it fails."""
+    """The strategy for this machine's TPU; None if there is none, or if it fails."""
     name = _own_name()
     if not name or _why_absent(name):
         return None
@@ -51,7 +52,7 @@ def strategy(say: Callable[[str], None]) -> Any | None:
 
 
 def name_absence() -> None:
-    """From here on a script that asks for a TPU which does not answer hears so at once, as ``NoTpu``."""
+    """From here on, requesting a TPU that does not answer raises ``NoTpu`` at once."""
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver
     original = resolver.__init__
     if hasattr(original, "__wrapped__"):
@@ -73,7 +74,7 @@ def name_absence() -> None:
 
 
 def _own_name() -> str:
-    """What this machine calls its TPU; ``""`` where it has none."""
+    """This machine's name for its TPU; ``""`` if it has none."""
     named = next((os.environ[name] for name in _NAMES if os.environ.get(name)), "")
     if not named and find_spec("libtpu") is not None and any(map(_is_there, _DEVICES)):
         return "local"
@@ -85,7 +86,7 @@ def _is_there(device: str) -> bool:
 
 
 def _why_absent(name: Any) -> str:
-    """Why a TPU of this name surely does not answer; ``""`` where it may."""
+    """Why a TPU of this name surely does not answer; ``""`` if it may."""
     if not name:
         return "The script asks for a TPU, and there is none here."
     if not isinstance(name, str):
@@ -101,5 +102,5 @@ def _why_absent(name: Any) -> str:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
     except (OSError, OverflowError):
-        return f"The TPU at {address:.100} does not answer within {_ANSWER_S:.0f} s."
+        return f"The TPU at {address:.100} does not answer within {units.duration(_ANSWER_S)}."
     return ""

@@ -1,1 +1,1 @@
-"""What everybody speaks: the words of commands, events, messages and plans. Data, without I/O."""
+"""The shared vocabulary: commands, events, messages and plans. Data, without I/O."""

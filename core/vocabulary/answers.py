@@ -1,4 +1,4 @@
-"""What a command is answered with, at once. What follows from it comes as events."""
+"""Immediate answers to commands. Their consequences come as events."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.errors import Problem
-from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
-from core.vocabulary.progress import Best, EpochEnd, Progress, Summary
+from core.vocabulary.progress import Advice, Best, EpochEnd, Progress, Summary
 from core.vocabulary.state import State
 from core.vocabulary.wire import Tagged
 
@@ -32,8 +31,20 @@ class StateNow(Tagged, frozen=True, kw_only=True):
     state: State
 
 
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """An option that a script declares to ``argparse``. ``takes``: one value. ``kind``: its type, ``int`` or
+    ``float``; empty: the script does not say."""
+
+    names: tuple[str, ...]
+    takes: bool = True
+    kind: str = ""
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    help: str = ""
+
+
 class ScriptRead(Tagged, frozen=True, kw_only=True):
-    """What reading a script found. ``mistakes`` name the known ones, each with its line.
+    """The result of analysing a script. ``mistakes`` are the known ones, each with its line.
 
     ``kind`` is ``managed`` for ``fit`` in a mirrored strategy, too.
     """
@@ -42,19 +53,20 @@ class ScriptRead(Tagged, frozen=True, kw_only=True):
     folder: str
     kind: Literal["managed", "own", "neither"]
     strategies: tuple[str, ...] = ()
-    """Those that the script opens itself."""
+    """Strategies that the script opens itself."""
     mirrored_loop: bool = False
-    """A loop by hand in MirroredStrategy, whose replicas are the laptops."""
+    """A custom loop in a mirrored strategy, whose replicas are the laptops."""
     mistakes: tuple[Problem, ...] = ()
     files: tuple[ProjectFile, ...] = ()
     skipped: tuple[str, ...] = ()
+    options: tuple[Declared, ...] = ()
     total_bytes: int = 0
     code: str = ""
-    """As ``Plan.code``: for which differences from one machine's result are accepted."""
+    """As ``Plan.code``: the code for which differences from one machine's result are accepted."""
 
 
 class ScriptsFound(Tagged, frozen=True, kw_only=True):
-    """A folder with several scripts that train: a person has to choose. Names in ``folder``, in order."""
+    """A folder with several scripts that train: the user has to choose. Names in ``folder``, in order."""
 
     folder: str
     scripts: tuple[str, ...]
@@ -62,31 +74,43 @@ class ScriptsFound(Tagged, frozen=True, kw_only=True):
 
 
 class PlanMade(Tagged, frozen=True, kw_only=True):
-    """``tf_configs``: by ``device id/task name`` the exact text of TF_CONFIG; empty for one device alone.
+    """``tf_configs``: by ``device id/task name`` the exact text of TF_CONFIG; empty for a single device.
 
-    Ports that are not chosen yet are shown as they will be asked for.
+    Ports that are not chosen yet are shown as they will be requested.
     """
 
     plan: Plan
     tf_configs: dict[str, str] = {}
     expectation: str = ""
-    """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
-    advice: str = ""
-    """What would help, where that was hardly faster than one of them alone."""
+    """The speed of this script's newest run on these devices, in a sentence; ``""``: there was none."""
+    advice: Advice | None = None
+    """What would help, where that run was hardly faster than a single laptop."""
     warnings: tuple[Problem, ...] = ()
-    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
+    """What may end the run halfway: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
-    """Rows of the batch that each had at that run's end."""
+    """Each device's rows of the batch at that run's end."""
 
 
 Change = Literal["", "new", "changed", "same", "gone"]
-"""Of a project's file against the version that this user allowed last; ``""``: there is none to compare."""
+"""A file's change since the version that this user allowed last; ``""``: there is none to compare."""
+
+
+class Deed(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a script does beyond computing, from its text. ``what``: a file, an address, a program.
+
+    ``marked``: a reader who does not know the script should check that line.
+    """
+
+    kind: Literal["reads", "writes", "downloads", "starts"]
+    what: str
+    line: int
+    marked: bool = False
 
 
 class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """``text``: what would run, with characters that hide spelled out (``⟨U+202E⟩``); None: it did not come
-    with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader has
-    to know of it."""
+    """``text``: the code that would run, with hiding characters spelled out (``⟨U+202E⟩``); None: it did not
+    come with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader
+    needs to know about it."""
 
     path: str
     size: int
@@ -94,11 +118,13 @@ class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     diff: str = ""
     note: str = ""
+    deeds: tuple[Deed, ...] | None = None
+    """None: it is no code, or its text cannot be analysed."""
 
 
 class RequestRead(Tagged, frozen=True, kw_only=True):
-    """What a peer wants to run here, the script first. A text is of the file with the digest that was asked
-    about."""
+    """The files that a peer wants to run here, the script first. Each text matches the digest in the
+    request."""
 
     run: RunId
     files: tuple[RequestFile, ...]
@@ -116,33 +142,36 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float | None = None
     script: str
     source: str = ""
-    """Where the script lay on the starter's laptop; ``""`` on the others."""
+    """The script's path on the starter's laptop; ``""`` on the others."""
     arguments: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Names, chief first."""
     device_ids: tuple[DeviceId, ...] = ()
-    """Of ``devices``; ``()`` in a record of an earlier Tandem."""
+    """In the order of ``devices``; ``()`` in a record of an earlier Tandem."""
     spec: RunSpec | None = None
-    """What was asked for; None on the others' laptops and in a record of an earlier Tandem."""
+    """The user's request; None on the others' laptops and in a record of an earlier Tandem."""
     resumed: RunId | None = None
     """The run that it resumed."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
     name: str = ""
-    """What its user calls it on this laptop; ``""``: nothing of one's own."""
+    """The user's name for it on this laptop; ``""``: none."""
     note: str = ""
-    """What its user wrote down about it on this laptop."""
+    """The user's note about it on this laptop."""
     best: dict[str, Best] = {}
-    """By metric, of those where a name tells which values are better."""
+    """By metric, where the name tells which values are better."""
+    losses: tuple[float, ...] = ()
+    """Losses over the run, in order: a few dozen, for a sparkline; ``()`` in a record of an earlier
+    Tandem."""
     machines: dict[DeviceId, Machine] = {}
-    """What its laptops were; those of which this one knew."""
+    """The hardware of its laptops, as far as this one knew it."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
     runs: tuple[RunEntry, ...]
     problem: Problem | None = None
-    """Why the list may be short: the index was corrupt and has been rebuilt from the run folders."""
+    """Why the list may be incomplete: some runs' records could not be read."""
 
 
 class RunDetails(Tagged, frozen=True, kw_only=True):
@@ -153,30 +182,29 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     steps: dict[DeviceId, tuple[Progress, ...]] = {}
     epochs: dict[DeviceId, tuple[EpochEnd, ...]] = {}
     uses: dict[DeviceId, tuple[LaptopUsed, ...]] = {}
-    """How busy its laptops were, in order; thinned as ``steps``."""
+    """How busy its laptops were, in order; thinned like ``steps``."""
     membership: tuple[MembershipChanged, ...] = ()
-    """Who came and went, in order."""
+    """Members that joined and left, in order."""
     log: str = ""
     """The end of the run's log, at most 64 KiB."""
     report: str = ""
     """Path of the run's one-page report (HTML) on the node's laptop; ``""`` where there is none."""
     checkpoint: Moment | None = None
-    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on unless others have newer ones:
-    ``FindCheckpoints``."""
+    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on unless others have newer ones
+    (``FindCheckpoints``)."""
+
+    @property
+    def left(self) -> set[DeviceId]:
+        """Members that left: the others went on, or it was the end."""
+        return {turn.device for turn in self.membership if turn.change == "left"}
 
 
-class KeptList(Tagged, frozen=True, kw_only=True):
-    """``there``: what the device keeps of this laptop's projects; None: ``problem`` says why it could not be
-    asked. ``here``: what this laptop keeps of the device's."""
-
-    device: DeviceId
-    here: Kept
-    there: Kept | None = None
-    problem: Problem | None = None
+class Cleared(Tagged, frozen=True, kw_only=True):
+    freed_bytes: int
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the doctor. ``mend`` True: Tandem can mend it (``Mend(code=...)``)."""
+    """One finding of the doctor. ``mend`` True: Tandem can fix it (``Mend(code=...)``)."""
 
     code: str
     topic: str
@@ -205,7 +233,7 @@ Answer = (
     | RunAccepted
     | RunList
     | RunDetails
-    | KeptList
+    | Cleared
     | Findings
     | Saved
 )

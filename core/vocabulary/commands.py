@@ -1,14 +1,14 @@
-"""What a user wants, in the imperative. The window, the command line and ``--jsonl`` speak exactly these.
+"""Commands of the user, in the imperative. The window, the command line and ``--jsonl`` send exactly these.
 
-Each is given to ``Node.submit`` and answered by one of ``core.vocabulary.answers``.
+Each goes to ``Node.submit`` and is answered by one of ``core.vocabulary.answers``.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from core.vocabulary.holdings import Where
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.bounds import Detail, Few, FilePath, Name, Word, Words
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
@@ -26,7 +26,7 @@ class Pair(Tagged, frozen=True, kw_only=True):
     """Begin pairing with a device seen by discovery, or at ``address`` (``host[:port]``)."""
 
     device: DeviceId | None = None
-    address: str = ""
+    address: Name = ""
 
 
 class AnswerPairing(Tagged, frozen=True, kw_only=True):
@@ -46,10 +46,10 @@ class Forget(Tagged, frozen=True, kw_only=True):
 
 
 class Rename(Tagged, frozen=True, kw_only=True):
-    """Give a paired device a nickname; ``""`` takes it away."""
+    """Give a paired device a nickname; ``""`` removes it."""
 
     device: DeviceId
-    nickname: str
+    nickname: Words
 
 
 class SetCodePolicy(Tagged, frozen=True, kw_only=True):
@@ -59,31 +59,13 @@ class SetCodePolicy(Tagged, frozen=True, kw_only=True):
     policy: CodePolicy
 
 
-class ListKept(Tagged, frozen=True, kw_only=True):
-    """What a paired device keeps of this laptop's projects, and this laptop of its. Answer: ``KeptList``."""
-
-    device: DeviceId
-
-
-class RemoveKept(Tagged, frozen=True, kw_only=True):
-    """Remove one ``project`` with what its runs left, or all of them; not what is recorded of the runs.
-
-    ``where`` ``there``: this laptop's from the device; ``here``: the device's from this laptop. Answer:
-    ``KeptList``, with what is left.
-    """
-
-    device: DeviceId
-    where: Where
-    project: ProjectId | None = None
-
-
 # --- runs --------------------------------------------------------------------------------------------------
 
 
 class AnalyseScript(Tagged, frozen=True, kw_only=True):
     """Read a script or project folder without running it. Answer: ``ScriptRead``, or ``ScriptsFound``."""
 
-    path: str
+    path: FilePath
 
 
 class PlanRun(Tagged, frozen=True, kw_only=True):
@@ -99,13 +81,21 @@ class StartRun(Tagged, frozen=True, kw_only=True):
 
 
 class StopRun(Tagged, frozen=True, kw_only=True):
-    """End the present run at the end of a step. Again: terminate; a third time: kill."""
+    """Stop the present run at the end of a step. Again: terminate; a third time: kill."""
 
 
 class GoOnWaiting(Tagged, frozen=True, kw_only=True):
-    """The answer to a run that asks: it may go on waiting, and asks again later. The other is ``StopRun``."""
+    """Let a run that asks go on waiting; it asks again later. The alternative is ``StopRun``."""
 
     run: RunId
+
+
+class AddLaptops(Tagged, frozen=True, kw_only=True):
+    """Bring paired laptops into a run that this one started, while it trains. They are asked first; then the
+    run stops at the end of a step and goes on with them."""
+
+    run: RunId
+    devices: Few[DeviceId]
 
 
 class AnswerConsent(Tagged, frozen=True, kw_only=True):
@@ -116,7 +106,7 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
 
 
 class LookAtRequest(Tagged, frozen=True, kw_only=True):
-    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+    """The files that a peer wants to run here, while its request is open. Answer: ``RequestRead``."""
 
     run: RunId
 
@@ -130,7 +120,7 @@ class ListRuns(Tagged, frozen=True, kw_only=True):
 class GetRun(Tagged, frozen=True, kw_only=True):
     """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id.
 
-    ``points``: false leaves out metrics and log, which of a long run take long to read.
+    ``points``: false omits metrics and log, which are slow to read for a long run.
     """
 
     run: RunId
@@ -138,11 +128,11 @@ class GetRun(Tagged, frozen=True, kw_only=True):
 
 
 class LabelRun(Tagged, frozen=True, kw_only=True):
-    """Give a run a name or a note of one's own, on this laptop; ``""`` takes it away, None leaves it."""
+    """Give a run a personal name or note on this laptop; ``""`` removes it, None keeps it."""
 
     run: RunId
-    name: str | None = None
-    note: str | None = None
+    name: Detail | None = None
+    note: Detail | None = None
 
 
 class DeleteRun(Tagged, frozen=True, kw_only=True):
@@ -152,8 +142,8 @@ class DeleteRun(Tagged, frozen=True, kw_only=True):
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
-    """Ask a run's other laptops that are linked for newer checkpoints than ours: they come as
-    ``CheckpointFound``. Answer: ``Done``, once all have answered or after 2 s; some may come later."""
+    """Ask a run's other linked laptops for newer checkpoints than ours: they come as ``CheckpointFound``.
+    Answer: ``Done``, once all have answered or after 2 s; some may come later."""
 
     run: RunId
 
@@ -166,15 +156,20 @@ class GetState(Tagged, frozen=True, kw_only=True):
 
 
 class RunDoctor(Tagged, frozen=True, kw_only=True):
-    """Look at what works here. ``deep`` also loads TensorFlow in a child process. Answer: ``Findings``."""
+    """Check what works here. ``deep`` also loads TensorFlow in a child process. Answer: ``Findings``."""
 
     deep: bool = False
 
 
 class Mend(Tagged, frozen=True, kw_only=True):
-    """Let Tandem mend one of the doctor's findings (one that has ``mend``)."""
+    """Fix one of the doctor's findings (one that has ``mend``)."""
 
-    code: str
+    code: Word
+
+
+class Clear(Tagged, frozen=True, kw_only=True):
+    """Remove other laptops' project and run files from this laptop. Records of runs stay. Answer:
+    ``Cleared``."""
 
 
 class ChangeSettings(Tagged, frozen=True, kw_only=True):
@@ -186,7 +181,7 @@ class ChangeSettings(Tagged, frozen=True, kw_only=True):
 class SaveDiagnostics(Tagged, frozen=True, kw_only=True):
     """Write a zip with logs, doctor's findings and versions; no secrets, no scripts. Answer: ``Saved``."""
 
-    path: str
+    path: FilePath
 
 
 class Quit(Tagged, frozen=True, kw_only=True):
@@ -200,13 +195,12 @@ Command = (
     | Forget
     | Rename
     | SetCodePolicy
-    | ListKept
-    | RemoveKept
     | AnalyseScript
     | PlanRun
     | StartRun
     | StopRun
     | GoOnWaiting
+    | AddLaptops
     | AnswerConsent
     | LookAtRequest
     | ListRuns
@@ -218,6 +212,7 @@ Command = (
     | RunDoctor
     | Mend
     | ChangeSettings
+    | Clear
     | SaveDiagnostics
     | Quit
 )

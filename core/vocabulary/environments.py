@@ -1,4 +1,4 @@
-"""What this laptop has to make a Tandem on another Python of, where two laptops' differ."""
+"""What this laptop offers for making a Tandem environment with another Python, where two laptops' differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 DISTRIBUTION = "tandem-laptops"
 PYTHONS = ("3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
-"""Where an environment has them."""
+"""An environment's folder of programs."""
 _HOUSE = Path(__file__).resolve().parents[2]
 
 
@@ -29,11 +29,11 @@ class _DirectUrl(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentMaker:
-    """What this laptop has for it.
+    """The means that this laptop has.
 
     ``checkout``: where `make` sets Tandem up; ``""`` for an installed one. ``source``: what pip installs it
-    from; ``""``: nobody knows. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is
-    one to fetch others.
+    from; ``""``: unknown. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is one
+    to fetch others.
     """
 
     checkout: str = ""
@@ -42,14 +42,15 @@ class EnvironmentMaker:
     uv: bool = False
 
     def folder(self, name: str) -> Path:
-        """Where the environment called ``name`` lies: in the checkout, or else in the user's own folder."""
+        """The folder of the environment called ``name``: in the checkout, or else in the user's own
+        folder."""
         return (
             Path(self.checkout) / f".venv-{name}" if self.checkout else Path.home() / f"tandem-python{name}"
         )
 
 
 def look(house: Path = _HOUSE) -> EnvironmentMaker:
-    """Blocks for some milliseconds: looks at the disk, starts nothing."""
+    """Blocks for some milliseconds: reads the disk, starts nothing."""
     is_checkout = (house / "Makefile").is_file() and (house / "pyproject.toml").is_file()
     found = {python: _interpreter(python) for python in PYTHONS}
     return EnvironmentMaker(
@@ -64,7 +65,7 @@ def _interpreter(python: str) -> str | None:
     found = shutil.which(f"python{python}")
     if found is None or Path(found).parent.name != "shims":
         return found
-    # One of pyenv's: it starts this Python only in folders for which that is chosen.
+    # One of pyenv's: it starts this Python only in folders that select it.
     versions = Path(found).parents[1] / "versions"
     there = sorted(versions.glob(f"{python}.*/bin/python{python}"), key=lambda path: _patch(path.parents[1]))
     return str(there[-1]) if there else None
@@ -72,7 +73,7 @@ def _interpreter(python: str) -> str | None:
 
 def _patch(version: Path) -> int:
     digits = version.name.split(".")[2]
-    return int(digits) if digits.isdecimal() else -1  # a release candidate, say
+    return int(digits) if digits.isdecimal() else -1  # such as a release candidate
 
 
 def _source() -> str:

@@ -1,27 +1,35 @@
-"""Failures a person can meet: each says what happened and how to mend it. Full tracebacks go to the log."""
+"""Failures that a user can meet: each says what happened and how to fix it. Full tracebacks go to the log."""
 
 from __future__ import annotations
 
 import msgspec
 
+from core.vocabulary.bounds import DETAIL, WORDS, Detail, Word, Words, fit
+
+CUT_OFF = "run-cut-off"
+"""Code of the notice that a run could go on after a crash; its detail is the run's id."""
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person reads when something failed; the same on the window, the terminal and in JSON.
+    """A failure's text for people; the same in the window, the terminal and JSON.
 
     ``code`` is stable and machine-readable (``kebab-case``); ``detail`` is for the log drawer (may be long).
     """
 
-    code: str
-    what: str
-    fix: str = ""
-    detail: str = ""
+    code: Word
+    what: Words
+    fix: Words = ""
+    detail: Detail = ""
+
+    def __post_init__(self) -> None:
+        fit(self, what=WORDS, fix=WORDS, detail=DETAIL)
 
     def __str__(self) -> str:
         return f"{self.what} {self.fix}".strip()
 
 
 class TandemError(Exception):
-    """A failure with its mend. ``what`` and ``fix`` are whole sentences; ``code`` is stable."""
+    """A failure with its fix. ``what`` and ``fix`` are whole sentences; ``code`` is stable."""
 
     def __init__(self, *, code: str, what: str, fix: str = "", detail: str = "") -> None:
         super().__init__(what)
@@ -48,4 +56,4 @@ class TandemError(Exception):
 
 
 class IllegalTransition(RuntimeError):
-    """A machine was given an event that its state cannot take: a bug in the house, never a user's fault."""
+    """A machine was given an event that its state cannot take: a bug in Tandem, never a user's fault."""

@@ -1,12 +1,15 @@
-"""What happened, in the past tense. ``state.apply`` folds these into the state; screens follow them."""
+"""Events, in the past tense. ``state.apply`` folds them into the state; screens follow them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from core.vocabulary.access import Grants
+from core.vocabulary.bounds import Few, Name, Words
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Difference, ProjectFile
+from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.phases import Exit, MemberPhase, Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
@@ -15,6 +18,25 @@ from core.vocabulary.settings import Settings
 from core.vocabulary.versions import Versions
 from core.vocabulary.waits import WaitsFor
 from core.vocabulary.wire import Tagged
+
+
+class DeviceEvent(Tagged, frozen=True, kw_only=True):
+    """Something about another device, or this one."""
+
+    device: DeviceId
+
+
+class RunEvent(Tagged, frozen=True, kw_only=True):
+    """Something about a run."""
+
+    run: RunId
+
+
+class MemberEvent(RunEvent, frozen=True, kw_only=True):
+    """Something that happened at a member of a run."""
+
+    device: DeviceId
+
 
 # --- this node ---------------------------------------------------------------------------------------------
 
@@ -54,48 +76,42 @@ class NodeStopped(Tagged, frozen=True, kw_only=True):
 # --- devices -----------------------------------------------------------------------------------------------
 
 
-class DeviceFound(Tagged, frozen=True, kw_only=True):
-    """mDNS or a hint shows a device. Nothing of this is proven: the certificate decides later."""
+class DeviceFound(DeviceEvent, frozen=True, kw_only=True):
+    """mDNS or a hint shows a device. None of this is authenticated: the certificate decides later."""
 
-    device: DeviceId
     name: str
     addresses: tuple[str, ...]
 
 
-class DeviceGone(Tagged, frozen=True, kw_only=True):
-    """A device said goodbye to the network, or its record ran out."""
-
-    device: DeviceId
+class DeviceGone(DeviceEvent, frozen=True, kw_only=True):
+    """A device said goodbye to the network, or its record expired."""
 
 
-class DevicePaired(Tagged, frozen=True, kw_only=True):
+class DevicePaired(DeviceEvent, frozen=True, kw_only=True):
     """A device is in the trust store (now, or when the node started)."""
 
-    device: DeviceId
     name: str
     nickname: str = ""
     policy: Literal["ask", "always"] = "ask"
     addresses: tuple[str, ...] = ()
 
 
-class DeviceForgotten(Tagged, frozen=True, kw_only=True):
-    device: DeviceId
+class DeviceForgotten(DeviceEvent, frozen=True, kw_only=True):
+    """The user ended the pairing."""
 
 
-class DeviceRenamed(Tagged, frozen=True, kw_only=True):
-    device: DeviceId
+class DeviceRenamed(DeviceEvent, frozen=True, kw_only=True):
     nickname: str
 
 
-class CodePolicyChanged(Tagged, frozen=True, kw_only=True):
-    device: DeviceId
+class CodePolicyChanged(DeviceEvent, frozen=True, kw_only=True):
     policy: Literal["ask", "always"]
 
 
-class LinkUp(Tagged, frozen=True, kw_only=True):
-    """A paired device is connected and proven. ``problem``: why no run is possible with it (versions)."""
+class LinkUp(DeviceEvent, frozen=True, kw_only=True):
+    """A paired device is connected and authenticated. ``problem``: why no run is possible with it
+    (versions)."""
 
-    device: DeviceId
     name: str
     address: str
     versions: Versions
@@ -104,32 +120,30 @@ class LinkUp(Tagged, frozen=True, kw_only=True):
     problem: Problem | None = None
 
 
-class LinkDown(Tagged, frozen=True, kw_only=True):
+class LinkDown(DeviceEvent, frozen=True, kw_only=True):
     """The link closed or fell silent. ``problem`` says which, and whether it will be tried again."""
 
-    device: DeviceId
     problem: Problem
 
 
-class BusyChanged(Tagged, frozen=True, kw_only=True):
-    """A device began or ended a run."""
+class BusyChanged(DeviceEvent, frozen=True, kw_only=True):
+    """A device began or ended a run, or was renamed during one."""
 
-    device: DeviceId
     busy: bool
+    name: str = ""
+    """Its new name; empty: unchanged."""
 
 
-class SealChanged(Tagged, frozen=True, kw_only=True):
-    """A laptop, this one included, was looked at again: its trainers are sealed in another way now."""
+class SealChanged(DeviceEvent, frozen=True, kw_only=True):
+    """A laptop, this one included, was checked again: its trainers are now sealed in another way."""
 
-    device: DeviceId
     seal: str
     """As in ``Versions``."""
 
 
-class TelemetryReported(Tagged, frozen=True, kw_only=True):
-    """One second of a laptop, this one included."""
+class TelemetryReported(DeviceEvent, frozen=True, kw_only=True):
+    """One second of a laptop's telemetry, this one included."""
 
-    device: DeviceId
     reading: Reading
 
 
@@ -155,7 +169,7 @@ class PairingCodeShown(Tagged, frozen=True, kw_only=True):
 
 
 class PairingAnswered(Tagged, frozen=True, kw_only=True):
-    """This side said *Same*; the other has to."""
+    """This side said *Same*; the other's answer is still missing."""
 
 
 class PairingEnded(Tagged, frozen=True, kw_only=True):
@@ -168,10 +182,9 @@ class PairingEnded(Tagged, frozen=True, kw_only=True):
 # --- consent -----------------------------------------------------------------------------------------------
 
 
-class ConsentAsked(Tagged, frozen=True, kw_only=True):
+class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     """A peer wants to run a project here."""
 
-    run: RunId
     device: DeviceId
     name: str
     project: ProjectId
@@ -179,57 +192,58 @@ class ConsentAsked(Tagged, frozen=True, kw_only=True):
     arguments: tuple[str, ...]
     files: tuple[ProjectFile, ...]
     changed: bool
-    """An earlier version of this script was allowed; its files or its arguments are others now."""
+    """This script was allowed before, with other files or arguments, or with less access."""
     network: Literal["", "downloads", "none"] = ""
-    """Of a script whose trainers are sealed: it reaches what it downloads, or nothing. ``""``: not sealed."""
-    open_port: bool = False
-    """TensorFlow's port would be open to the network on this laptop: to be accepted for this one run."""
+    """Network access besides the run's members: downloads or none. ``""``: everything that this laptop
+    reaches."""
+    walls: Walls = "none"
+    """What confines it on this laptop."""
+    opened: Grants = ()
+    """Files and folders that it asks to open beside its own."""
+    gaps: Few[Gap] = ()
+    """What the walls leave open on an older system."""
     checkpoint_bytes: int = 0
-    """Of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
+    """Size of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
     differs: dict[str, Difference] = {}
-    """With ``changed``, by path: what is not as it was allowed last. Empty: only its arguments are not."""
+    """Set with ``changed``. By path: differences from the last allowed version."""
+    beyond: tuple[Part, ...] = ()
+    """Set with ``changed``. How else it exceeds the last permission."""
 
 
-class ConsentSettled(Tagged, frozen=True, kw_only=True):
-    """The question is off the table: answered, or the other side gave up."""
+class ConsentSettled(RunEvent, frozen=True, kw_only=True):
+    """The question is closed: answered, or withdrawn by the other side."""
 
-    run: RunId
     allowed: bool
 
 
 # --- the history -------------------------------------------------------------------------------------------
 
 
-class HistoryChanged(Tagged, frozen=True, kw_only=True):
+class HistoryChanged(RunEvent, frozen=True, kw_only=True):
     """A past run was named, annotated or deleted, from whichever window or terminal."""
-
-    run: RunId
 
 
 # --- checkpoints of a run that ended before its time --------------------------------------------------------
 
 
-class CheckpointFound(Tagged, frozen=True, kw_only=True):
-    """Asked for by ``FindCheckpoints``: another laptop says that it has a newer one than all known before."""
+class CheckpointFound(RunEvent, frozen=True, kw_only=True):
+    """Requested with ``FindCheckpoints``: another laptop has a newer one than all known before."""
 
-    run: RunId
     device: DeviceId
     moment: Moment
 
 
-class CheckpointCame(Tagged, frozen=True, kw_only=True):
-    """A run is to be resumed: ``done`` of ``total`` bytes of its checkpoint have come from another laptop."""
+class CheckpointCame(RunEvent, frozen=True, kw_only=True):
+    """While a run is being resumed: ``done`` of ``total`` bytes of its checkpoint have come from another
+    laptop."""
 
-    run: RunId
     device: DeviceId
     done: int
     total: int
 
 
-class FetchEnded(Tagged, frozen=True, kw_only=True):
-    """No more of that checkpoint comes: it is here, or was given up."""
-
-    run: RunId
+class FetchEnded(RunEvent, frozen=True, kw_only=True):
+    """The transfer of that checkpoint ended: it is here, or was given up."""
 
 
 # --- runs --------------------------------------------------------------------------------------------------
@@ -240,81 +254,78 @@ class RunPlanned(Tagged, frozen=True, kw_only=True):
 
     plan: Plan
 
+    @property
+    def run(self) -> RunId:
+        return self.plan.run
 
-class RunPhaseChanged(Tagged, frozen=True, kw_only=True):
-    run: RunId
+
+class RunPhaseChanged(RunEvent, frozen=True, kw_only=True):
     phase: Phase
 
 
-class MemberPhaseChanged(Tagged, frozen=True, kw_only=True):
-    """``done`` of ``total`` bytes while receiving; ``words`` where there is more to say.
+class MemberPhaseChanged(MemberEvent, frozen=True, kw_only=True):
+    """``done`` of ``total`` bytes while receiving, at ``rate_bytes_s`` (0: not known). ``words``: further
+    details.
 
     ``strategy``: the class's name, once a trainer has opened it.
     """
 
-    run: RunId
-    device: DeviceId
     phase: MemberPhase
-    words: str = ""
+    words: Words = ""
     done: int = 0
     total: int = 0
-    strategy: str = ""
+    rate_bytes_s: float = 0.0
+    strategy: Name = ""
 
 
-class MemberMeasured(Tagged, frozen=True, kw_only=True):
-    """Before a fit's first step the members measured it and the wire. The chief says it for all."""
+class MemberMeasured(MemberEvent, frozen=True, kw_only=True):
+    """Before a fit's first step the members measured it and the network. The chief reports for all."""
 
-    run: RunId
-    device: DeviceId
     expectation: Expectation
 
 
-class MemberProgressed(Tagged, frozen=True, kw_only=True):
-    run: RunId
-    device: DeviceId
+class MemberProgressed(MemberEvent, frozen=True, kw_only=True):
     progress: Progress
 
 
-class MemberEndedEpoch(Tagged, frozen=True, kw_only=True):
-    run: RunId
-    device: DeviceId
+class MemberEndedEpoch(MemberEvent, frozen=True, kw_only=True):
     epoch: EpochEnd
 
 
-class MemberLogged(Tagged, frozen=True, kw_only=True):
-    run: RunId
-    device: DeviceId
+class MemberLogged(MemberEvent, frozen=True, kw_only=True):
     lines: LogLines
 
 
-class MemberEnded(Tagged, frozen=True, kw_only=True):
+class MemberEnded(MemberEvent, frozen=True, kw_only=True):
     """A trainer of this member ended."""
 
-    run: RunId
-    device: DeviceId
-    task: str
+    task: Name
     exit: Exit
 
 
-class WaitingChanged(Tagged, frozen=True, kw_only=True):
-    """Whom the run waits for has changed, or is still the same a few seconds later. Empty: for nobody.
+class MemberLeft(MemberEvent, frozen=True, kw_only=True):
+    """This member is gone for good, and the others go on without it. ``problem``: why."""
+
+    problem: Problem
+
+
+class WaitingChanged(RunEvent, frozen=True, kw_only=True):
+    """The members that the run waits for have changed, or are the same a few seconds later. Empty: none.
 
     ``asks``: there was no progress for so long that the user has to decide: ``GoOnWaiting`` or ``StopRun``.
     """
 
-    run: RunId
-    waits: tuple[WaitsFor, ...] = ()
+    waits: Few[WaitsFor] = ()
     asks: bool = False
 
 
-class RunSummarised(Tagged, frozen=True, kw_only=True):
+class RunSummarised(RunEvent, frozen=True, kw_only=True):
     """Comes just before the last phase change."""
 
-    run: RunId
     summary: Summary
 
 
-RunEvent = (
+MirroredEvent = (
     RunPlanned
     | RunPhaseChanged
     | MemberPhaseChanged
@@ -323,10 +334,13 @@ RunEvent = (
     | MemberEndedEpoch
     | MemberLogged
     | MemberEnded
+    | MemberLeft
     | WaitingChanged
     | RunSummarised
 )
-"""What the starter's node mirrors to every member, so that every screen shows the same run."""
+"""Events that the starter's node mirrors to every member, so that every screen shows the same run."""
+Shown = MirroredEvent | ConsentAsked | ConsentSettled
+"""Events from a run's machines to this node's screen and record."""
 
 Event = (
     NodeStarted
@@ -355,5 +369,5 @@ Event = (
     | CheckpointFound
     | CheckpointCame
     | FetchEnded
-    | RunEvent
+    | MirroredEvent
 )

@@ -1,15 +1,17 @@
-"""The names that things go by. Each is its own type, so that one cannot stand for another."""
+"""Identifiers. Each is its own type, so that one cannot be used for another."""
 
 from datetime import UTC, datetime
 from typing import NewType
 
-DeviceId = NewType("DeviceId", str)
+from core.vocabulary.bounds import Name, Word
+
+DeviceId = NewType("DeviceId", Word)
 """SHA-256 of the device's certificate (DER), lower-case hex, 64 characters."""
 
-RunId = NewType("RunId", str)
+RunId = NewType("RunId", Name)
 """Start time and four random bytes, e.g. ``20261121-191204-9f3a01bc``: sorts by time, fits a file name."""
 
-ProjectId = NewType("ProjectId", str)
+ProjectId = NewType("ProjectId", Word)
 """SHA-256 of a project's manifest, lower-case hex, 64 characters."""
 
 
@@ -19,8 +21,8 @@ def short(identifier: str) -> str:
 
 
 def started_s(run: RunId, recorded_s: float) -> float:
-    """When a run was started, as its id says it on every laptop: each one's own record (``recorded_s``) is a
-    little later, and by another clock. Unix time."""
+    """When a run was started, from its id, so the same on every laptop: each one's own record
+    (``recorded_s``) is a little later, and by another clock. Unix time."""
     try:
         began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
     except ValueError:

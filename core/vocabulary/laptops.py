@@ -1,4 +1,4 @@
-"""What a run's record says of its laptops: what they are, how busy they were, who came and went."""
+"""A run's record of its laptops: their hardware, their load, and when they joined and left."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from core.vocabulary.readings import Hardware
 from core.vocabulary.versions import Versions
 from core.vocabulary.wire import Tagged
 
-Change = Literal["joined", "away", "back", "left"]
-"""``joined``: its trainer computes; ``away``: nothing comes from the laptop, and the run waits; ``left``: its
-trainer ended by a failure."""
+Change = Literal["joined", "away", "back", "lost", "left"]
+"""``joined``: its trainer computes; ``away``: the laptop is silent, and the run waits; ``lost``: its link was
+lost, and the run ended for it; ``left``: its trainer ended by a failure of its own, or the others went on
+without it."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,11 +31,11 @@ class LaptopUsed(Tagged, frozen=True, kw_only=True):
     second: float
     cpu_pct: float
     gpu_pct: float | None = None
-    """The mean of its cards; None where none tells."""
+    """The mean of its graphics cards; None where no card reports it."""
 
 
 class MembershipChanged(Tagged, frozen=True, kw_only=True):
-    """A laptop came to a run or went. ``at_s`` is Unix time by this node's clock."""
+    """A laptop joined or left a run. ``at_s`` is Unix time by this node's clock."""
 
     device: DeviceId
     change: Change
@@ -42,4 +43,4 @@ class MembershipChanged(Tagged, frozen=True, kw_only=True):
     second: float | None = None
     """Since the run's first report; None before that."""
     words: str = ""
-    """Why, where somebody said so."""
+    """The reason, if reported."""

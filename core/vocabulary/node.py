@@ -1,4 +1,4 @@
-"""What a face (window, command line, JSON lines) needs of a node: the node itself, or a client of one."""
+"""The interface that a face (window, command line, JSON lines) needs: a node, or a client of one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class NodeFace(Protocol):
     def state(self) -> State: ...
 
     async def submit(self, command: Command) -> Answer:
-        """Never raises: what cannot be done is answered with ``Refused``."""
+        """Never raises: failures are answered with ``Refused``."""
         ...
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends the subscription."""
+        """Returns a function that ends the subscription."""
         ...

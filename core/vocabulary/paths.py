@@ -1,4 +1,5 @@
-"""Which relative paths may travel between laptops. Pure; every path from a peer passes here before use."""
+"""Decides which relative paths may travel between laptops. Pure; check every path from a peer here before
+use."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 def why_unsafe(path: str) -> str | None:
     """None where ``path`` is a plain relative POSIX path on every platform; else the reason, as a clause.
 
-    Rules follow the tricks known from archives and git: climbing out, drive letters, alternate streams,
+    The rules cover tricks known from archives and git: parent folders, drive letters, alternate streams,
     device names, names that a file system folds into another.
     """
     try:
@@ -74,7 +75,7 @@ def folded_path(path: str) -> str:
 
     Canonical caseless matching (Unicode 3.13, D145), less the characters that HFS+ ignores.
     """
-    # Name by name ("/" combines with nothing): folders come again and again, and folding is slow.
+    # Name by name ("/" combines with nothing): folders repeat, and folding is slow.
     return path.lower() if path.isascii() else "/".join(map(_folded_name, path.split("/")))
 
 
@@ -86,14 +87,15 @@ def _folded_name(name: str) -> str:
 
 
 class Names:
-    """Paths that go into one folder: no two may be one file on any platform, and no file a folder."""
+    """Paths for one folder: no two may be the same file on any platform, and none may be both file and
+    folder."""
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
         self._folders: dict[str, str] = {}
 
     def take(self, path: str) -> str | None:
-        """Takes ``path`` in and returns None, or returns the path that it collides with."""
+        """Adds ``path`` and returns None, or returns the path that it collides with."""
         folded = folded_path(path)
         if other := self._files.get(folded) or self._folders.get(folded):
             return other
@@ -115,6 +117,6 @@ class Names:
 
 
 def shown(path: str, limit: int = 80) -> str:
-    """A path for a sentence: nothing in it can move a terminal's cursor, and it fits a line."""
+    """A path for a sentence: cannot move a terminal's cursor, and fits a line."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
     return text if len(text) <= limit else f"{text[: limit // 2 - 1]}…{text[-limit // 2 :]}"

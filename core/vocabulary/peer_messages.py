@@ -1,4 +1,4 @@
-"""What paired nodes say to each other: MessagePack in length-checked frames; an unknown one ends the link."""
+"""Messages between paired nodes: MessagePack, bounded; an unknown message ends the link."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
+from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piece, Some, Word, Words
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import RunEvent, RunPlanned
-from core.vocabulary.holdings import Kept
+from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.limits import LOAD_S, MEET_S
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.versions import Versions
@@ -22,23 +22,25 @@ MAX_FRAME_BYTES = 1 << 20
 MODULES_ASKED = 500
 
 
+class RunMessage(Tagged, frozen=True, kw_only=True):
+    """A message about a run."""
+
+    run: RunId
+
+
 class Hello(Tagged, frozen=True, kw_only=True):
     """The first frame both ways. ``port``: where this node listens."""
 
-    name: str
+    name: Name
     versions: Versions
     hardware: Hardware
     port: int
     busy: bool
-    nonce: bytes = b""
-
-
-class Ping(Tagged, frozen=True, kw_only=True):
-    """Every 2 s. Any frame counts as a sign of life; silent after 10 s."""
+    nonce: Key = b""
 
 
 class Bye(Tagged, frozen=True, kw_only=True):
-    """The link ends on purpose."""
+    """In place of a hello: there will be no link."""
 
     problem: Problem
 
@@ -49,15 +51,17 @@ class TelemetrySent(Tagged, frozen=True, kw_only=True):
 
 
 class BusyTold(Tagged, frozen=True, kw_only=True):
-    """What has changed of a hello: this laptop began or ended a run just now, or its trainers are sealed in
-    another way now."""
+    """Changes to the hello: this laptop began or ended a run just now, its trainers are now sealed in another
+    way, or it was renamed while a run keeps the link in use."""
 
     busy: bool
-    seal: str | None = None
-    """As in ``Versions``; None: as it was."""
+    seal: Word | None = None
+    """As in ``Versions``; None: unchanged."""
+    name: Name = ""
+    """Empty: unchanged."""
 
 
-# --- the doctor: whether trainers could call each other ----------------------------------------------------
+# --- the doctor: whether trainers could reach each other ---------------------------------------------------
 
 Dialled = Literal["answers", "refused", "silent", "unreachable", "stranger"]
 """How a call to a trainer's port went. ``stranger``: something else answered there."""
@@ -66,17 +70,18 @@ Dialled = Literal["answers", "refused", "silent", "unreachable", "stranger"]
 class ReachAsked(Tagged, frozen=True, kw_only=True):
     """Call this laptop at ``port``, as a trainer would, read ``nonce`` there, and then listen in your turn.
 
-    Only for who speaks the exchange (``Versions.exchange``): an older Tandem would end the link.
+    Send it only to a peer that speaks the exchange (``Versions.exchange``): an older Tandem would end the
+    link.
     """
 
-    nonce: bytes
+    nonce: Key
     port: int
 
 
 class ReachTold(Tagged, frozen=True, kw_only=True):
     """How that went. ``port``: where to read the same ``nonce``, for a few seconds; 0: none was free."""
 
-    nonce: bytes
+    nonce: Key
     dialled: Dialled
     port: int
 
@@ -85,48 +90,21 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
 
 
 class ModulesAsked(Tagged, frozen=True, kw_only=True):
-    """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` first names.
+    """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` top-level names.
 
-    Only for who says so (``Versions.tells_modules``): an older Tandem would end the link.
+    Send it only to a peer that supports it (``Versions.tells_modules``): an older Tandem would end the link.
     """
 
     question: int
-    modules: tuple[str, ...]
+    modules: Some[Name]
 
 
 class ModulesTold(Tagged, frozen=True, kw_only=True):
-    """``installer``: the command that installs there, but for what; ``""``: nothing can be installed."""
+    """``installer``: the install command there, without the packages; ``""``: nothing can be installed."""
 
     question: int
-    missing: tuple[str, ...]
-    installer: str = ""
-
-
-# --- what is kept of each other ----------------------------------------------------------------------------
-
-
-class KeptAsked(Tagged, frozen=True, kw_only=True):
-    """What do you keep of my projects? The answer is ``KeptTold`` with the same ``number``.
-
-    Only for who speaks of it (``Versions.keeping``): an older Tandem would end the link.
-    """
-
-    number: int
-
-
-class RemovalAsked(Tagged, frozen=True, kw_only=True):
-    """Remove this project of mine with what its runs left, or all. ``KeptTold`` answers: what is left."""
-
-    number: int
-    project: ProjectId | None = None
-
-
-class KeptTold(Tagged, frozen=True, kw_only=True):
-    """``problem``: why something was not removed."""
-
-    number: int
-    kept: Kept
-    problem: Problem | None = None
+    missing: Some[Name]
+    installer: Words = ""
 
 
 # --- a run: starter to member ------------------------------------------------------------------------------
@@ -137,21 +115,15 @@ class Prepare(Tagged, frozen=True, kw_only=True):
 
     plan: Plan
     manifest: Manifest
-    source: str = ""
+    listing: Listing | None = None
+    """Where the manifest is too long for this message, which then names only the script."""
+    source: FilePath = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
-    texts: dict[str, bytes] = {}
-    """By path: what of the project can be looked at before the yes. The manifest proves each."""
-
-
-class Chunk(Tagged, frozen=True, kw_only=True):
-    """A piece of file number ``file`` of the manifest, at most ``core.project.receipt.PIECE_BYTES``."""
-
-    run: RunId
-    project: ProjectId
-    file: int
-    offset: int
-    data: bytes
+    texts: ManyBy[FilePath, Piece] = {}
+    """By path: the project's texts that the user can read before they answer. The manifest proves each."""
+    outlines: bool = False
+    """The starter can list a file's chunks, so that only new ones travel."""
 
 
 class Launch(Tagged, frozen=True, kw_only=True):
@@ -162,135 +134,108 @@ class Launch(Tagged, frozen=True, kw_only=True):
     meet_s: float = MEET_S
 
 
-class StopAsked(Tagged, frozen=True, kw_only=True):
-    """``force`` 0: at the end of a step; 1: terminate; 2: kill. Also sent by a member to the starter."""
+class StopAsked(RunMessage, frozen=True, kw_only=True):
+    """``force`` 0: at the end of a step; 1: terminate; 2: kill. Members also send it to the starter."""
 
-    run: RunId
     force: int = 0
 
 
-class RunAbandoned(Tagged, frozen=True, kw_only=True):
-    """The run is over for this member, whatever it is doing: end every trainer of it now."""
+class GoOnWithout(RunMessage, frozen=True, kw_only=True):
+    """Some members are gone for good: the trainers of the others meet without them, from the same step."""
 
-    run: RunId
+    generation: int
+    """Larger than any before."""
+    gone: Few[DeviceId]
+    """These and all named before."""
+
+
+class RunAbandoned(RunMessage, frozen=True, kw_only=True):
+    """The run is over for this member, whatever it is doing: end all of its trainers now."""
+
     problem: Problem
 
 
 class Mirrored(Tagged, frozen=True, kw_only=True):
-    """The starter's events of the run, for the member's screen. ``number``: see ``Resumed``."""
+    """The starter's events of the run, for the member's screen."""
 
-    event: RunEvent
-    number: int = 0
+    event: MirroredEvent
 
 
-class OutputsReceived(Tagged, frozen=True, kw_only=True):
+class OutputsReceived(RunMessage, frozen=True, kw_only=True):
     """The starter has every output file: the chief may clean up."""
-
-    run: RunId
-
-
-# --- a run: both ways --------------------------------------------------------------------------------------
-
-
-class Resumed(Tagged, frozen=True, kw_only=True):
-    """There is a link again in the middle of a run: what was numbered above ``heard`` is to be said again.
-
-    ``Mirrored`` and ``Reported`` are numbered from 1 in a run whose members may come back.
-    """
-
-    run: RunId
-    heard: int
-    from_starter: bool = False
 
 
 # --- checkpoints: starter and those who may have one -------------------------------------------------------
 
 
-class CheckpointAsked(Tagged, frozen=True, kw_only=True):
-    """Which checkpoint of this run do you have? The answer is ``CheckpointTold``, at a glance."""
-
-    run: RunId
+class CheckpointAsked(RunMessage, frozen=True, kw_only=True):
+    """Which checkpoint of this run do you have? Answered by ``CheckpointTold``, after a quick check."""
 
 
-class CheckpointTold(Tagged, frozen=True, kw_only=True):
-    """The newest one; None: none, or none for you. Also the answer to ``CheckpointWanted`` where what was
-    wanted proved damaged: then it is the newest whole one."""
+class CheckpointTold(RunMessage, frozen=True, kw_only=True):
+    """The newest one; None: none, or none for you. Also the answer to ``CheckpointWanted`` where the wanted
+    one proved damaged: then it is the newest intact one."""
 
-    run: RunId
     moment: Moment | None = None
-    shares: tuple[int, ...] = ()
+    shares: Few[int] = ()
     files: Manifest | None = None
 
 
-class CheckpointWanted(Tagged, frozen=True, kw_only=True):
-    """Send it: ``Chunk``s of all its files follow, in order. None: send no more."""
+class CheckpointWanted(RunMessage, frozen=True, kw_only=True):
+    """Offer its files (``core.transfer``). None: withdraw the request."""
 
-    run: RunId
     checkpoint: ProjectId | None
 
 
 # --- a run: member to starter ------------------------------------------------------------------------------
 
 
-class FilesWanted(Tagged, frozen=True, kw_only=True):
-    """Consent is given. Indices of the files that are not here yet; empty: none.
+class FilesWanted(RunMessage, frozen=True, kw_only=True):
+    """Consent is given. ``total_bytes``: missing here, of project and checkpoint; 0: nothing."""
 
-    They count through the project's manifest and on through the checkpoint's.
-    """
-
-    run: RunId
-    files: tuple[int, ...]
+    total_bytes: int
 
 
-class Prepared(Tagged, frozen=True, kw_only=True):
+class Prepared(RunMessage, frozen=True, kw_only=True):
     """Files verified, ports chosen: one for each of this device's tasks, by task name.
 
     ``certificates``: where members meet over TLS, each task's for this run alone (DER).
     """
 
-    run: RunId
-    ports: dict[str, int]
-    certificates: dict[str, bytes] = {}
+    ports: FewBy[Name, int]
+    certificates: FewBy[Name, Key] = {}
     load_s: float = LOAD_S
-    """The longest that TensorFlow may take to load here."""
+    """The longest time that TensorFlow may take to load here."""
 
 
-class Declined(Tagged, frozen=True, kw_only=True):
+class Declined(RunMessage, frozen=True, kw_only=True):
     """No: the user said so, busy, disk full, another version…"""
 
-    run: RunId
     problem: Problem
 
 
 class Reported(Tagged, frozen=True, kw_only=True):
-    """What happened at this member: the starter checks its device and mirrors it to all.
+    """An event at this member: the starter checks its device and mirrors it to all."""
 
-    ``number``: see ``Resumed``.
-    """
-
-    event: RunEvent
-    number: int = 0
+    event: MirroredEvent
 
 
-class StandTold(Tagged, frozen=True, kw_only=True):
-    """What one of this member's trainers does that waits, or keeps others waiting; None: it goes on."""
+class StandTold(RunMessage, frozen=True, kw_only=True):
+    """What a trainer of this member is doing that waits, or keeps others waiting; None: it goes on."""
 
-    run: RunId
-    task: str
+    task: Name
     stand: Stand | None = None
 
 
-class OutputsOffered(Tagged, frozen=True, kw_only=True):
-    """What the chief's script wrote; its ``Chunk``s follow. ``problem``: why some are missing."""
+class OutputsOffered(RunMessage, frozen=True, kw_only=True):
+    """The outputs of the chief's script, which can be fetched now. ``problem``: why some are missing."""
 
-    run: RunId
     manifest: Manifest
     problem: Problem | None = None
 
 
 Message = (
     Hello
-    | Ping
     | Bye
     | TelemetrySent
     | BusyTold
@@ -298,13 +243,10 @@ Message = (
     | ReachTold
     | ModulesAsked
     | ModulesTold
-    | KeptAsked
-    | RemovalAsked
-    | KeptTold
     | Prepare
-    | Chunk
     | Launch
     | StopAsked
+    | GoOnWithout
     | RunAbandoned
     | Mirrored
     | OutputsReceived
@@ -316,16 +258,34 @@ Message = (
     | Declined
     | Reported
     | StandTold
-    | Resumed
     | OutputsOffered
 )
 
 
-class From(msgspec.Struct, frozen=True):
-    """A message with the proven device it came from."""
+class Send(msgspec.Struct, frozen=True):
+    """A message for a device; where that is this very node, over the loopback."""
 
     device: DeviceId
     message: Message
+
+
+class From(msgspec.Struct, frozen=True):
+    """A message with the authenticated device it came from."""
+
+    device: DeviceId
+    message: Message
+
+
+def question_of(message: Message) -> tuple[type[Message], object] | None:
+    """The type of the answer and its key, for a question or an answer; None: it is neither."""
+    match message:
+        case ReachAsked(nonce=nonce) | ReachTold(nonce=nonce):
+            return ReachTold, nonce
+        case ModulesAsked(question=number) | ModulesTold(question=number):
+            return ModulesTold, number
+        case CheckpointAsked(run=run) | CheckpointTold(run=run):
+            return CheckpointTold, run
+    return None
 
 
 def run_of(message: Message) -> RunId | None:
@@ -334,6 +294,8 @@ def run_of(message: Message) -> RunId | None:
         case Prepare(plan=plan) | Launch(plan=plan):
             return plan.run
         case Reported(event=event) | Mirrored(event=event):
-            return event.plan.run if isinstance(event, RunPlanned) else event.run
+            return event.run
+        case RunMessage(run=run):
+            return run
         case _:
-            return getattr(message, "run", None)
+            return None

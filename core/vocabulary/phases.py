@@ -1,4 +1,4 @@
-"""Where a run is in its life, and how it ended. Data of a phase sits on that phase."""
+"""A run's phases, and how it ended. A phase's data is in that phase."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from core.vocabulary.bounds import Few, Name, Word
 from core.vocabulary.errors import Problem
+from core.vocabulary.progress import Audits
 from core.vocabulary.wire import Tagged
 
 # --- the run -----------------------------------------------------------------------------------------------
@@ -31,11 +33,14 @@ class Training(Tagged, frozen=True, kw_only=True):
 class Recovering(Tagged, frozen=True, kw_only=True):
     """A member was lost; a new generation is made from the newest common checkpoint."""
 
-    lost: str = ""
+    lost: Name = ""
 
 
 class Stopping(Tagged, frozen=True, kw_only=True):
-    """Asked to end: trainers finish their step, callbacks end, outputs come back."""
+    """It was told to end: trainers finish their step, callbacks end, outputs come back."""
+
+    back: Few[Name] = ()
+    """It stops only to go on at once, with these laptops as well."""
 
 
 class Finished(Tagged, frozen=True, kw_only=True):
@@ -43,13 +48,17 @@ class Finished(Tagged, frozen=True, kw_only=True):
 
 
 class Stopped(Tagged, frozen=True, kw_only=True):
-    """A user ended it. ``by`` is the name of the device where that was asked."""
+    """A user ended it. ``by`` is the name of the device where Stop was pressed."""
 
-    by: str = ""
+    by: Name = ""
+    goes_on: bool = False
+    """Not by a user: a run that resumes this one follows at once."""
+    back: Few[Name] = ()
+    """The laptops in that run that were not in this one at its end."""
 
 
 class Failed(Tagged, frozen=True, kw_only=True):
-    """It ended by a failure; ``problem`` says which and how to mend it."""
+    """It ended with a failure; ``problem`` says which and how to fix it."""
 
     problem: Problem
 
@@ -68,7 +77,7 @@ NEXT: dict[type, tuple[type, ...]] = {
     Stopped: (),
     Failed: (),
 }
-"""Which phase may follow which."""
+"""Which phases may follow each."""
 
 
 def ended(phase: Phase) -> bool:
@@ -90,12 +99,17 @@ ExitReason = Literal[
 ]
 
 
+ARGUMENTS_REFUSED = "script-arguments"
+"""Code of a script that refused its arguments, which are the same on every member."""
+
+
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How one trainer ended. ``problem`` is there for every reason but finished and stopped."""
+    """How one trainer ended. ``problem`` is set for every reason but finished and stopped."""
 
     reason: ExitReason
     problem: Problem | None = None
-    weights_sha256: str = ""
+    weights_sha256: Word = ""
     """Digest of every fitted model's weights: equal on all members of a managed run."""
     shared: bool = True
     """False: the script ended without training anything across the members."""
+    audits: Audits | None = None

@@ -1,9 +1,9 @@
-"""What a run is going to be: who takes part, as what, where, with how much of each batch. Pure data."""
+"""The plan of a run: its members, their roles, hosts, and shares of each batch. Pure data."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from itertools import accumulate
 from math import gcd, lcm
@@ -12,7 +12,10 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from core.vocabulary.access import Accesses
+from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Key, Many, Name, Word
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.options import RunOptions
 
 
 class Role(StrEnum):
@@ -30,33 +33,33 @@ COMPUTING = (Role.CHIEF, Role.WORKER)
 StrategyKind = Literal["managed", "own"]
 """``managed``: Tandem makes ``fit`` work across members. ``own``: the script builds its own strategy."""
 
-Wire = Literal["f32", "bf16", "fp16", "auto"]
-
-Exchange = Literal["tensorflow", "tls"]
-"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange`` over TLS."""
-PlannedExchange = Literal["tensorflow", "tls", "sealed"]
-"""``sealed``: by TensorFlow's runtime, in trainers that none but each other's relays reach, over TLS."""
-DEFAULT_EXCHANGE: Exchange = "tls"
-"""Of a run that is not asked to meet by the one or the other."""
-
-AWAY_S = 600.0
-"""For so long a run waits by default for a laptop from which nothing comes."""
-ASK_AFTER_S = 300.0
-"""And so long after the last progress its user is asked whether to keep waiting."""
+Exchange = Literal["tls", "sealed", "tensorflow"]
+"""How members of a run communicate. ``tls``: by ``core.exchange``. ``sealed``: by TensorFlow's runtime, in
+trainers that only each other's relays reach, over TLS. ``tensorflow``: a run of one process, without
+communication; older versions used it for shared runs whose port was open, which are refused now."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in a training a checkpoint was made. All count from 0."""
+    """A checkpoint's position in a training. All counts begin at 0."""
 
     step: int = 0
     """Steps done, over all fits."""
     fit: int = 0
-    """Which call of ``fit`` goes on; the next one where none was under way."""
+    """The current call of ``fit``; between two calls, the next one."""
     epoch: int = 0
     batch: int = 0
     """Batches done in this epoch."""
     epochs: int = 0
     """Whole epochs done, over all fits."""
+    steps_in_epoch: int | None = None
+    """In this fit, if known."""
+
+    @property
+    def next_step(self) -> tuple[int, int]:
+        """Epoch and step at which the training resumes. After an epoch whose steps are all done comes the
+        next one, once it is validated."""
+        done = self.steps_in_epoch is not None and self.batch >= self.steps_in_epoch > 0
+        return (self.epoch + 1, 0) if done else (self.epoch, self.batch)
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -65,49 +68,41 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
-    """A run resumes another one."""
+    """A run that resumes another one."""
 
     run: RunId
-    """The run that ended before its time."""
+    """The run that ended early."""
     checkpoint: ProjectId
-    """The digest of the checkpoint's files: all members have the same ones."""
+    """The digest of the checkpoint's files: the same on all members."""
     moment: Moment
+    back: Few[Name] = ()
+    """The laptops for which that run was stopped, to go on with them."""
 
 
-class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user asks for. Empty ``devices`` with ``solo`` false means every paired device that is here."""
+class RunSpec(RunOptions, frozen=True, kw_only=True):
+    """A user's request. Empty ``devices`` with ``solo`` false means every paired device that is present."""
 
-    script: str
+    script: FilePath
     """Path of the script, or of a folder with exactly one, on the starter's laptop."""
-    arguments: tuple[str, ...] = ()
-    devices: tuple[DeviceId, ...] = ()
+    arguments: Many[Argument] = ()
+    devices: Few[DeviceId] = ()
     solo: bool = False
-    roles: dict[DeviceId, tuple[Role, ...]] = {}
-    """Roles that the user fixed; the rest is proposed. More than one: that many tasks on the device."""
-    shares: dict[DeviceId, int] = {}
-    """Shares that the user fixed for every device, in rows of the global batch or any other unit. Empty:
-    they follow the measured speeds."""
+    roles: FewBy[DeviceId, Few[Role]] = {}
+    """Roles that the user fixed; the others are proposed. More than one: that many tasks on the device."""
+    shares: FewBy[DeviceId, int] = {}
+    """Shares that the user fixed for every device, in rows of the global batch or any other unit. Empty: they
+    follow the measured speeds."""
     shares_total: int | None = None
-    """What all shares add up to; devices without one share the rest of it evenly. 100: shares are percent."""
+    """The sum of all shares; devices without one split the rest evenly. 100: shares are percent."""
     strategy: StrategyKind | None = None
-    """Overrules what reading the script found."""
+    """Overrides the result of analysing the script."""
     seed: int | None = None
-    wire: Wire = "f32"
-    exchange: Exchange | None = None
-    """None: whatever is the default for the script."""
-    away_s: float = AWAY_S
-    """For so long the run waits for a laptop from which nothing comes."""
-    ask_after_s: float = ASK_AFTER_S
-    """So long after the last progress the user is asked whether to keep waiting; 0: never."""
+    exchange: Word | None = None
+    """Set only by older versions. A shared run with ``tensorflow`` is refused."""
     resume: RunId | None = None
-    """Go on with this run, which ended before its time, from its newest checkpoint."""
-    downloads: bool = True
-    """A script whose trainers are sealed may still download: each laptop lets it call out."""
-    open_port: bool = False
-    """This user accepts, for this run, that TensorFlow's port is open to the network where it cannot be
-    sealed."""
-    accept_differences: bool = False
-    """Whatever is told of why the result may differ from one machine's is accepted beforehand."""
+    """Continue this run, which ended early, from its newest checkpoint."""
+    opens: FewBy[DeviceId, Accesses] = {}
+    """What the script asks to open on a laptop, beside its own folders. Each laptop's user is asked."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,15 +111,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     device: DeviceId
     role: Role
     index: int
-    host: str = ""
+    host: Name = ""
     port: int = 0
-    certificate: bytes = b""
-    """By which this trainer proves to the others in this run who it is (DER); empty where they meet by
-    TensorFlow, and before it is made."""
+    certificate: Key = b""
+    """Authenticates this trainer to the others in this run (DER); empty in a run of one process, and before
+    it is made."""
 
     @property
     def name(self) -> str:
-        """``chief:0`` and so on, as TensorFlow says it."""
+        """``chief:0`` and so on, as TensorFlow writes it."""
         return f"{self.role}:{self.index}"
 
 
@@ -132,67 +127,64 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A device that takes part. ``share`` counts in the same unit as every other member's."""
 
     device: DeviceId
-    name: str
+    name: Name
     share: int = 1
+    opens: Accesses = ()
+    """What the script asks to open on it, beside its own folders."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(RunOptions, frozen=True, kw_only=True):
     """Everything that every member must agree on. Complete once each task has a host and a port."""
 
     run: RunId
     generation: int = 0
     starter: DeviceId
     project: ProjectId
-    script: str
+    script: FilePath
     """Relative path inside the project."""
-    arguments: tuple[str, ...] = ()
+    arguments: Many[Argument] = ()
     strategy: StrategyKind = "managed"
-    members: tuple[Member, ...]
-    tasks: tuple[Task, ...]
+    members: Few[Member]
+    tasks: Few[Task]
     """In rank order: the chief first, then workers by index; then ps, then evaluator."""
     balance: bool = False
-    """Shares follow the members' measured speeds. Members' ``share`` is where they begin."""
+    """Shares follow the members' measured speeds. Members' ``share`` is the initial one."""
     seed: int = 0
-    wire: Wire = "f32"
-    exchange: str = "tensorflow"
-    """A ``PlannedExchange``. Any other word is a newer Tandem's, and refused by name."""
-    downloads: bool = True
-    """See ``RunSpec``."""
-    away_s: float = AWAY_S
-    ask_after_s: float = ASK_AFTER_S
+    exchange: Word = "tensorflow"
+    """An ``Exchange``. Any other value is a newer Tandem's, and refused by name."""
     resume: Resumption | None = None
-    code: str = ""
+    code: Word = ""
     """The digest of the project's Python files: differences are accepted for it."""
-    accept_differences: bool = False
 
     @property
     def solo(self) -> bool:
-        """One process alone: no cluster, no TF_CONFIG."""
+        """A single process: no cluster, no TF_CONFIG."""
         return len(self.tasks) == 1
 
     @property
     def patient(self) -> bool:
-        """Silence alone does not end it: what joins its trainers outlasts that."""
-        return self.exchange in ("tls", "sealed")
+        """Silence alone does not end it: its trainers' connections outlast it."""
+        return not self.solo
 
     @property
     def redials(self) -> bool:
-        """A connection between its trainers that was cut is made anew, and they tell whom they wait for."""
+        """A cut connection between its trainers is made again, and they report which members they wait
+        for."""
         return self.exchange == "tls"
 
     @property
-    def has_keys(self) -> bool:
-        """Each task has a certificate of this run."""
-        return self.exchange in ("tls", "sealed")
-
-    @property
-    def opens_port(self) -> bool:
-        """TensorFlow's port is open to the network: every user is to accept that."""
-        return self.exchange == "tensorflow" and not self.solo
+    def outlasts_losses(self) -> bool:
+        """The run goes on without members that are lost in training: the others meet in managed calls."""
+        return self.strategy == "managed" and self.redials
 
     @property
     def chief(self) -> Task:
+        """The chief before any member has left."""
         return self.tasks[0]
+
+    def chief_without(self, gone: Collection[DeviceId]) -> Task:
+        """The first task on a present laptop; the first of all where none is present."""
+        return next((task for task in self.tasks if task.device not in gone), self.tasks[0])
 
     def member(self, device: DeviceId) -> Member:
         """Raises KeyError for a device that is not in the run."""
@@ -210,7 +202,7 @@ def with_ports(
     ports: Mapping[DeviceId, Mapping[str, int]],
     certificates: Mapping[DeviceId, Mapping[str, bytes]] | None = None,
 ) -> Plan:
-    """The complete plan: each task with the port that its own device chose, and the certificate it made."""
+    """The complete plan: each task with the port and the certificate from its own device."""
     made = certificates or {}
     tasks = [
         replace(
@@ -224,7 +216,7 @@ def with_ports(
 
 
 def without_ports(plan: Plan) -> Plan:
-    """As it was before anybody was prepared."""
+    """The plan before anybody was prepared."""
     return replace(plan, tasks=tuple(replace(task, port=0, certificate=b"") for task in plan.tasks))
 
 
@@ -234,7 +226,7 @@ def ranks(plan: Plan) -> tuple[DeviceId, ...]:
 
 
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:
-    """A device with several such tasks, one a GPU, shares its part equally between them."""
+    """A device with several such tasks, one per GPU, splits its share equally between them."""
     tasks = Counter(ranks(plan))
     shares = {member.device: member.share for member in plan.members}
     unit = lcm(*(count // gcd(shares[device], count) for device, count in tasks.items()))

@@ -1,4 +1,5 @@
-"""Whether measured numbers can be: they come from other laptops, and screens and files rely on them. Pure."""
+"""Checks whether measurements are plausible: they come from other laptops, and screens and files rely on
+them. Pure."""
 
 from __future__ import annotations
 
@@ -9,17 +10,17 @@ from core.vocabulary.progress import Expectation, Settled, Summary
 from core.vocabulary.waits import Stand, WaitsFor
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
-"""No step takes less or more; ratios of such times stay numbers that can be said."""
+"""Bounds of a step's time; ratios of such times stay presentable."""
 MOST = 1e15
-"""Of anything else."""
+"""Bound of all other numbers."""
 LATEST_S = 2.0**32
-"""Of a time of the day: in the year 2106."""
+"""Bound of a Unix time: in the year 2106."""
 LONGEST_PLACE = 400
-"""Characters of a line in a script: its path, its number, its function."""
+"""Characters of a place in a script: its path, line, and function."""
 
 
 def sound(expectation: Expectation, plan: Plan) -> bool:
-    """As many numbers as the plan has ranks; steps take a time that can be, shares are not all 0."""
+    """Whether there is a number for each rank, with plausible step times and shares that are not all 0."""
     count = len(ranks(plan))
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
@@ -32,7 +33,7 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
 
 
 def sound_summary(summary: Summary, plan: Plan) -> bool:
-    """What of it was measured; the rest is only shown."""
+    """Checks the measured parts; the rest is only shown."""
     expectation, settled = summary.expectation, summary.settled
     return (expectation is None or sound(expectation, plan)) and (settled is None or _sound(settled, plan))
 
@@ -48,7 +49,7 @@ def _sound(settled: Settled, plan: Plan) -> bool:
 
 
 def sound_stand(stand: Stand, plan: Plan) -> bool:
-    """What a trainer, perhaps of another laptop, says that it does and waits for."""
+    """Checks what a trainer, perhaps on another laptop, reports of its activity and waits."""
     waits = stand.peers
     numbers = [stand.lasted_s, stand.cores]
     for wait in waits:
@@ -63,7 +64,7 @@ def sound_stand(stand: Stand, plan: Plan) -> bool:
 
 
 def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
-    """Whom another laptop says that the run waits for."""
+    """Checks another laptop's report of the members waited for."""
     numbers = [
         number
         for wait in waits
@@ -87,7 +88,7 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 
 def sound_moment(moment: Moment) -> bool:
     """Whether a training can have come so far."""
-    return all(_fits(each) for each in (*moment.order, moment.epochs))
+    return all(_fits(each) for each in (*moment.order, moment.epochs, moment.steps_in_epoch or 0))
 
 
 def a_step(seconds: float) -> bool:

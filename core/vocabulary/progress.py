@@ -1,17 +1,46 @@
-"""What a training says while it runs: from trainer to node, node to node, and to screens."""
+"""Reports of a running training: from trainer to node, node to node, and to screens."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
+
+from core.vocabulary.bounds import (
+    LOG,
+    Few,
+    FewBy,
+    FilePath,
+    Logs,
+    LogText,
+    Many,
+    Name,
+    Some,
+    Word,
+    Words,
+    fit,
+)
 
 MOST_ROWS = 1e12
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest step, at most ten a second. Epochs and steps count from 0; totals None where unknown.
+class Diverged(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a ``fit``'s loss became NaN or infinite, and has stayed so. Counts from 0."""
 
-    ``step`` counts over the whole of one ``fit``. ``samples_s`` counts the global batch's rows.
-    ``fit`` tells several ``fit`` calls of one script apart.
+    value: Literal["NaN", "infinite"]
+    epoch: int
+    step: int
+
+    @property
+    def words(self) -> str:
+        return f"Loss became {self.value} in epoch {self.epoch + 1:,}"
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest step, at most ten a second. Epochs and steps count from 0; totals are None where unknown.
+
+    ``step`` counts over the whole of one ``fit``. ``samples_s`` counts the global batch's rows. ``fit`` tells
+    several ``fit`` calls of one script apart.
     """
 
     at_s: float
@@ -21,66 +50,106 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     batch: int
     steps_in_epoch: int | None = None
-    logs: dict[str, float] = {}
+    logs: Logs = {}
     samples_s: float | None = None
     steps_s: float | None = None
     step_s: float | None = None
     wait_s: float | None = None
-    """Seconds of the last step from when this member's gradients were there until all members' had come: the
-    wait for slower members, and what of the exchange itself was not hidden."""
+    """Seconds in the last step between this member's gradients and all members': the wait for slower members,
+    and the part of the exchange that was not hidden."""
     grad_norm: float | None = None
-    """The global norm of the gradient of all rows, before clipping; taken about twice a second."""
+    """The global norm of the gradient of all rows, before clipping; measured about twice a second."""
     share: int | None = None
     """This member's rows of the batch."""
     wire_s: float | None = None
-    """What of a step the exchange of gradients takes where nobody waits for a slower member: the shortest
+    """The part of a step that exchanging gradients takes when nobody waits for a slower member: the shortest
     ``wait_s`` of all members."""
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
     done: int | None = None
-    """Steps done in the whole training, over all fits and before it was resumed, this one included."""
+    """Steps done in the whole training, over all fits and before it was resumed, including this one."""
+    diverged: Diverged | None = None
+    recent: Logs | None = None
+    """The means since the previous report, for values that Keras gives as means over the epoch so far. Other
+    metrics' values are left out; values that belong to no metric are as in ``logs``. None: not known."""
 
     @property
     def rows(self) -> int:
-        """Of the global batch in this step; 0 where it is not known."""
+        """Rows of the global batch in this step; 0 where it is not known."""
         rows = (self.samples_s or 0.0) * (self.step_s or 0.0)
         return round(rows) if 0 < rows < MOST_ROWS else 0
 
     def whole_after(self, before: Progress | None) -> Progress:
-        """The later one whose batch is whole: an epoch's last one may be smaller."""
+        """The later one with a whole batch: an epoch's last batch may be smaller."""
         if before is None or before.fit != self.fit or before.share is None:
             return self
         return self if self.rows >= before.rows else before
 
 
+class Audits(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of a training's shared steps, and how many of them were also computed whole for
+    comparison."""
+
+    steps: Annotated[int, msgspec.Meta(ge=0)]
+    audited: Annotated[int, msgspec.Meta(ge=0)]
+    why: Words = ""
+    """Why none of a model's steps was, where that is so; for the first such model."""
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the members measured before a ``fit``'s first step, and what they conclude. By rank where plural.
+    """The members' measurements before a ``fit``'s first step, and their conclusions. Plurals are by rank.
 
     Times are seconds of one step of the whole global batch.
     """
 
-    alone_s: tuple[float, ...]
+    alone_s: Few[float]
     """If that member trained alone."""
     step_s: float
     """Together, with ``shares``."""
     wire_s: float
-    """What of ``step_s`` the exchange of gradients takes."""
+    """The part of ``step_s`` that exchanging gradients takes."""
     wire_bytes: int
-    """What each member sends in a step."""
-    shares: tuple[int, ...]
+    """Bytes that each member sends in a step."""
+    shares: Few[int]
     """Rows of the global batch."""
 
 
+Blamed = Literal["unlike", "steps", "wire", "shares", "load"]
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """What would help where several laptops are hardly faster than one of them alone.
+
+    ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too small to share; ``wire``: it is
+    too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other programs, or a small
+    batch.
+    """
+
+    cause: Blamed
+    alone: str
+    """The laptop to train on alone."""
+    here: bool
+    """Whether that is the laptop that starts the run."""
+    fastest: str
+    slowest: str
+    """Members: of a laptop with several graphics cards, one card."""
+    fast_s: float
+    slow_s: float
+    """Time of a step of the whole batch by each of these two alone."""
+    whole_floats: bool
+    """Gradients travel as float32: they could be halved."""
+
+
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out: medians over a training's steps, without its first seconds and epochs' last batches."""
+    """Results: medians over a training's steps, without its first seconds and epochs' last batches."""
 
     step_s: float
     samples_s: float | None = None
     """Rows of the global batch."""
     wire_s: float | None = None
-    """What of ``step_s`` the exchange of gradients took."""
+    """The part of ``step_s`` that exchanging gradients took."""
     wire_bytes: int | None = None
-    shares: dict[str, int] = {}
+    shares: FewBy[Word, int] = {}
     """Rows of the batch at the end, by device id."""
 
 
@@ -92,32 +161,36 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     epochs: int
     step: int
-    logs: dict[str, float] = {}
+    logs: Logs = {}
     seconds: float
     whole: bool = True
-    """False: it was broken off after ``steps`` of its ``steps_in_epoch``, of which these are the logs."""
+    """False: it was broken off after ``steps`` of its ``steps_in_epoch``; these are its logs."""
     steps: int | None = None
     steps_in_epoch: int | None = None
+    diverged: Diverged | None = None
 
 
 class Best(msgspec.Struct, frozen=True, kw_only=True):
-    """The best that a metric was at the end of an epoch, which counts from 0."""
+    """A metric's best value at the end of an epoch, which counts from 0."""
 
     value: float
     epoch: int
 
 
 class LogLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trainer's process wrote. ``stream``: ``stdout``, ``stderr``, or ``tandem`` for Tandem's own
-    words about the training (a fallback, say). ``text`` may hold many lines."""
+    """Output of a trainer's process. ``stream``: ``stdout``, ``stderr``, or ``tandem`` for Tandem's own
+    messages about the training (such as a fallback). ``text`` may hold many lines."""
 
-    task: str
-    stream: str
-    text: str
+    task: Name
+    stream: Word
+    text: LogText
     dropped: int = 0
-    """Lines left out before these because there were too many; all of them are in the log file."""
+    """Lines dropped before these because there were too many; the log file has all of them."""
     difference: bool = False
-    """Tandem's own words, of something by which the result may differ from one machine's."""
+    """Tandem's own message about a way in which the result may differ from one machine's."""
+
+    def __post_init__(self) -> None:
+        fit(self, text=LOG)
 
 
 class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,41 +201,49 @@ class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out of a run. Times in seconds from pressing Train; None where it did not come so far."""
+    """Results of a run. Times in seconds from pressing Train; None where it did not come so far."""
 
-    strategy: str = ""
+    strategy: Name = ""
     """The chief's, by its name in ``tf.distribute``."""
-    exchange: str = ""
-    """The ``Exchange`` by which its members met; empty for one process alone."""
+    exchange: Word = ""
+    """The ``Exchange`` of its members; empty for a single process."""
     first_step_s: float | None = None
     train_s: float | None = None
     total_s: float | None = None
     started_s: float | None = None
     """Unix time of pressing Train, by the clock of the laptop where it was pressed."""
     epochs: int = 0
-    """Whole ones."""
+    """Complete epochs."""
     steps: int = 0
-    """With those of the run that this one resumed."""
+    """Including those of the run that this one resumed."""
     part: EpochPart | None = None
-    """Of the last epoch, where it was broken off."""
+    """The last epoch, where it was broken off."""
     steps_s: float | None = None
     samples_s: float | None = None
-    last_logs: dict[str, float] = {}
-    """Of the last whole epoch; where there is none, of the one that was broken off."""
-    weights_sha256: dict[str, str] = {}
-    """By device id."""
-    outputs: tuple[str, ...] = ()
-    """Relative paths in the run folder's ``outputs``; ``trained/model.keras`` is what Tandem kept."""
+    last_logs: Logs = {}
+    """Logs of the last complete epoch; without one, of the one that was broken off."""
+    weights_sha256: FewBy[Word, Word] = {}
+    """Digests by device id."""
+    outputs: Many[FilePath] = ()
+    """Relative paths in the run folder's ``outputs``; ``trained/model.keras`` is the model that Tandem
+    saved."""
     expectation: Expectation | None = None
-    """What the members measured last, before a ``fit``'s first step."""
+    """The members' last measurement before a ``fit``'s first step."""
     settled: Settled | None = None
-    """What came out from there on; without a measurement, of the newest ``fit``. None before any step."""
-    told: tuple[str, ...] = ()
-    """By what the result may differ from one machine's, in sentences."""
+    """Results since that measurement; without one, of the newest ``fit``. None before any step."""
+    told: Some[Words] = ()
+    """Ways in which the result may differ from one machine's, in sentences."""
     accepted: bool = False
     """The user had accepted such differences before."""
+    diverged: Diverged | None = None
+    """The loss was NaN or infinite at the end."""
+
+    audits: Audits | None = None
+    """The chief's evidence that sharing changed nothing; None where nothing was shared."""
+    left: FewBy[Word, int] = {}
+    """By device id: the number of steps after which the others went on without it."""
 
     @property
     def differs(self) -> bool:
-        """It may not be the result of one machine, and nobody has accepted that."""
+        """Whether it may differ from one machine's result, and nobody has accepted that."""
         return bool(self.told) and not self.accepted

@@ -1,29 +1,31 @@
-"""What a laptop says of itself: what it has (once) and how busy it is (once a second)."""
+"""A laptop's reports about itself: its hardware (once) and its load (once a second)."""
 
 from __future__ import annotations
 
 import msgspec
 
+from core.vocabulary.bounds import Few, Name, Words
+
 
 class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     """Does not change while a node runs. ``memory_bytes`` is the installed main memory."""
 
-    cpu: str
+    cpu: Name
     cores: int
     memory_bytes: int
-    gpus: tuple[str, ...] = ()
+    gpus: Few[Name] = ()
 
 
 class GpuReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU. A reading that is not to be had is None, and ``why`` says the reason."""
+    """One GPU. An unavailable reading is None, and ``why`` gives the reason."""
 
-    name: str
+    name: Name
     use_pct: float | None = None
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
     temperature_c: float | None = None
     power_w: float | None = None
-    why: str = ""
+    why: Words = ""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +38,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     sent_bytes_s: float
     received_bytes_s: float
     temperature_c: float | None = None
-    gpus: tuple[GpuReading, ...] = ()
+    gpus: Few[GpuReading] = ()
     disk_free_bytes: int | None = None
-    """On the disk of its home, where runs and received projects are kept; None where nobody can tell."""
-    no_gpu: str = ""
+    """On the disk of its home, which holds runs and received projects; None where unknown."""
+    no_gpu: Words = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""
 
     @property
     def gpu_pct(self) -> float | None:
-        """The mean use of its cards; None where none tells."""
+        """The mean use of its graphics cards; None where no card reports it."""
         uses = [gpu.use_pct for gpu in self.gpus if gpu.use_pct is not None]
         return sum(uses) / len(uses) if uses else None

@@ -1,4 +1,4 @@
-"""What lies in a run's folder, by name. One folder a run, in the node's home, on each of its laptops."""
+"""Names of the files in a run's folder. One folder per run, in the node's home, on each of its laptops."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import re
 PLAN = "plan.json"
 PROJECT = "project.json"
 """The manifest of the project's files."""
+RESUMED = "resumed"
+"""A folder: the project of another laptop's run, resumed here."""
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
 LOGS = "logs"
-"""A folder with one file a task: ``log_name``."""
+"""A folder with one file per task: ``log_name``."""
 TANDEM_LOG = "tandem.log"
-"""Beside them: Tandem's own words about the training."""
+"""Beside them: Tandem's own messages about the training."""
 REPORT = "report.html"
 PLOT = "plot.svg"
 HISTORY_CSV, HISTORY_JSON = "history.csv", "history.json"
 TENSORBOARD = "tensorboard"
 OUTPUTS = "outputs"
-"""What the chief's script wrote."""
+"""The outputs of the chief's script."""
 TRAINED = "trained"
 """Among the outputs: the models that Tandem saved itself."""
 SAVED = "kept"
@@ -28,13 +30,16 @@ CHECKPOINTS = "checkpoints"
 INCOMING = "incoming"
 """Files of a checkpoint while they arrive."""
 TASKS = "tasks"
-"""The members' working copies, as long as the run lasts: one folder a task, ``task_name``."""
+"""The members' working copies, as long as the run lasts: one folder per task, ``task_name``."""
+AGREED = "agreed.json"
+"""In a task's folder there, if its script runs in its user's own folder: the manifest that was consented
+to."""
 
 DELETED = ".deleted-"
-"""Before a run's id: its folder, once it is deleted and while its files go."""
+"""Prefix of a deleted run's folder while its files are being removed."""
 
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}")
-"""A run's id names a folder here: nothing in it may lead out of the folder of runs."""
+"""A run's id names a folder here: it must not lead out of the folder of runs."""
 
 
 def is_run_id(run: str) -> bool:
@@ -42,7 +47,7 @@ def is_run_id(run: str) -> bool:
 
 
 def task_name(task: str) -> str:
-    """``worker:0`` as a name on the disk. A task's name from a peer never becomes a path."""
+    """``worker:0`` as a file name. A task's name from a peer never becomes a path."""
     return "".join(char if char.isalnum() else "-" for char in task)[:60]
 
 

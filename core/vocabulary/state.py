@@ -8,21 +8,23 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from core.vocabulary import events as ev
+from core.vocabulary.access import Grant
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Difference, ProjectFile
+from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Task
 from core.vocabulary.plausible import sound, sound_summary, sound_waits
 from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings, own_name
+from core.vocabulary.text import newest_lines
 from core.vocabulary.versions import Versions
 
-LOG_LINES_KEPT = 400
-"""Lines of a task's output that the state carries for a screen that opens late."""
-LOG_LINE_LENGTH = 5_000
-"""Characters of one such line: an honest trainer's are shorter, a peer might send megabytes."""
+NO_NETWORK = "no-network"
+"""Code of a notice that ends as soon as there is an address."""
+_LOOPBACK = ("127.", "[::1]")
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """Another laptop: seen, paired, connected, or several of these.
 
-    ``name`` and ``addresses`` are what it says of itself; only ``linked`` is proven.
+    ``name`` and ``addresses`` are its own claims; only ``linked`` is authenticated.
     """
 
     device: DeviceId
@@ -90,8 +92,11 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
     checkpoint_bytes: int = 0
     network: str = ""
-    open_port: bool = False
+    walls: Walls = "none"
+    opened: tuple[Grant, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     differs: dict[str, Difference] = {}
+    beyond: tuple[Part, ...] = ()
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,14 +106,17 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     words: str = ""
     done: int = 0
     total: int = 0
+    rate_bytes_s: float = 0.0
     progress: Progress | None = None
     whole: Progress | None = None
-    """Of the newest step with a whole batch."""
+    """The newest step with a whole batch."""
     epoch: EpochEnd | None = None
     exits: dict[str, Exit] = {}
     """By task name."""
     log: dict[str, tuple[str, ...]] = {}
     """The newest lines by task name."""
+    left: Problem | None = None
+    """Why the others went on without it; None: they did not."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,18 +126,28 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     members: dict[DeviceId, MemberState]
     expectation: Expectation | None = None
-    """What the members measured before the newest fit's first step."""
+    """The members' measurements before the newest fit's first step."""
     summary: Summary | None = None
     waiting: ev.WaitingChanged | None = None
-    """Whom it waits for now; None: for nobody."""
+    """The members that it waits for now; None: nobody."""
 
     @property
     def over(self) -> bool:
         return ended(self.phase)
 
+    @property
+    def staying(self) -> dict[DeviceId, MemberState]:
+        """All members except those that the others went on without."""
+        return {device: member for device, member in self.members.items() if member.left is None}
+
+    @property
+    def chief(self) -> Task:
+        """The chief among the present members."""
+        return self.plan.chief_without(self.members.keys() - self.staying.keys())
+
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a screen needs, but for plots (``GetRun`` and the events carry their points)."""
+    """Everything a screen needs, except for plots (``GetRun`` and the events have their points)."""
 
     me: Me | None = None
     devices: dict[DeviceId, Device] = {}
@@ -137,7 +155,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     consents: tuple[Consent, ...] = ()
     run: Run | None = None
     checkpoints: dict[RunId, ev.CheckpointFound] = {}
-    """On laptops that are linked; newer than ours when they were found."""
+    """On linked laptops; newer than ours when they were found."""
     fetch: ev.CheckpointCame | None = None
     notices: tuple[Problem, ...] = ()
     stopped: bool = False
@@ -149,7 +167,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply(state: State, event: ev.Event) -> State:
     """``state`` after ``event``. Raises IllegalTransition for an event that cannot follow."""
-    if isinstance(event, ev.RunEvent):
+    if isinstance(event, ev.MirroredEvent):
         run = _apply_to_run(state.run, event)
         return replace(state, run=run, devices=_idle_after(run, event, state.devices))
     match event:
@@ -166,7 +184,7 @@ def apply(state: State, event: ev.Event) -> State:
         ):
             return _apply_to_node(state, event)
         case ev.HistoryChanged():
-            return state  # the history is asked for, not carried along
+            return state  # the history is queried, not part of the state
         case ev.CheckpointFound():
             return replace(state, checkpoints={**state.checkpoints, event.run: event})
         case ev.CheckpointCame() | ev.FetchEnded():
@@ -178,19 +196,11 @@ def apply(state: State, event: ev.Event) -> State:
 def _apply_to_node(state: State, event: ev.Event) -> State:
     match event:
         case ev.NodeStarted():
-            return State(
-                me=Me(
-                    device=event.device,
-                    name=event.name,
-                    addresses=event.addresses,
-                    versions=event.versions,
-                    hardware=event.hardware,
-                    settings=event.settings,
-                    home=event.home,
-                )
-            )
+            return State(me=Me(**asdict(event)))
         case ev.AddressesChanged():
-            return replace(state, me=replace(_me(state), addresses=event.addresses))
+            here = any(not address.startswith(_LOOPBACK) for address in event.addresses)
+            notices = tuple(each for each in state.notices if not (here and each.code == NO_NETWORK))
+            return replace(state, me=replace(_me(state), addresses=event.addresses), notices=notices)
         case ev.SettingsChanged():
             me = _me(state)
             name = me.name if event.settings.name == me.settings.name else own_name(event.settings)
@@ -217,7 +227,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             return replace(state, me=replace(state.me, versions=replace(state.me.versions, seal=seal)))
         case ev.DeviceFound():
             device = _device(state, event.device, event.name)
-            # A record proves nothing: it must not rename a device whose own word we have.
+            # A record proves nothing: it must not rename a device that has told us its name itself.
             name = device.name if device.paired or device.linked else event.name
             return _with(state, replace(device, name=name, addresses=event.addresses, seen=True))
         case ev.DevicePaired():
@@ -249,7 +259,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
                     addresses=tuple(dict.fromkeys((event.address, *device.addresses))),
                 ),
             )
-    known = state.devices.get(getattr(event, "device", DeviceId("")))
+    known = state.devices.get(event.device) if isinstance(event, ev.DeviceEvent) else None
     if known is None:
         return state
     match event:
@@ -267,7 +277,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             lost = replace(known, linked=False, busy=False, problem=event.problem)
             return _with(replace(state, checkpoints=there), lost)
         case ev.BusyChanged():
-            return _with(state, replace(known, busy=event.busy))
+            return _with(state, replace(known, busy=event.busy, name=event.name or known.name))
         case ev.SealChanged(seal=seal) if known.versions is not None:
             return _with(state, replace(known, versions=replace(known.versions, seal=seal)))
         case ev.TelemetryReported():
@@ -279,27 +289,14 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
 def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | None:
     match event:
         case ev.PairingBegan():
-            return Pairing(
-                stage="connecting",
-                incoming=event.incoming,
-                name=event.name,
-                address=event.address,
-                device=event.device,
-            )
+            return Pairing(stage="connecting", **asdict(event))
         case ev.PairingEnded() if pairing is None:
             return None
     if pairing is None:
         raise IllegalTransition(f"{event} without a pairing")
     match event:
         case ev.PairingCodeShown():
-            return replace(
-                pairing,
-                stage="comparing",
-                device=event.device,
-                name=event.name,
-                code=event.code,
-                warning=event.warning,
-            )
+            return replace(pairing, stage="comparing", **asdict(event))
         case ev.PairingAnswered():
             return replace(pairing, stage="waiting")
         case ev.PairingEnded():
@@ -310,7 +307,7 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
 
 
 def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device]) -> dict[DeviceId, Device]:
-    """A run that is over keeps nobody busy, even before its members say so: Train may be pressed at once."""
+    """When a run is over nobody is busy, even before its members say so: Train may be pressed at once."""
     if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged):
         return devices
     return {key: replace(each, busy=each.busy and key not in run.members) for key, each in devices.items()}
@@ -326,7 +323,7 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
             raise IllegalTransition(f"{event.plan.run} planned while {run.plan.run} is under way")
         members = {member.device: MemberState() for member in event.plan.members}
         return Run(plan=event.plan, phase=Planning(), members=members)
-    if run is None or getattr(event, "run", None) != run.plan.run:
+    if run is None or not isinstance(event, ev.RunEvent) or event.run != run.plan.run:
         raise IllegalTransition(f"{event} is of another run")
     match event:
         case ev.RunPhaseChanged():
@@ -341,17 +338,28 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
             return replace(run, expectation=event.expectation)
         case ev.WaitingChanged() | ev.RunSummarised() | ev.MemberMeasured():
             raise IllegalTransition(f"{event} has numbers that cannot be")
-    device: DeviceId = getattr(event, "device")  # noqa: B009  (every remaining run event has one)
-    member = run.members.get(device)
-    if member is None:
+    if not isinstance(event, ev.MemberEvent) or event.device not in run.members:
         raise IllegalTransition(f"{event} is of a device that is not in the run")
-    return replace(run, members={**run.members, device: _apply_to_member(member, event)})
+    if isinstance(event, ev.MemberLogged | ev.MemberEnded):
+        task = event.lines.task if isinstance(event, ev.MemberLogged) else event.task
+        if all(task != each.name for each in run.plan.tasks_of(event.device)):
+            # Each task's output is kept in memory and in a separate file: no made-up tasks.
+            raise IllegalTransition(f"{type(event).__name__} is of a task that the device does not have")
+    member = _apply_to_member(run.members[event.device], event)
+    return replace(run, members={**run.members, event.device: member})
 
 
-def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
+def _apply_to_member(member: MemberState, event: ev.MemberEvent) -> MemberState:
     match event:
         case ev.MemberPhaseChanged():
-            return replace(member, phase=event.phase, words=event.words, done=event.done, total=event.total)
+            return replace(
+                member,
+                phase=event.phase,
+                words=event.words,
+                done=event.done,
+                total=event.total,
+                rate_bytes_s=event.rate_bytes_s,
+            )
         case ev.MemberProgressed():
             newest = event.progress
             return replace(member, progress=newest, whole=newest.whole_after(member.whole))
@@ -359,11 +367,12 @@ def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
             return replace(member, epoch=event.epoch)
         case ev.MemberLogged():
             task = event.lines.task
-            new = (line[:LOG_LINE_LENGTH] for line in event.lines.text.splitlines()[-LOG_LINES_KEPT:])
-            lines = (*member.log.get(task, ()), *new)[-LOG_LINES_KEPT:]
+            lines = newest_lines(member.log.get(task, ()), event.lines.text)
             return replace(member, log={**member.log, task: lines})
         case ev.MemberEnded():
             return replace(member, phase="ended", exits={**member.exits, event.task: event.exit})
+        case ev.MemberLeft():
+            return replace(member, phase="ended", left=event.problem)
         case _:
             raise IllegalTransition(f"{event} is not about a member")
 
@@ -383,7 +392,7 @@ def _with(state: State, device: Device) -> State:
 
 
 def _with_or_without(state: State, device: Device) -> State:
-    """A device that is neither seen nor paired is of no interest any more."""
+    """Forget a device that is neither seen, paired nor linked."""
     if device.seen or device.paired or device.linked:
         return _with(state, device)
     return replace(state, devices={key: kept for key, kept in state.devices.items() if key != device.device})

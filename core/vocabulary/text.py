@@ -1,4 +1,4 @@
-"""Text from other laptops and from scripts, made safe to show on a terminal or in a window. Pure."""
+"""Makes text from other laptops and from scripts safe to show on a terminal or in a window. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import unicodedata
 from collections.abc import Iterable
 
 MAX_NAME = 64
+LOG_LINES_KEPT = 400
+"""Lines of a task's output that the state keeps for a screen that opens late."""
+LOG_LINE_LENGTH = 5_000
+"""Characters of one such line: real trainers' are shorter."""
+LOG_LENGTH = 100_000
+"""Characters of all of a task's lines together."""
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -17,17 +23,32 @@ _ESCAPE = re.compile(
 )
 _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn")
 """Controls, invisible and direction-turning characters, lone surrogates, private and unassigned ones."""
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters that look blank."""
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """One line of ordinary characters, at most ``limit`` of them; what is longer ends in ``…``."""
+    """One line of ordinary characters, at most ``limit`` of them; longer text ends in ``…``."""
     # Cut first: a peer may send megabytes, and nothing beyond a few escapes per character is ever shown.
     line = " ".join(_visible(text[: limit * 8 + 1024]).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def spelled(text: str) -> str:
+    """The whole text, with each character that hides, reorders or breaks lines spelled out
+    (CVE-2021-42574)."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(sign if is_seen(sign) else f"⟨U+{ord(sign):04X}⟩" for sign in text)
+
+
+def is_seen(sign: str) -> bool:
+    """Whether a reader sees this character, and the others in their places."""
+    return unicodedata.category(sign) not in (*_DROPPED, "Zl", "Zp") and sign not in _BLANK
+
+
 def plain_lines(text: str, limit: int = 500) -> list[str]:
-    """Lines as a terminal leaves them: of one written over by ``\\r`` or backspaces the last words stay."""
+    """Lines as a terminal shows them: after ``\\r`` or backspaces only the last text of a line stays."""
     lines = []
     for line in text.split("\n"):
         last = next((part for part in reversed(re.split(r"[\r\x08]+", line)) if part), "")
@@ -38,8 +59,20 @@ def plain_lines(text: str, limit: int = 500) -> list[str]:
     return lines
 
 
+def newest_lines(before: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """The newest lines to keep of a log and the ``text`` after it."""
+    new = (line[:LOG_LINE_LENGTH] for line in text.splitlines()[-LOG_LINES_KEPT:])
+    lines = (*before, *new)[-LOG_LINES_KEPT:]
+    room = LOG_LENGTH
+    for kept, line in enumerate(reversed(lines)):
+        room -= len(line)
+        if room < 0:
+            return lines[len(lines) - kept :]
+    return lines
+
+
 def _visible(text: str) -> str:
-    # Nearly all words are of this kind, and screens ask for them again and again.
+    # Fast path: nearly all text is like this, and screens ask for it again and again.
     if text.isascii() and text.isprintable():
         return text
     text = _ESCAPE.sub("", text)
@@ -51,7 +84,7 @@ def _visible(text: str) -> str:
 
 
 def fit_name(name: str) -> str:
-    """``name`` as it may stand on another's screen: no line breaks, no characters that hide or turn text."""
+    """``name`` fit for another's screen: no line breaks, no characters that hide or reorder text."""
     visible = "".join(" " if _is_space(sign) else sign for sign in name if not _hides(sign))
     return " ".join(visible.split())[:MAX_NAME].strip() or "laptop"
 
@@ -65,5 +98,11 @@ def _hides(sign: str) -> bool:
 
 
 def joined(reasons: Iterable[str]) -> str:
-    """Several reasons as one part of a sentence, each once."""
+    """Several reasons as one part of a sentence, without repetitions."""
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def listed(names: Iterable[str]) -> str:
+    """``A``, ``A and B``, ``A, B and C``."""
+    words = list(names)
+    return " and ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,7 +1,7 @@
-"""The vocabulary between a node and its trainer process: JSON lines on two pipes. Imports no TensorFlow.
+"""Messages between a node and its trainer process: JSON lines on two pipes. Imports no TensorFlow.
 
-Orders come on the trainer's order pipe, after it imported TensorFlow; reports go out on the report pipe.
-The script's stdout and stderr are the process's own, read by the node as they are.
+Orders come on the trainer's order pipe, after it imported TensorFlow; reports go out on the report pipe. The
+node reads the process's stdout and stderr, which belong to the script, unchanged.
 """
 
 from __future__ import annotations
@@ -10,8 +10,25 @@ from pathlib import Path
 
 import msgspec
 
+from core.vocabulary.access import Grants
+from core.vocabulary.bounds import (
+    LOG,
+    Argument,
+    Detail,
+    Few,
+    FewBy,
+    FilePath,
+    Key,
+    Logs,
+    LogText,
+    Many,
+    Name,
+    Words,
+    fit,
+)
+from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import StrategyKind, Wire
+from core.vocabulary.plan import StrategyKind
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
 from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
@@ -20,92 +37,132 @@ from core.vocabulary.wire import Tagged
 
 
 class ExchangeKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """With what a trainer meets the others over TLS, at the addresses in TF_CONFIG. Of this run alone."""
+    """A trainer's keys for meeting the others over TLS, at the addresses in TF_CONFIG. For this run only."""
 
     generation: int
-    certificates: tuple[bytes, ...]
-    """By rank, this trainer's own among them (DER)."""
-    private_key: bytes
-    """Of the own certificate: the 32 bytes of an Ed25519 key. Nothing shows or keeps it."""
+    certificates: Few[Key]
+    """By rank, including this trainer's own (DER)."""
+    private_key: Key
+    """The private key of its certificate: the 32 bytes of an Ed25519 key. It is never shown or stored."""
 
     def __repr__(self) -> str:
         return f"ExchangeKeys(generation={self.generation}, members={len(self.certificates)})"
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
-    """A trainer that meets the others by TensorFlow, which nobody else is to reach: with what its relay meets
-    theirs. All by rank, over every task."""
+    """For a trainer that meets the others through TensorFlow, unreachable for anybody else: the addresses and
+    keys of the relays. All by rank, over every task."""
 
     keys: ExchangeKeys
-    outside: tuple[str, ...]
+    outside: Few[Name]
     """``host:port`` where the relays listen."""
-    inside: tuple[str, ...]
+    inside: Few[Name]
     """``host:port`` of each on the trainer's own loopback, as in TF_CONFIG."""
     downloads: bool = False
-    """The script may call whoever it wants through a proxy."""
+    """The script may call any address through a proxy."""
+
+
+class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
+    """What a walled trainer may use (``core.walls``). Every path is absolute."""
+
+    folders: Few[FilePath]
+    """Readable and writable."""
+    home: FilePath
+    """The one of them that replaces the user's home: it holds the script's caches and settings."""
+    user: FilePath
+    """The user's own home, where only Keras' downloads are accessible."""
+    keras: FilePath = ""
+    """Where Keras keeps its downloads for this user, if not in the home."""
+    reads: Few[FilePath] = ()
+    opened: Grants = ()
+    """What this user allowed the script to open beside that."""
+    port: int = 0
+    """TCP port on which it may listen; 0: none."""
+    calls: Few[int] | None = ()
+    """Ports that it may call. None: all, as it has a network of its own."""
+    downloads: bool = False
+    """Through a proxy, where it shares the laptop's network."""
 
 
 class Train(Tagged, frozen=True, kw_only=True):
     """Run a script. ``folder`` is the working copy; ``script`` is relative to it; cwd is the script's folder.
 
-    ``tf_config`` is the exact text of TF_CONFIG, ``""`` for one process alone. ``shares`` in rank order.
-    ``peers``: ``name host:port`` of the other tasks, for the words of a verdict.
+    ``tf_config`` is the exact text of TF_CONFIG, ``""`` for a single process. ``shares`` in rank order.
+    ``peers``: ``name host:port`` of the other tasks, for the text of a verdict.
     """
 
-    run: str
-    task: str
-    folder: str
-    script: str
-    arguments: tuple[str, ...] = ()
-    tf_config: str = ""
+    run: Name
+    task: Name
+    folder: FilePath
+    script: FilePath
+    arguments: Many[Argument] = ()
+    tf_config: Detail = ""
     strategy: StrategyKind = "managed"
     rank: int = 0
-    ranks: tuple[int, ...] = ()
-    """All of this laptop's, this trainer's among them. More than one: each takes a GPU of its own."""
-    shares: tuple[int, ...] = (1,)
+    ranks: Few[int] = ()
+    """All ranks on this laptop, including this trainer's. More than one: each takes a GPU of its own."""
+    shares: Few[int] = (1,)
     balance: bool = False
-    """Shares follow the members' measured speeds; ``shares`` is where they begin."""
+    """Shares follow the members' measured speeds; ``shares`` are the initial ones."""
     seed: int = 0
     gpus: int | None = None
     """How many of this laptop's GPUs take part; None: all, and one in a managed cluster, whose members need
-    not be alike. Those of a script with a loop of its own must: 0 for all where one of them has none."""
-    wire: Wire = "f32"
-    keep: str = ""
-    """The chief's: the folder in which the models that were trained are saved at the end."""
-    checkpoints: str = ""
+    not be alike. With a custom training loop they must be: 0 for all where one of them has none."""
+    options: RunOptions = RunOptions()
+    keep: FilePath = ""
+    """On the chief: the folder for the trained models at the end."""
+    checkpoints: FilePath = ""
     """The folder of this member's checkpoints, on every member of a managed run; ``""``: none are kept."""
-    keep_every_s: float = 60.0
-    resume: str = ""
-    """The folder of the checkpoint from which the training goes on; alike on every member."""
-    peers: dict[str, str] = {}
+    keep_every_s: float | None = None
+    """Seconds of training between two checkpoints; None: depends on the cost of one."""
+    resume: FilePath = ""
+    """The folder of the checkpoint from which the training goes on; identical on every member."""
+    peers: FewBy[Name, Words] = {}
     """By task name: ``device name at host:port``."""
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
-    """None: members meet by TensorFlow."""
+    """None: members meet through TensorFlow."""
     seal: Seal | None = None
-    """None: nothing of TensorFlow's is to be sealed."""
-    names: tuple[str, ...] = ()
-    """Of the members' laptops, by rank, for the words of a verdict; with the task where one has several."""
+    """None: TensorFlow's communication need not be sealed."""
+    walls: Enclosure | None = None
+    """None: the script is this laptop's own, with its user's access."""
+    names: Few[Words] = ()
+    """The members' laptops by rank, for the text of a verdict; with the task where one has several."""
     linger_s: float = 0.0
-    """For so long the run waits for a silent laptop: a member that has finished stays for one that still
-    needs what it sent last, and TensorFlow does not give its peers up sooner."""
-    temporary: str = ""
-    """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
+    """How long the run waits for a silent laptop: a member that has finished stays for one that still needs
+    its last messages, and TensorFlow does not give its peers up sooner."""
+    temporary: FilePath = ""
+    """The folder for temporary files, deleted with the trainer; ``""``: the system's."""
 
+    agreed: FilePath = ""
+    """Path of the manifest that the other laptops' users consented to: the script runs only if ``folder``
+    still has those bytes. ``""``: it is a copy, which was checked when it was made, or nobody was asked."""
     launched: bool = False
-    """Whoever ends the job tells all of its processes (Slurm does): this one leaves that to its parent."""
+    """The launcher signals all of the job's processes at its end (Slurm does): this one leaves that to its
+    parent."""
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
-        """What no other trainer writes to."""
+        """Folders that no other trainer writes to."""
         return tuple(Path(folder) for folder in (self.folder, self.temporary) if folder)
+
+
+class MeetWithout(Tagged, frozen=True, kw_only=True):
+    """Go on without members that are gone for good, from the remaining members' common step.
+
+    ``generation``: larger than any before. Ranks keep their numbers.
+    """
+
+    generation: int
+    gone: Few[int]
+    """Ranks: these and all named before."""
 
 
 class Stop(Tagged, frozen=True, kw_only=True):
     """End at the end of a step; callbacks' ``on_train_end`` run."""
 
 
-Order = Train | Stop
+Order = Train | MeetWithout | Stop
 
 # --- trainer to node ---------------------------------------------------------------------------------------
 
@@ -114,17 +171,17 @@ class Booted(Tagged, frozen=True, kw_only=True):
     """TensorFlow is imported; ``devices`` are its GPUs' names, empty for CPU only."""
 
     seconds: float
-    devices: tuple[str, ...]
+    devices: Few[Name]
 
 
-class Meeting(Tagged, frozen=True, kw_only=True):
+class Connecting(Tagged, frozen=True, kw_only=True):
     """This trainer listens and waits for the others."""
 
 
 class Met(Tagged, frozen=True, kw_only=True):
     """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
 
-    strategy: str
+    strategy: Name
     replicas: int
 
 
@@ -136,7 +193,7 @@ class FitBegan(Tagged, frozen=True, kw_only=True):
 
 
 class Measured(Tagged, frozen=True, kw_only=True):
-    """Measured before the first step of a fit; every member measures, and all say the same."""
+    """Measurements before the first step of a fit; every member measures, and all report the same."""
 
     expectation: Expectation
 
@@ -150,34 +207,37 @@ class EpochEnded(Tagged, frozen=True, kw_only=True):
 
 
 class Evaluated(Tagged, frozen=True, kw_only=True):
-    """``evaluate`` called by the script itself."""
+    """The script itself called ``evaluate``."""
 
-    logs: dict[str, float]
+    logs: Logs
 
 
 class Said(Tagged, frozen=True, kw_only=True):
-    """Something about the training that the user should read (a fallback, say)."""
+    """A message about the training that the user should read (such as a fallback)."""
 
-    words: str
+    words: LogText
     difference: bool = False
-    """By it the result may differ from one machine's."""
+    """Because of it the result may differ from one machine's."""
+
+    def __post_init__(self) -> None:
+        fit(self, words=LOG)
 
 
 class StandChanged(Tagged, frozen=True, kw_only=True):
-    """No meeting with the others has ended for some seconds: what this trainer does. None: it goes on."""
+    """No meeting with the others has ended for some seconds: what this trainer is doing. None: it goes on."""
 
     stand: Stand | None = None
 
 
 class Ended(Tagged, frozen=True, kw_only=True):
-    """The last report. A process that dies without it was killed; its parent says so."""
+    """The last report. A process that dies without it was killed; its parent reports that."""
 
     exit: Exit
 
 
 Report = (
     Booted
-    | Meeting
+    | Connecting
     | Met
     | FitBegan
     | Measured

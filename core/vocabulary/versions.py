@@ -1,4 +1,4 @@
-"""The packages under Tandem: what must agree between laptops before a run, and how to mend what does not."""
+"""Package versions: which must agree between laptops before a run, and how to fix a difference."""
 
 from __future__ import annotations
 
@@ -13,47 +13,50 @@ from typing import Literal
 
 import msgspec
 
+from core.vocabulary.bounds import Name, Word
 from core.vocabulary.errors import Problem
-from core.vocabulary.holdings import KEEPING
 
 TANDEM = "0.1.0"
-"""The one place of this number: ``pyproject.toml`` reads it from here."""
+"""The only place for this number: ``pyproject.toml`` reads it from here."""
 
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 """As ``pyproject.toml`` has them."""
 
-LINK_PROTOCOL = 1
-"""Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
+LINK_PROTOCOL = 3
+"""Version of the messages on a link; nodes with different ones exchange nothing beyond the hello. 2: a
+session under every link, which outlives its connections. 3: files travel beside the link."""
 
-EXCHANGE = 1
-"""Version of what trainers say to each other where they meet over TLS."""
-VOCABULARY = 1
+EXCHANGE = 3
+"""Version of the trainers' protocol over TLS, and of the kinds of scripts that use it. 2: one session under
+every connection, and also custom loops in a MultiWorkerMirroredStrategy, for which trainers of 1 would open
+TensorFlow's port. 3: audits, which trainers of 2 would not join."""
+
+VOCABULARY = 2
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 
 
 _PACKAGES = ("Python", "TensorFlow", "Keras")
-"""What another environment can have otherwise."""
+"""Packages whose version another environment can change."""
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """Read from the installed packages' metadata: nothing heavy is imported."""
 
-    tandem: str
+    tandem: Word
     protocol: int
-    python: str
-    tensorflow: str
-    keras: str
-    platform: str
+    python: Word
+    tensorflow: Word
+    keras: Word
+    platform: Name
     exchange: int = 0
-    """0: a Tandem whose trainers meet by TensorFlow alone."""
+    """0: a Tandem whose trainers meet only through TensorFlow."""
     tells_modules: bool = False
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
-    seal: str = ""
-    """By what its trainers are sealed that meet by TensorFlow (``core.supervisor.seals``); ``""``: not."""
-    keeping: int = 0
-    """0: a Tandem that is not to be asked what it keeps of another laptop."""
+    seal: Word = ""
+    """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
+    all."""
     frozen: bool = False
-    """A program that carries its packages: it cannot have others, so the other laptop has to."""
+    """A program that bundles its packages: it cannot change them, so the other laptop has to."""
 
 
 def installed() -> Versions:
@@ -67,13 +70,12 @@ def installed() -> Versions:
         platform=f"{platform.system()} {platform.machine()}",
         exchange=EXCHANGE,
         tells_modules=True,
-        keeping=KEEPING,
         frozen=is_frozen(),
     )
 
 
 def sentence(versions: Versions) -> str:
-    """What ``tandem --version`` says."""
+    """The output of ``tandem --version``."""
     packages = (("Python", versions.python), ("TensorFlow", versions.tensorflow), ("Keras", versions.keras))
     under = ", ".join(f"{label} {version or 'missing'}" for label, version in packages)
     return f"Tandem {versions.tandem} ({under})"
@@ -82,8 +84,8 @@ def sentence(versions: Versions) -> str:
 def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
     """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
 
-    Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
-    might both change theirs. Whose is a frozen program keeps it.
+    The side with the older version learns how to get the newer one, and the other side that it will:
+    otherwise both people might change theirs. A frozen program keeps its version.
     """
     found = _first_difference(ours, theirs)
     if found is None:
@@ -97,7 +99,7 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
 
 
 def who_changes(ours: Versions, theirs: Versions) -> Literal["here", "there", ""]:
-    """Where an environment like the other laptop's is to be made; ``""``: none would mend it."""
+    """Where to make an environment like the other laptop's; ``""``: none would fix it."""
     found = _first_difference(ours, theirs)
     if found is None or found[0] not in _PACKAGES or (is_frozen() and theirs.frozen):
         return ""
@@ -108,7 +110,7 @@ def who_changes(ours: Versions, theirs: Versions) -> Literal["here", "there", ""
 
 
 def _first_difference(ours: Versions, theirs: Versions) -> tuple[str, str, str] | None:
-    """Of what, our version, theirs."""
+    """The package, our version, theirs."""
     for label, mine, other in (
         ("Tandem's link protocol", str(ours.protocol), str(theirs.protocol)),
         ("Python", ours.python, theirs.python),
@@ -146,9 +148,9 @@ def is_frozen() -> bool:
 
 
 def pip_install(what: str) -> str:
-    """The command that installs ``what`` beside this Tandem: into its environment, whichever that is.
+    """The command that installs ``what`` into this Tandem's environment.
 
-    ``what`` is quoted for a shell of POSIX.
+    ``what`` is quoted for a POSIX shell.
     """
     python = shlex.quote(sys.executable)
     if sys.platform == "win32":  # its shell knows no single quotes
@@ -159,9 +161,9 @@ def pip_install(what: str) -> str:
 
 
 def install_fix(what: str, *, where: str = "") -> str:
-    """How to mend a package that is missing or wrong.
+    """How to fix a missing or wrong package.
 
-    ``what``: as it follows ``pip install``. ``where``: `` on every laptop``, say.
+    ``what``: as it follows ``pip install``. ``where``: such as `` on every laptop``.
     """
     if is_frozen():
         return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."

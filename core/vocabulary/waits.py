@@ -1,4 +1,5 @@
-"""Whom a run waits for, since when, and why: what trainers see of each other, and the verdict made of it."""
+"""Which members a run waits for, since when, and why: trainers' observations of each other, and the
+verdict."""
 
 from __future__ import annotations
 
@@ -6,50 +7,51 @@ from typing import Literal
 
 import msgspec
 
+from core.vocabulary.bounds import Few, Words
 from core.vocabulary.ids import DeviceId
 
 Activity = Literal["exchange", "importing", "compiling", "callback", "step", "script"]
-"""What a trainer does. ``exchange``: it waits for other members; ``script``: none of the others."""
+"""What a trainer is doing. ``exchange``: it waits for other members; ``script``: none of the others."""
 
 Cause = Literal["wire", "script", "starting", "stopped", "silent", "connection", "away"]
 """Why a run waits for a laptop.
 
 ``wire``: its numbers are on their way; ``script``: its trainer is in its own code; ``starting``: TensorFlow
-loads there; ``stopped``: its trainer's process is stopped (SIGSTOP, a debugger); ``silent``: its trainer says
-nothing; ``connection``: it and another trainer have no connection; ``away``: nothing comes from the laptop
-itself, which may sleep or have lost its network.
+loads there; ``stopped``: its trainer's process is stopped (SIGSTOP, a debugger); ``silent``: its trainer
+reports nothing; ``connection``: it and another trainer have no connection; ``away``: the laptop itself is
+silent, and may sleep or have lost its network.
 """
 
 
 class PeerWait(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of which a trainer still needs something. Bytes are of the numbers that it waits for now."""
+    """A member that a trainer still needs something from. Bytes are of the numbers that it waits for now."""
 
     rank: int
     lasted_s: float
     bytes_come: int = 0
     bytes_total: int = 0
     bytes_s: float = 0.0
-    """How fast they came lately."""
+    """Their recent rate."""
     connected: bool = True
     heard_s: float = 0.0
     """Since anything came from it, keep-alives included."""
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trainer does that has ended no meeting with the others for ``lasted_s`` seconds."""
+    """The activity of a trainer that has ended no meeting with the others for ``lasted_s`` seconds."""
 
     activity: Activity
-    where: str = ""
+    where: Words = ""
     """File, line and function of the script: ``train.py, line 12, in on_epoch_end``."""
     lasted_s: float = 0.0
-    peers: tuple[PeerWait, ...] = ()
+    peers: Few[PeerWait] = ()
     stopped: bool = False
-    """Its process is stopped: said by its node."""
+    """Its process is stopped; reported by its node."""
     held: bool = False
-    """Its process says nothing although it has not ended: said by its node. Native code may hold Python's
-    interpreter, so that no thread there can say what it does."""
+    """Its process reports nothing although it has not ended; reported by its node. Native code may hold
+    Python's interpreter, so that no thread there can report."""
     cores: float = 0.0
-    """Processors that a process which is ``held`` uses."""
+    """Processors used by a process that is ``held``."""
 
 
 class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,16 +61,16 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause
     lasted_s: float
     activity: Activity | None = None
-    """What its trainer does, where that is the cause."""
-    where: str = ""
+    """What its trainer is doing, where that is the cause."""
+    where: Words = ""
     """File, line and function of the script there."""
     bytes_come: int = 0
     bytes_total: int = 0
     since_s: float | None = None
-    """Where it is away: since when, Unix time as the starter's clock has it."""
+    """If it is away: since when, in Unix time by the starter's clock."""
     held: bool = False
-    """Nothing there can say what it does, as native code may hold Python's interpreter."""
+    """Its trainer can't report, as native code may hold Python's interpreter."""
     cores: float = 0.0
     """Processors that it uses, where it is ``held``."""
     left_s: float | None = None
-    """Until all of it has come, as fast as it came lately. Where it is away: until the run is given up."""
+    """Until everything has come, at the recent rate. If it is away: until the run is given up."""

@@ -1,4 +1,4 @@
-"""What messages are and how they become bytes: JSON for people and pipes, MessagePack for links. Strict."""
+"""How messages become bytes: JSON for people and pipes, MessagePack for links. Strict."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ def _snake(name: str) -> str:
 
 class Tagged(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=_snake):
     """The base of every message: ``DeviceFound(...)`` travels as ``{"type": "device_found", ...}``."""
-
-
-def type_of(message: Tagged) -> str:
-    """The ``type`` under which a message travels."""
-    return str(type(message).__struct_config__.tag)
 
 
 def to_json(message: Any) -> bytes:

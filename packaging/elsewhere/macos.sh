@@ -3,7 +3,7 @@
 # On a Mac with Apple silicon, in a Python that has Tandem's packages and PyInstaller:
 #   python packaging/build.py --no-smoke
 #   packaging/elsewhere/macos.sh 0.1.0 ["Developer ID Application: NAME (TEAM)"] [NOTARY_PROFILE]
-# Without a name nothing is signed: Gatekeeper then wants it opened by Control-click the first time.
+# Without a name nothing is signed: open it by Control-click the first time, or Gatekeeper refuses it.
 # The profile: xcrun notarytool store-credentials NOTARY_PROFILE --apple-id … --team-id … --password …
 set -eu
 

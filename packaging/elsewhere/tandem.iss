@@ -2,7 +2,7 @@
 ; On Windows, in a Python that has Tandem's packages and PyInstaller:
 ;   python packaging\build.py --no-smoke
 ;   iscc /DVersion=0.1.0 packaging\elsewhere\tandem.iss
-; An unsigned installer is stopped by SmartScreen: sign dist\tandem\tandem.exe and the installer with
+; SmartScreen stops an unsigned installer: sign dist\tandem\tandem.exe and the installer with
 ;   signtool sign /fd SHA256 /tr http://timestamp.digicert.com /td SHA256 FILE
 
 #ifndef Version
@@ -16,7 +16,7 @@ AppVersion={#Version}
 AppPublisher=The Tandem developers
 DefaultDirName={autopf}\Tandem
 DefaultGroupName=Tandem
-; For this user alone, so that nobody has to be asked for a password.
+; For this user alone, so that no password is needed.
 PrivilegesRequired=lowest
 ArchitecturesAllowed=x64compatible
 ArchitecturesInstallIn64BitMode=x64compatible
@@ -53,7 +53,7 @@ procedure CurUninstallStepChanged(Step: TUninstallStep);
 var
   Ended: Integer;
 begin
-  // The home is kept, unless it is asked for: the default button keeps it.
+  // Keep the home unless the user wants it deleted: the default button keeps it.
   if Step = usUninstall then
     if MsgBox('Delete all that Tandem keeps as well: its key, paired laptops, settings, runs and models?',
               mbConfirmation, MB_YESNO or MB_DEFBUTTON2) = IDYES then

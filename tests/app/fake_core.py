@@ -1,4 +1,5 @@
-"""A core with nothing behind it: records the commands, answers as told, and folds events by the real rule."""
+"""A core with nothing behind it: records commands, gives scripted answers, and folds events by the real
+rule."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from core.vocabulary.state import State, apply
 
 
 class FakeCore:
-    """``answers``: by the command's type, an answer or what makes one; ``Done`` where nothing is told.
+    """``answers``: by command type, an answer or its factory; ``Done`` by default.
 
     ``held``: while True, answers wait until ``release``.
     """
@@ -49,7 +50,7 @@ class FakeCore:
         self.flush()
 
     def flush(self) -> None:
-        """Bring what waits to the GUI thread now."""
+        """Delivers pending events to the GUI thread now."""
         self.bridge._flush()
 
     def asked(self, kind: type) -> list[Command]:

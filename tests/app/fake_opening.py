@@ -1,4 +1,4 @@
-"""Opens a fake node in the place of ``app.connection.connect``."""
+"""Opens a fake node instead of ``app.connection.connect``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from app.connection import Connection
+from app.connection import NodeConnection
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem, TandemError
 from tests.core.fake_node import FakeNode
 
 
 class FakeOpening:
-    """``problem``: why it cannot be opened. ``node`` and ``connection``: of the last opening."""
+    """``problem``: why it cannot be opened. ``node`` and ``connection``: those opened last."""
 
     def __init__(self, problem: Problem | None = None, own: bool = True) -> None:
         self.problem = problem
@@ -21,16 +21,16 @@ class FakeOpening:
         self.opened = 0
         self.closed = 0
         self.node = FakeNode()
-        self.connection: Connection | None = None
+        self.connection: NodeConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def __call__(self) -> AsyncIterator[Connection]:
+    async def __call__(self) -> AsyncIterator[NodeConnection]:
         if self.problem is not None:
             raise TandemError.of(self.problem)
         self._loop = asyncio.get_running_loop()
         self.node.held.set()
-        self.connection = Connection(self.node, own=self.own)
+        self.connection = NodeConnection(self.node, own=self.own)
         self.opened += 1
         try:
             yield self.connection
@@ -38,12 +38,12 @@ class FakeOpening:
             self.closed += 1
 
     def happen(self, event: ev.Event) -> None:
-        """From any thread."""
+        """Callable from any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self.node.happen, event)
 
     def lose(self, problem: Problem) -> None:
-        """The connection breaks. From any thread."""
+        """Breaks the connection. Callable from any thread."""
         assert self._loop is not None
         assert self.connection is not None
         self._loop.call_soon_threadsafe(self.connection.lost.set_result, problem)

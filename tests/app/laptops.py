@@ -1,4 +1,4 @@
-"""Other laptops for the screens' tests, as events."""
+"""Other laptops as events, for the screens' tests."""
 
 from __future__ import annotations
 

@@ -4,30 +4,32 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from PySide6.QtWidgets import QApplication, QPushButton
+from msgspec.structs import replace
+from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.conductor import Conductor
-from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
-from app.tray import Tray
+from app.system.tray import Tray
 from app.views.devices import DevicesView
 from app.views.lifecycle import StartProblemPage
 from app.views.view import View
+from app.widgets.navigation import DEVICES, SCREENS, SETTINGS, TRAIN, ScreenEntry
+from app.widgets.notice_bar import NoticeBar
 from app.window import Window
 from core.vocabulary import events as ev
 from core.vocabulary.commands import StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.phases import Finished
+from core.vocabulary.progress import Diverged
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
+from tests.app import world
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
-from tests.app.run_events import phase, training
-from tests.core.fake_node import OTHER, FakeNode, started
-
-LIMIT_MS = 60_000
+from tests.app.seat import LIMIT_MS, Seat
+from tests.core.fake_node import ME, OTHER, FakeNode, started
 
 
 class Make(Protocol):
@@ -35,7 +37,7 @@ class Make(Protocol):
 
 
 class Plain(View):
-    """In the place of the screens that are tested elsewhere."""
+    """Replaces the screens that are tested elsewhere."""
 
     title = "Plain"
 
@@ -52,16 +54,21 @@ class Plain(View):
     def choose(self, path: str) -> None:
         self.chosen.append(path)
 
+    def show_live(self) -> None:
+        pass
 
-PLAIN = [
-    each if index in (DEVICES, SETTINGS) else Screen(each.entry, lambda: Plain)
-    for index, each in enumerate(SCREENS)
-]
+
+class PlainScreen(ScreenEntry):
+    def load(self) -> type[Plain]:
+        return Plain
+
+
+PLAIN = [each if index in (DEVICES, SETTINGS) else PlainScreen(*each) for index, each in enumerate(SCREENS)]
 
 
 @pytest.fixture
 def quits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The program's end, which would be the tests' own."""
+    """Records the program's exits, which would end the tests."""
     quits: list[int] = []
     monkeypatch.setattr(QApplication, "quit", staticmethod(lambda: quits.append(1)))
     return quits
@@ -72,7 +79,7 @@ def make(qtbot: QtBot, quits: list[int]) -> Iterator[Make]:
     made: list[Conductor] = []
 
     def make(opening: FakeOpening, *, first_run: bool = False) -> Conductor:
-        window = Window(tuple(screen.entry for screen in SCREENS), first_run=first_run)
+        window = Window(SCREENS, first_run=first_run)
         qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
         window.show()
         conductor = Conductor(window, opening, PLAIN)
@@ -101,65 +108,50 @@ def opening() -> FakeOpening:
 
 
 @pytest.fixture
-def running(qtbot: QtBot, make: Make, opening: FakeOpening) -> Conductor:
-    """All screens are filled in and the node is there."""
+def seat(qtbot: QtBot, make: Make, opening: FakeOpening) -> Seat:
+    """All screens are filled in and the node is running."""
     conductor = make(opening)
     qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
-    return conductor
+    return Seat(qtbot, conductor, opening)
 
 
-def happen(qtbot: QtBot, conductor: Conductor, opening: FakeOpening, *events: ev.Event) -> None:
-    wanted = apply_all(opening.node.state, events)
-    for event in events:
-        opening.happen(event)
-    qtbot.waitUntil(lambda: conductor.bridge.state == wanted, timeout=LIMIT_MS)
-
-
-def apply_all(state: State, events: tuple[ev.Event, ...]) -> State:
-    for event in events:
-        state = apply(state, event)
-    return state
-
-
-def test_every_screen_is_filled_in(running: Conductor) -> None:
+def test_every_screen_is_filled_in(seat: Seat) -> None:
     for index in range(len(SCREENS)):
-        assert running.window.view(index) is not None
+        assert seat.window.view(index) is not None
 
 
 def test_restarting_in_another_environment_ends_this_program_and_leaves_word_what_follows(
-    qtbot: QtBot, running: Conductor, quits: list[int], tmp_path: Path
+    seat: Seat, quits: list[int], tmp_path: Path
 ) -> None:
-    devices = running.window.view(DEVICES)
+    devices = seat.window.view(DEVICES)
     assert isinstance(devices, DevicesView)
     for name in ("tandem-gui", "python"):
         (tmp_path / name).touch(0o755)
     devices.restart_asked.emit(tmp_path / "tandem")
-    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
-    assert running.window.next_program == (str(tmp_path / "tandem-gui"), "--home", "/home")
+    seat.qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert seat.window.next_program == (str(tmp_path / "tandem-gui"), "--home", "/home")
 
 
 def test_this_window_stays_where_the_other_environment_is_gone(
-    qtbot: QtBot, running: Conductor, quits: list[int], monkeypatch: pytest.MonkeyPatch
+    seat: Seat, quits: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Problem | None] = []
-    monkeypatch.setattr(running.window, "tell", told.append)
-    devices = running.window.view(DEVICES)
+    monkeypatch.setattr(seat.window, "tell", told.append)
+    devices = seat.window.view(DEVICES)
     assert isinstance(devices, DevicesView)
     devices.restart_asked.emit(Path("/e/bin/tandem"))
-    assert running.window.next_program == () and not quits
+    assert seat.window.next_program == () and not quits
     assert [problem.code for problem in told if problem is not None] == ["environment-gone"]
 
 
-def test_nothing_is_restarted_in_the_middle_of_a_run(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
-) -> None:
-    happen(qtbot, running, opening, *training())
-    devices = running.window.view(DEVICES)
+def test_nothing_is_restarted_in_the_middle_of_a_run(seat: Seat, quits: list[int]) -> None:
+    seat.happen(*world.begun())
+    devices = seat.window.view(DEVICES)
     assert isinstance(devices, DevicesView)
     assert not devices.environment.restart.isEnabled()
     devices.restart_asked.emit(Path("/e/bin/tandem"))
-    assert running.window.next_program == () and not quits
+    assert seat.window.next_program == () and not quits
 
 
 def test_another_process_s_node_is_not_left_for_another_environment(qtbot: QtBot, make: Make) -> None:
@@ -175,132 +167,160 @@ def test_another_process_s_node_is_not_left_for_another_environment(qtbot: QtBot
     assert conductor.window.next_program == ()
 
 
-def test_an_incoming_pairing_brings_the_window_forward(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    running.window.hide()
-    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown())
-    assert running.window.isVisible()
-    assert running.pairing.is_open
+def test_an_incoming_pairing_brings_the_window_forward(seat: Seat) -> None:
+    seat.window.hide()
+    seat.happen(pairing_began(incoming=True), code_shown())
+    assert seat.window.isVisible()
+    assert seat.conductor.pairing.is_open
 
 
-def test_a_question_brings_the_window_forward(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
-    running.window.showMinimized()
-    happen(qtbot, running, opening, consent_asked())
-    assert running.consent.is_open
-    assert not running.window.isMinimized()
+def test_a_question_brings_the_window_forward(seat: Seat) -> None:
+    seat.window.showMinimized()
+    seat.happen(consent_asked())
+    assert seat.conductor.consent.is_open
+    assert not seat.window.isMinimized()
 
 
 @pytest.mark.parametrize("screen", range(len(SCREENS)))
-def test_a_question_is_shown_wherever_its_user_is(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, screen: int
-) -> None:
-    running.window.go_to(screen)
-    happen(qtbot, running, opening, consent_asked())
-    for seen in (running.consent.once, running.consent.looks):
+def test_a_question_is_shown_wherever_its_user_is(seat: Seat, screen: int) -> None:
+    seat.window.go_to(screen)
+    seat.happen(consent_asked())
+    for seen in (seat.conductor.consent.once, seat.conductor.consent.details.head):
         assert seen.isVisible()
         assert not seen.visibleRegion().isEmpty()
-    assert running.window.current == screen
+    assert seat.window.current == screen
 
 
-def test_a_question_is_shown_over_the_first_steps_too(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    running._show_welcome()
-    qtbot.waitUntil(lambda: running._welcome is not None, timeout=LIMIT_MS)
-    happen(qtbot, running, opening, consent_asked())
-    assert running.consent.looks.isVisible()
-    assert not running.consent.looks.visibleRegion().isEmpty()
+def test_a_question_is_shown_over_the_first_steps_too(seat: Seat) -> None:
+    seat.conductor._show_welcome()
+    seat.qtbot.waitUntil(lambda: seat.conductor._welcome is not None, timeout=LIMIT_MS)
+    seat.happen(consent_asked())
+    assert seat.conductor.consent.details.head.isVisible()
+    assert not seat.conductor.consent.details.head.visibleRegion().isEmpty()
 
 
-def test_a_pairing_lies_over_a_question(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
-    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown())
-    happen(qtbot, running, opening, consent_asked())
-    siblings = running.window.sheet_parent().children()
-    assert siblings.index(running.pairing) > siblings.index(running.consent)
+def test_a_pairing_lies_over_a_question(seat: Seat) -> None:
+    seat.happen(pairing_began(incoming=True), code_shown())
+    seat.happen(consent_asked())
+    siblings = seat.window.sheet_parent().children()
+    assert siblings.index(seat.conductor.pairing) > siblings.index(seat.conductor.consent)
 
 
-def test_a_question_takes_the_place_of_a_pairing_that_is_over(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown(), ev.PairingEnded(device=BEN))
-    pairing = running.pairing
+def test_a_question_takes_the_place_of_a_pairing_that_is_over(seat: Seat) -> None:
+    seat.happen(pairing_began(incoming=True), code_shown(), ev.PairingEnded(device=BEN))
+    pairing = seat.conductor.pairing
     assert pairing.is_open
-    happen(qtbot, running, opening, consent_asked())
-    assert not running.pairing.is_open
-    assert running.consent.is_open
+    seat.happen(consent_asked())
+    assert not seat.conductor.pairing.is_open
+    assert seat.conductor.consent.is_open
 
 
-def test_closing_an_idle_window_ends_the_node_and_the_program(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+def test_a_run_that_begins_here_unasked_is_announced_with_one_click_to_stop_it(
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running.window.close()
-    assert not running.window.isVisible()
-    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
-    assert opening.closed == 1
-    assert opening.node.commands == []
+    told: list[str] = []
+    monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(f"{title}: {words}"))
+    seat.window.go_to(SETTINGS)
+    seat.happen(*world.linked(), *world.begun(replace(world.plan(), starter=OTHER)))
+    bar = seat.window.findChild(NoticeBar)
+    assert bar is not None and bar.isVisible()
+    offer = bar.findChild(QAbstractButton, "notice-offer")
+    assert isinstance(offer, QAbstractButton) and offer.text() == "Stop"
+    assert told == ["Training began here: Bob's laptop started digits.py on this laptop."]
+    offer.click()
+    seat.qtbot.waitUntil(lambda: StopRun() in seat.opening.node.commands, timeout=LIMIT_MS)
+    seat.happen(*world.finished())
+    assert not bar.isVisible()
 
 
-def test_closing_while_training_asks_first(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+def test_a_run_that_its_user_allowed_or_began_is_not_announced(
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    happen(qtbot, running, opening, *training())
-    running.window.close()
-    assert running.window.isVisible()
-    assert running.shutdown.is_open
-    running.shutdown.stay.click()
-    assert not running.window.isVisible()
-    assert opening.closed == 0
+    told: list[str] = []
+    monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(title))
+    seat.happen(*world.linked(), *world.begun())
+    asked = replace(world.plan(), run=consent_asked().run, starter=OTHER)
+    seat.happen(*world.finished(), consent_asked(), ev.RunPlanned(plan=asked))
+    assert "Training began here" not in told
+
+
+def test_a_loss_that_becomes_nan_is_told_at_once_and_once(
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(f"{title} ({words})"))
+    seat.window.go_to(SETTINGS)
+    seat.happen(*world.linked(), *world.begun())
+    for step in (700, 701):
+        lost = replace(world.progress(step), diverged=Diverged(value="NaN", epoch=30, step=700))
+        seat.happen(world.progressed(ME, lost))
+    assert told == ["Loss became NaN in epoch 31 (digits.py)"]
+    bar = seat.window.findChild(NoticeBar)
+    assert bar is not None and bar.isVisible()
+    seat.window.go_to(TRAIN)
+    assert not bar.isVisible()
+
+
+def test_closing_an_idle_window_ends_the_node_and_the_program(seat: Seat, quits: list[int]) -> None:
+    seat.window.close()
+    assert not seat.window.isVisible()
+    seat.qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert seat.opening.closed == 1
+    assert seat.opening.node.commands == []
+
+
+def test_closing_while_training_asks_first(seat: Seat, quits: list[int]) -> None:
+    seat.happen(*world.begun())
+    seat.window.close()
+    assert seat.window.isVisible()
+    assert seat.conductor.shutdown.is_open
+    seat.conductor.shutdown.stay.click()
+    assert not seat.window.isVisible()
+    assert seat.opening.closed == 0
     assert quits == []
 
 
-def test_a_run_that_ends_in_the_background_brings_the_window_back_where_no_tray_can(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    happen(qtbot, running, opening, *training())
-    running.window.close()
-    assert not running.tray.there, "this desktop has none"
-    assert "starting Tandem again brings it back" in running.shutdown.words.text()
-    running.shutdown.stay.click()
-    happen(qtbot, running, opening, found(name="ben"))
-    assert not running.window.isVisible(), "it stays away as long as the run goes on"
-    happen(qtbot, running, opening, phase(Finished()))
-    assert running.window.isVisible()
+def test_a_run_that_ends_in_the_background_brings_the_window_back_where_no_tray_can(seat: Seat) -> None:
+    seat.happen(*world.begun())
+    seat.window.close()
+    assert not seat.conductor.tray.there, "this desktop has none"
+    assert "starting Tandem again brings it back" in seat.conductor.shutdown.words.text()
+    seat.conductor.shutdown.stay.click()
+    seat.happen(found(name="ben"))
+    assert not seat.window.isVisible(), "it stays away as long as the run goes on"
+    seat.happen(world.phase(Finished()))
+    assert seat.window.isVisible()
 
 
 def test_with_a_tray_the_window_stays_away_until_it_is_asked_for(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, monkeypatch: pytest.MonkeyPatch
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Tray, "there", True)
-    happen(qtbot, running, opening, *training())
-    running.window.close()
-    assert "icon in the tray brings it back" in running.shutdown.words.text()
-    running.shutdown.stay.click()
-    happen(qtbot, running, opening, phase(Finished()))
-    assert not running.window.isVisible()
-    running.tray.open_asked.emit()
-    assert running.window.isVisible()
+    seat.happen(*world.begun())
+    seat.window.close()
+    assert "icon in the tray brings it back" in seat.conductor.shutdown.words.text()
+    seat.conductor.shutdown.stay.click()
+    seat.happen(world.phase(Finished()))
+    assert not seat.window.isVisible()
+    seat.conductor.tray.open_asked.emit()
+    assert seat.window.isVisible()
 
 
-def test_a_node_that_is_lost_in_the_background_is_said(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    happen(qtbot, running, opening, *training())
-    running.window.close()
-    running.shutdown.stay.click()
-    opening.lose(PROBLEM)
-    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+def test_a_node_that_is_lost_in_the_background_is_said(seat: Seat) -> None:
+    seat.happen(*world.begun())
+    seat.window.close()
+    seat.conductor.shutdown.stay.click()
+    seat.opening.lose(PROBLEM)
+    seat.qtbot.waitUntil(lambda: page(seat.conductor) is not None, timeout=LIMIT_MS)
 
 
-def test_stop_and_quit_stops_the_run_and_ends(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
-) -> None:
-    happen(qtbot, running, opening, *training())
-    running.window.close()
-    running.shutdown.quit.click()
-    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
-    assert opening.node.commands == [StopRun()]
-    assert opening.closed == 1
+def test_stop_and_quit_stops_the_run_and_ends(seat: Seat, quits: list[int]) -> None:
+    seat.happen(*world.begun())
+    seat.window.close()
+    seat.conductor.shutdown.quit.click()
+    seat.qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert seat.opening.node.commands == [StopRun()]
+    assert seat.opening.closed == 1
 
 
 def test_a_run_of_another_process_goes_on_when_the_window_closes(
@@ -310,7 +330,7 @@ def test_a_run_of_another_process_goes_on_when_the_window_closes(
     opening.own = False
     conductor = make(opening)
     qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
-    happen(qtbot, conductor, opening, *training())
+    Seat(qtbot, conductor, opening).happen(*world.begun())
     conductor.window.close()
     qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
     assert opening.node.commands == []
@@ -332,40 +352,36 @@ def test_where_no_node_can_be_had_a_page_says_why_and_tries_again(
     assert opening.opened == 1
 
 
-def test_a_node_that_is_lost_is_said_in_the_screens_place(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    opening.lose(PROBLEM)
-    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
-    shown = page(running)
+def test_a_node_that_is_lost_is_said_in_the_screens_place(seat: Seat) -> None:
+    seat.opening.lose(PROBLEM)
+    seat.qtbot.waitUntil(lambda: page(seat.conductor) is not None, timeout=LIMIT_MS)
+    shown = page(seat.conductor)
     assert shown is not None
-    opening.node = FakeNode()
-    qtbot.waitUntil(lambda: not running._alive(), timeout=LIMIT_MS)
+    seat.opening.node = FakeNode()
+    seat.qtbot.waitUntil(lambda: not seat.conductor._alive(), timeout=LIMIT_MS)
     shown.again.click()
-    qtbot.waitUntil(running.window.navigation.isVisible, timeout=LIMIT_MS)
+    seat.qtbot.waitUntil(seat.window.navigation.isVisible, timeout=LIMIT_MS)
 
 
 @pytest.mark.parametrize(
-    "events", [(pairing_began(incoming=True), code_shown()), (consent_asked(),), tuple(training())]
+    "events", [(pairing_began(incoming=True), code_shown()), (consent_asked(),), tuple(world.begun())]
 )
 def test_a_node_that_is_lost_leaves_no_question_over_the_page(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening, events: tuple[ev.Event, ...]
+    seat: Seat, events: tuple[ev.Event, ...]
 ) -> None:
-    happen(qtbot, running, opening, *events)
-    if running.bridge.state.busy:
-        running.window.close()
-    sheets = (running.pairing, running.consent, running.shutdown)
+    seat.happen(*events)
+    if seat.conductor.bridge.state.busy:
+        seat.window.close()
+    sheets = (seat.conductor.pairing, seat.conductor.consent, seat.conductor.shutdown)
     assert any(sheet.is_open for sheet in sheets)
-    opening.lose(PROBLEM)
-    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+    seat.opening.lose(PROBLEM)
+    seat.qtbot.waitUntil(lambda: page(seat.conductor) is not None, timeout=LIMIT_MS)
     assert not any(sheet.is_open for sheet in sheets)
 
 
-def test_a_node_ended_from_elsewhere_is_said_too(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    happen(qtbot, running, opening, ev.NodeStopped())
-    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+def test_a_node_ended_from_elsewhere_is_said_too(seat: Seat) -> None:
+    seat.happen(ev.NodeStopped())
+    seat.qtbot.waitUntil(lambda: page(seat.conductor) is not None, timeout=LIMIT_MS)
 
 
 def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, make: Make) -> None:
@@ -384,12 +400,12 @@ def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, mak
 
 
 def test_a_run_that_begins_meanwhile_takes_the_place_of_the_first_steps(qtbot: QtBot, make: Make) -> None:
-    """The other one pressed Train: whoever allows it sees it train."""
+    """The other laptop pressed Train: whoever allows it sees the training."""
     opening = settled(first_run_done=False)
     conductor = make(opening)
     qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
-    happen(qtbot, conductor, opening, *training())
+    Seat(qtbot, conductor, opening).happen(*world.begun())
     qtbot.waitUntil(lambda: conductor._welcome is None, timeout=LIMIT_MS)
     assert conductor.window.current == TRAIN
     assert conductor.window.navigation.isVisible()
@@ -400,10 +416,12 @@ def test_in_the_first_steps_the_news_of_a_pairing_closes_by_itself(qtbot: QtBot,
     conductor = make(opening)
     qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
     began = ev.PairingBegan(incoming=False, name="Ben", address="", device=OTHER)
-    happen(qtbot, conductor, opening, began, ev.PairingCodeShown(device=OTHER, name="Ben", code="123456"))
+    Seat(qtbot, conductor, opening).happen(
+        began, ev.PairingCodeShown(device=OTHER, name="Ben", code="123456")
+    )
     assert conductor.pairing.is_open
-    happen(
-        qtbot, conductor, opening, ev.DevicePaired(device=OTHER, name="Ben"), ev.PairingEnded(device=OTHER)
+    Seat(qtbot, conductor, opening).happen(
+        ev.DevicePaired(device=OTHER, name="Ben"), ev.PairingEnded(device=OTHER)
     )
     qtbot.waitUntil(lambda: not conductor.pairing.is_open, timeout=LIMIT_MS)
     assert conductor._welcome is not None
@@ -433,9 +451,9 @@ def test_a_node_that_cannot_start_is_said_in_place_of_the_first_steps(qtbot: QtB
     qtbot.waitUntil(lambda: page(conductor) is not None, timeout=LIMIT_MS)
 
 
-def test_later_starts_show_the_devices_at_once(running: Conductor) -> None:
-    assert running._welcome is None
-    assert running.window.current == DEVICES
+def test_later_starts_show_the_devices_at_once(seat: Seat) -> None:
+    assert seat.conductor._welcome is None
+    assert seat.window.current == DEVICES
 
 
 def test_a_script_from_the_desktop_is_chosen_as_soon_as_its_screen_is_there(qtbot: QtBot, make: Make) -> None:
@@ -450,33 +468,31 @@ def test_a_script_from_the_desktop_is_chosen_as_soon_as_its_screen_is_there(qtbo
     assert conductor.window.current == TRAIN
 
 
-def test_looking_for_the_cause_leads_to_the_doctor(
-    qtbot: QtBot, running: Conductor, opening: FakeOpening
-) -> None:
-    devices = running.window.view(DEVICES)
+def test_looking_for_the_cause_leads_to_the_doctor(seat: Seat) -> None:
+    devices = seat.window.view(DEVICES)
     assert devices is not None
     devices.doctor_asked.emit()  # type: ignore[attr-defined]
-    assert running.window.current == SETTINGS
-    qtbot.waitUntil(lambda: bool(opening.node.commands), timeout=LIMIT_MS)
+    assert seat.window.current == SETTINGS
+    seat.qtbot.waitUntil(lambda: bool(seat.opening.node.commands), timeout=LIMIT_MS)
 
 
-def test_a_theme_chosen_is_followed(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
+def test_a_theme_chosen_is_followed(seat: Seat) -> None:
     from app import theme
 
-    happen(qtbot, running, opening, ev.SettingsChanged(settings=Settings(first_run_done=True, theme="dark")))
+    seat.happen(ev.SettingsChanged(settings=Settings(first_run_done=True, theme="dark")))
     assert theme.is_dark()
-    happen(qtbot, running, opening, ev.SettingsChanged(settings=Settings(first_run_done=True)))
+    seat.happen(ev.SettingsChanged(settings=Settings(first_run_done=True)))
 
 
-def test_a_second_start_shows_the_hidden_window(running: Conductor) -> None:
-    running.window.hide()
-    running.window.come_forward()
-    assert running.window.isVisible()
+def test_a_second_start_shows_the_hidden_window(seat: Seat) -> None:
+    seat.window.hide()
+    seat.window.come_forward()
+    assert seat.window.isVisible()
 
 
-def test_events_reach_the_screens(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
-    happen(qtbot, running, opening, found(name="ben"))
-    devices = running.window.view(DEVICES)
+def test_events_reach_the_screens(seat: Seat) -> None:
+    seat.happen(found(name="ben"))
+    devices = seat.window.view(DEVICES)
     assert devices is not None
     assert devices.findChildren(QPushButton, "pair")
     assert QApplication.instance() is not None

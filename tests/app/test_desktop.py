@@ -1,4 +1,4 @@
-"""The window as a program of its own: a real process, a real node, no screen."""
+"""The window as a separate program: a real process, a real node, no screen."""
 
 import json
 import os
@@ -13,6 +13,7 @@ import pytest
 
 from app import desktop
 from app.cli.exit_codes import ExitCode
+from app.system import qt_libraries
 from core.home import settings_file
 from core.vocabulary.settings import Settings
 
@@ -47,7 +48,7 @@ def begin_and_look(conductor):
 conductors.Conductor.begin = begin_and_look
 sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
-"""The end of each script below: the window opens as ever, and ``look`` is called."""
+"""The end of each script below: the window opens as usual, then ``look`` is called."""
 
 WHOLE = """
 import json, sys
@@ -90,7 +91,7 @@ import sys
 from PySide6.QtCore import QTimer
 import app.desktop as desktop
 import app.conductor as conductors
-from app.tray import Tray
+from app.system.tray import Tray
 
 Tray.there = True  # without a tray an idle window does not stay in the background
 
@@ -182,50 +183,16 @@ def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environmen
     assert "tandem --help" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("environment", "platform", "expected"),
-    [
-        ({"DISPLAY": ":0"}, "linux", "libxcb-cursor.so.0"),
-        ({"DISPLAY": ":0", "QT_QPA_PLATFORM": "xcb"}, "linux", "libxcb-cursor.so.0"),
-        ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, "linux", ""),
-        ({"QT_QPA_PLATFORM": "offscreen"}, "linux", ""),
-        ({}, "darwin", ""),
-    ],
-)
-def test_a_library_that_x11_needs_is_looked_for(
-    environment: dict[str, str], platform: str, expected: str
+def test_what_to_install_is_said_before_qt_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[str] = []
-
-    def load(path: str) -> object:
-        asked.append(path)
-        raise OSError("libxcb-cursor.so.0: cannot open shared object file: No such file or directory")
-
-    assert desktop.missing_library(environment, platform, load) == expected
-    assert bool(asked) == bool(expected)
-    assert desktop.missing_library(environment, platform, lambda path: None) == ""
-
-
-def test_a_failure_that_names_no_library_is_left_to_qt() -> None:
-    def load(path: str) -> object:
-        raise OSError("invalid ELF header")
-
-    assert desktop.missing_library({"DISPLAY": ":0"}, "linux", load) == ""
-
-
-@pytest.mark.parametrize(
-    ("library", "package"),
-    [("libxcb-cursor.so.0", "libxcb-cursor0"), ("libxkbcommon-x11.so.0", "libxkbcommon-x11-0")],
-)
-def test_which_package_to_install_is_said_before_qt_starts(
-    library: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    lacks = ["libxcb-cursor.so.0", "libxkbcommon-x11.so.0"]
     monkeypatch.setattr(desktop, "has_screen", lambda environment: True)
-    monkeypatch.setattr(desktop, "missing_library", lambda environment: library)
+    monkeypatch.setattr(qt_libraries, "missing", lambda environment, platform: lacks)
     monkeypatch.setattr(desktop, "QApplication", None)
     assert desktop.main() == ExitCode.CANNOT_START
     said = capsys.readouterr().err
-    assert f"sudo apt install {package})" in said
+    assert "sudo apt install libxcb-cursor0 libxkbcommon-x11-0)" in said
     assert "tandem --help" in said
 
 
@@ -299,7 +266,7 @@ def test_a_signal_ends_the_node_in_order(
 
 @contextmanager
 def started(code: str, home: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Killed where it does not end by itself."""
+    """Kills it if it does not end."""
     window = subprocess.Popen(
         [sys.executable, "-c", code, str(home)],
         env=dict(environment),

@@ -1,8 +1,7 @@
-"""What arrives takes no form from who fills it in, and no keyboard; Stop never has the focus by itself."""
+"""Incoming events never replace a form being filled in or take its focus; Stop never gets the focus on its
+own."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pytest
 from msgspec.structs import replace
@@ -11,9 +10,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.conductor import Conductor
-from app.models.draft import Draft
-from app.screens import TRAIN
+from app.models.draft import RunDraft
 from app.views.train import TrainView
+from app.widgets.navigation import TRAIN
 from core.vocabulary import events as ev
 from core.vocabulary.commands import StopRun
 from core.vocabulary.errors import Problem
@@ -21,36 +20,23 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.plan import Plan
 from tests.app import world
 from tests.app.fake_opening import FakeOpening
+from tests.app.seat import LIMIT_MS, Seat
 from tests.core.fake_node import OTHER
-
-LIMIT_MS = 60_000
 
 
 def theirs(run: str = "") -> Plan:
-    """A run that the other laptop has started, with this one."""
+    """A run started by the other laptop, with this one."""
     return replace(world.plan(), starter=OTHER, **({"run": RunId(run)} if run else {}))
 
 
-@dataclass
-class Seat:
-    """Somebody sits at the Train screen of a whole window, which has the focus."""
+class TrainSeat(Seat):
+    """At the Train screen of a focused window."""
 
-    qtbot: QtBot
-    conductor: Conductor
-    opening: FakeOpening
-    train: TrainView
-
-    def happen(self, *events: ev.Event) -> None:
-        """Until the screens have heard of all of them."""
-        heard: list[ev.Event] = []
-        self.conductor.bridge.changed.connect(lambda events, state: heard.extend(events))
-        for event in events:
-            self.opening.happen(event)
-        self.qtbot.waitUntil(lambda: all(event in heard for event in events), timeout=LIMIT_MS)
-
-    def press(self, key: Qt.Key) -> None:
-        focused = QApplication.focusWidget()
-        self.qtbot.keyClick(focused or self.conductor.window, key)
+    def __init__(self, qtbot: QtBot, conductor: Conductor, opening: FakeOpening) -> None:
+        super().__init__(qtbot, conductor, opening)
+        self.window.activateWindow()
+        qtbot.waitUntil(self.window.isActiveWindow, timeout=LIMIT_MS)
+        self.train = self.view(TRAIN, TrainView)
 
     @property
     def stops(self) -> list[object]:
@@ -58,21 +44,15 @@ class Seat:
 
 
 @pytest.fixture
-def seat(qtbot: QtBot, conductor: Conductor, opening: FakeOpening) -> Seat:
-    window = conductor.window
-    train = window.view(TRAIN)
-    assert isinstance(train, TrainView)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow, timeout=LIMIT_MS)
-    window.go_to(TRAIN)
-    made = Seat(qtbot, conductor, opening, train)
+def seat(qtbot: QtBot, conductor: Conductor, opening: FakeOpening) -> TrainSeat:
+    made = TrainSeat(qtbot, conductor, opening)
     made.happen(*world.linked())
-    train.setup._begin(Draft(script="/home/ada/digits/digits.py"))
-    train.setup._on_read(world.script_read())
+    made.train.setup._begin(RunDraft(script="/home/ada/digits/digits.py"))
+    made.train.setup._on_read(world.script_read())
     return made
 
 
-def test_a_run_that_arrives_leaves_the_form_to_who_is_typing(seat: Seat) -> None:
+def test_a_run_that_arrives_leaves_the_form_to_who_is_typing(seat: TrainSeat) -> None:
     edit = seat.train.setup.arguments
     edit.setFocus()
     seat.qtbot.keyClicks(edit, "--epo")
@@ -85,7 +65,7 @@ def test_a_run_that_arrives_leaves_the_form_to_who_is_typing(seat: Seat) -> None
     assert seat.train.setup.draft.arguments == "--epochs 3"
 
 
-def test_a_banner_says_whose_run_it_is_and_shows_it(seat: Seat) -> None:
+def test_a_banner_says_whose_run_it_is_and_shows_it(seat: TrainSeat) -> None:
     setup = seat.train.setup
     assert not setup.banner.isVisible()
     seat.happen(ev.RunPlanned(plan=theirs()))
@@ -101,7 +81,7 @@ def test_a_banner_says_whose_run_it_is_and_shows_it(seat: Seat) -> None:
     assert not seat.stops
 
 
-def test_without_anything_typed_the_run_comes_to_the_front_and_stop_has_no_focus(seat: Seat) -> None:
+def test_without_anything_typed_the_run_comes_to_the_front_and_stop_has_no_focus(seat: TrainSeat) -> None:
     seat.train.setup.edited = False
     seat.train.setup.drop.file.setFocus()
     seat.happen(ev.RunPlanned(plan=theirs()))
@@ -116,7 +96,7 @@ def test_without_anything_typed_the_run_comes_to_the_front_and_stop_has_no_focus
 
 
 def test_a_run_that_begins_while_a_result_is_read_does_not_hand_the_keyboard_to_stop(
-    seat: Seat,
+    seat: TrainSeat,
 ) -> None:
     seat.train.setup.edited = False
     seat.happen(*world.begun(), *world.finished())
@@ -130,8 +110,8 @@ def test_a_run_that_begins_while_a_result_is_read_does_not_hand_the_keyboard_to_
     assert not seat.stops
 
 
-def test_a_notice_that_is_dismissed_does_not_hand_the_keyboard_to_stop(seat: Seat) -> None:
-    """Qt itself gives the focus of a widget that goes to whatever comes next."""
+def test_a_notice_that_is_dismissed_does_not_hand_the_keyboard_to_stop(seat: TrainSeat) -> None:
+    """When a focused widget goes, Qt focuses the next one."""
     seat.train.setup.edited = False
     seat.happen(*world.begun(theirs()))
     window = seat.conductor.window
@@ -147,7 +127,7 @@ def test_a_notice_that_is_dismissed_does_not_hand_the_keyboard_to_stop(seat: Sea
     assert not seat.stops
 
 
-def test_tab_still_reaches_stop(seat: Seat) -> None:
+def test_tab_still_reaches_stop(seat: TrainSeat) -> None:
     seat.train.setup.edited = False
     seat.happen(*world.begun(theirs()))
     for _ in range(80):

@@ -1,8 +1,8 @@
-"""The GUI thread is never held up for more than 50 ms, whatever a person does: a real window, a real node
-with a long history, another laptop's node beside it; only the trainers are stand-ins.
+"""The GUI thread never blocks for more than 50 ms, whatever a person does: a real window, a real node with a
+long history, another laptop's node beside it; only the trainers are stand-ins.
 
-Counted is the thread's own CPU time between two turns of its event loop, in the pace of a machine left alone:
-the clock on the wall would tell what else the machine does.
+Measured: the thread's own CPU time between two turns of its event loop, scaled to an idle machine: wall-clock
+time would include the machine's other load.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def used(folder: Path, block_ms: int = 0) -> Said:
 
 
 def late(gaps: list[Gap], pace: float) -> dict[str, Gap]:
-    """Those that are too long, by what was done."""
+    """Gaps that are too long, by the action under way."""
     return {gap.during: gap for gap in gaps if gap.cpu_s > MOST_S * pace}
 
 
@@ -76,7 +76,7 @@ async def test_no_turn_of_the_gui_thread_takes_long(tmp_path: Path) -> None:
     for attempt in range(ATTEMPTS):
         said = await used(tmp_path / str(attempt))
         found = late(said.gaps, said.pace)
-        # What is slow is slow each time; a moment in which everything stood still is not.
+        # A slow action is slow each time; a moment in which the whole machine paused is not.
         slow = found if attempt == 0 else {during: gap for during, gap in slow.items() if during in found}
         if not slow:
             return

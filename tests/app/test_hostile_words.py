@@ -1,5 +1,5 @@
-"""Names and texts from a peer that wants to deceive: whatever it sends, screens show it as words and keep
-their shape."""
+"""Deceptive names and texts from a peer: whatever it sends, screens show it as words and keep their
+layout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.tray import _clean
+from app.system.tray import _clean
 from app.views.consent import ConsentSheet
 from app.views.devices import DevicesView
 from app.views.pairing import PairingSheet
 from app.views.settings import SettingsView
 from app.views.welcome import WelcomeView
 from app.widgets.labels import ElidedLabel, Label
-from app.widgets.navigation import Entry
+from app.widgets.navigation import ScreenEntry
 from app.window import Window
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Finding
@@ -61,13 +61,13 @@ FORBIDDEN = {"Cc", "Cf", "Co", "Cn"}
 
 
 class Screens:
-    """All screens that show a peer's words, in a window of the smallest size allowed."""
+    """All screens that show a peer's words, in a window of minimum size."""
 
     def __init__(self) -> None:
         self.bridge = Bridge()
         self.core = FakeCore(self.bridge)
         self.core.happen(started())
-        self.window = Window((Entry("Devices", "devices"), Entry("Settings", "settings")))
+        self.window = Window((ScreenEntry("Devices", "devices"), ScreenEntry("Settings", "settings")))
         self.window.may_close = True
         self.devices = DevicesView(self.bridge)
         self.settings = SettingsView(self.bridge, lambda wanted: None)
@@ -159,7 +159,7 @@ def test_a_notice_of_the_desktop_carries_no_markup(words: str) -> None:
 
 
 def test_the_lures_would_be_markup_if_they_were_let(qtbot: QtBot) -> None:
-    """The property above has something to find."""
+    """Ensures that the property above has something to find."""
     assert Qt.mightBeRichText(LURES[0])
     label = QLabel(LURES[0])
     qtbot.addWidget(label)

@@ -1,62 +1,52 @@
-"""What every screen keeps to: one width, no sideways scrolling, all in reach, at any size of text."""
+"""Rules for every screen: one width, no sideways scrolling, everything reachable, at any text size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QScreen
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
     QApplication,
     QGraphicsView,
     QLineEdit,
+    QScrollArea,
     QSlider,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from app import theme
-from app.bridge import Bridge
-from app.screens import DEVICES, MACHINES, SCREENS, SETTINGS, TRAIN
 from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.flow import Flow
+from app.widgets.navigation import DEVICES, MACHINES, SCREENS, SETTINGS, TRAIN
 from app.widgets.page import Page
 from app.window import Window
 from core.vocabulary import events as ev
-from core.vocabulary.answers import RunAccepted
-from core.vocabulary.commands import AnalyseScript, PlanRun, StartRun
+from core.vocabulary.commands import AnalyseScript
+from core.vocabulary.phases import Finished
 from tests.app import world
 from tests.app.fake_core import FakeCore
-from tests.app.views.test_train_setup import planned
 from tests.core.fake_node import ME, OTHER
 
 LONG = "Donaudampfschifffahrtsgesellschaft 笔记本电脑 кэмпъютар"
 SIZES = ((1120, 760), (1000, 720))
+SMALL = (1024, 640)
 LIMIT_MS = 60_000
 Show = Callable[[int], QWidget]
 
 
 @pytest.fixture
-def window(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[Window]:
-    """Every screen, and a paired laptop whose name is as long as names are."""
-    core.answers = {
-        AnalyseScript: world.script_read("a_rather_long_name_of_a_script_that_trains_digits.py"),
-        PlanRun: planned,
-        StartRun: RunAccepted(run=world.RUN),
-    }
-    window = Window(tuple(screen.entry for screen in SCREENS))
-    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
-    for index, screen in enumerate(SCREENS):
-        window.fill(index, screen.load()(bridge), core.state)
-    bridge.changed.connect(lambda events, state: window.show_state(state, events))
+def window(window: Window, core: FakeCore) -> Window:
+    """With a script and a paired laptop, whose names have maximum length."""
+    core.answers[AnalyseScript] = world.script_read("a_rather_long_name_of_a_script_that_trains_digits.py")
     window.resize(*SIZES[0])
-    window.show()
     core.happen(*world.linked(name=LONG))
-    yield window
-    window.hide()
+    return window
 
 
 @pytest.fixture
@@ -68,7 +58,7 @@ def train(window: Window) -> TrainView:
 
 @pytest.fixture
 def running(window: Window, train: TrainView, core: FakeCore, qtbot: QtBot) -> TrainView:
-    """A run with what laptops tell, in front."""
+    """A run with laptop readings, in front."""
     window.go_to(TRAIN)
     members = ((ME, "here", 48), (OTHER, LONG, 16))
     core.happen(*world.begun(world.plan(members=members)))
@@ -82,7 +72,7 @@ def running(window: Window, train: TrainView, core: FakeCore, qtbot: QtBot) -> T
 
 @pytest.fixture
 def large_text(qapp: QApplication) -> Iterator[None]:
-    """200 %."""
+    """Text at 200 %."""
     before = qapp.font()
     font = qapp.font()
     font.setPointSizeF(before.pointSizeF() * 2)
@@ -99,7 +89,7 @@ def settle(qtbot: QtBot) -> None:
 
 
 def bars(window: QWidget) -> list[str]:
-    """Areas that could be scrolled sideways."""
+    """Areas that scroll sideways."""
     return [
         f"{type(area).__name__} {area.accessibleName()}"
         for area in window.findChildren(QAbstractScrollArea)
@@ -110,7 +100,7 @@ def bars(window: QWidget) -> list[str]:
 
 
 def beyond(window: QWidget) -> list[str]:
-    """What one presses or types into, and cannot reach since it goes on beyond the window's right edge."""
+    """Interactive widgets that extend beyond the window's right edge."""
     return [
         f"{type(each).__name__} {each.objectName()} {each.accessibleName()}"
         for kind in (QAbstractButton, QLineEdit, QSlider)
@@ -120,7 +110,7 @@ def beyond(window: QWidget) -> list[str]:
 
 
 def cut(window: QWidget) -> list[str]:
-    """What stands in a further line of a flow, and is out of its sight."""
+    """Widgets of a flow's further row that are cut off."""
     return [
         f"{type(piece).__name__} {piece.objectName()}"
         for flow in window.findChildren(Flow)
@@ -131,17 +121,38 @@ def cut(window: QWidget) -> list[str]:
 
 
 def column(view: QWidget) -> int:
-    """The width of what stands in a screen's page."""
+    """The width of a screen's content."""
     page = next(page for page in view.findChildren(Page) if page.isVisible())
     return page.body.geometry().width()
+
+
+def out_of_reach(window: QWidget) -> list[str]:
+    """Enabled buttons in front that no scrolling brings into the window."""
+    found = []
+    for each in window.findChildren(QAbstractButton):
+        if not (each.isVisible() and each.isEnabled()):
+            continue
+        seen, above = window.rect(), each.parentWidget()
+        while above is not None and above is not window:
+            if isinstance(above, QScrollArea):
+                above.ensureWidgetVisible(each, 0, 0)
+            above = above.parentWidget()
+        above = each.parentWidget()
+        while above is not None and above is not window:
+            seen &= QRect(above.mapTo(window, QPoint()), above.size())
+            above = above.parentWidget()
+        if not seen.adjusted(-1, -1, 1, 1).contains(QRect(each.mapTo(window, QPoint()), each.size())):
+            found.append(f"{type(each).__name__} {each.objectName()} {each.accessibleName()} {each.text()}")
+    return found
 
 
 def test_every_page_is_as_wide_as_the_others_with_a_scroll_bar_and_without(
     qtbot: QtBot, window: Window, running: TrainView
 ) -> None:
-    for size in (*SIZES, (1600, 900)):
+    scrolled = set()
+    for size in (*SIZES, *((1120, height) for height in range(480, 1100, 60)), (1600, 900)):
         window.resize(*size)
-        widths, scrolled = {}, set()
+        widths = {}
         for index in (DEVICES, TRAIN, MACHINES, SETTINGS):
             window.go_to(index)
             settle(qtbot)
@@ -151,8 +162,41 @@ def test_every_page_is_as_wide_as_the_others_with_a_scroll_bar_and_without(
             page = next(page for page in view.findChildren(Page) if page.isVisible())
             scrolled.add(page.verticalScrollBar().maximum() > 0)
         assert len(set(widths.values())) == 1, (size, widths)
-        if size == SIZES[0]:
-            assert scrolled == {True, False}, "one page has to be longer than the window, another one not"
+    assert scrolled == {True, False}, "one page has to be longer than the window, another one not"
+
+
+def test_the_window_fits_a_small_screen(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QScreen, "availableGeometry", lambda _: QRect(0, 24, *SMALL))
+    window = Window(SCREENS)
+    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
+    assert window.width() == SMALL[0] and window.pos() == QPoint(0, 24)
+    frame = SMALL[1] - window.height()
+    assert window.fontMetrics().height() <= frame <= 4 * window.fontMetrics().height()
+
+
+def test_every_button_can_be_reached_on_a_small_screen(
+    qtbot: QtBot, window: Window, train: TrainView, core: FakeCore
+) -> None:
+    window.resize(*SMALL)
+    for index in range(len(SCREENS)):
+        window.go_to(index)
+        settle(qtbot)
+        assert not out_of_reach(window), index
+    window.go_to(TRAIN)
+    train.setup.choose("/home/ada/digits/digits.py")
+    for head in (train.setup.ready.more.head, train.setup.roles.tf_config.head, train.setup.options.head):
+        head.setChecked(True)
+    settle(qtbot)
+    assert not out_of_reach(window)
+    core.happen(*world.begun())
+    core.happen(world.progressed(ME, world.progress(3)))
+    train.show_live()
+    train.live.log.head.setChecked(True)
+    settle(qtbot)
+    assert train.live.isVisible() and not out_of_reach(window)
+    core.happen(world.phase(Finished()))
+    settle(qtbot)
+    assert train.live.outcome.isVisible() and not out_of_reach(window)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -220,7 +264,7 @@ def test_the_slider_for_smoothing_can_be_used_however_small_the_window(
     slider = bar.smoothing
     assert slider.width() >= 16 * slider.fontMetrics().averageCharWidth()
     assert slider.height() >= slider.sizeHint().height()
-    for piece in (bar.metrics, slider, bar.log, bar.axis, running.live.charts.export.button):
+    for piece in (bar.filter, slider, bar.axis, running.live.charts.export.button):
         assert piece.mapTo(window, QPoint(piece.width(), 0)).x() <= window.width()
     assert not cut(window)
 

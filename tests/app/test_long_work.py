@@ -1,4 +1,4 @@
-"""Long work in pieces: in order, one a turn of the event loop, whatever a piece does."""
+"""Long work in pieces: in order, one per turn of the event loop, whatever a piece does."""
 
 import pytest
 from PySide6.QtCore import QObject, QTimer

@@ -3,12 +3,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
-from core.project.script import SUFFIXES
+from core.script.analysis import SUFFIXES
 from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, SEAL_ARGUMENT, TENSORBOARD_ARGUMENT
 
 
@@ -44,60 +45,28 @@ def test_a_missing_window_is_said_and_what_works_without(
     assert "tandem --help" in capsys.readouterr().err
 
 
-def test_the_hidden_argument_becomes_the_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-
-    class Trainer:
-        @staticmethod
-        def run(argv: list[str]) -> int:
-            seen.append(argv)
-            return 7
-
-    monkeypatch.setitem(sys.modules, "core.trainer.__main__", Trainer)
-    assert entry.main([HIDDEN_ARGUMENT, "--orders", "3"]) == 7
-    assert seen == [["--orders", "3"]]
-
-
-def test_the_hidden_argument_becomes_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    class Probe:
-        @staticmethod
-        def main() -> None:
-            seen.append("probed")
-
-    monkeypatch.setitem(sys.modules, "core.trainer.probe", Probe)
-    assert entry.main([PROBE_ARGUMENT]) == 0
-    assert seen == ["probed"]
-
-
-def test_the_hidden_argument_tries_to_enter_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    class Namespace:
-        @staticmethod
-        def enter() -> None:
-            seen.append("entered")
-
-    monkeypatch.setitem(sys.modules, "core.trainer.sealed.namespace", Namespace)
-    assert entry.main([SEAL_ARGUMENT]) == 0
-    assert seen == ["entered"]
-
-
-def test_the_hidden_argument_becomes_tensorboard_with_its_own_arguments(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("argv", "module", "function", "given", "code"),
+    [
+        ([HIDDEN_ARGUMENT, "--orders", "3"], "core.trainer.__main__", "run", ["--orders", "3"], 7),
+        ([PROBE_ARGUMENT], "core.trainer.probe", "main", [PROBE_ARGUMENT], 0),
+        ([SEAL_ARGUMENT], "core.trainer.sealed.namespace", "enter", [SEAL_ARGUMENT], 0),
+        ([TENSORBOARD_ARGUMENT, "--logdir", "/x"], "tensorboard.main", "run_main", ["--logdir", "/x"], 0),
+    ],
+)
+def test_by_a_hidden_argument_it_becomes_another_program(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str], module: str, function: str, given: list[str], code: int
 ) -> None:
     seen: list[list[str]] = []
 
-    class TensorBoard:
-        @staticmethod
-        def run_main() -> None:
-            seen.append(sys.argv[1:])
+    def stand_in(arguments: list[str] | None = None) -> int:
+        seen.append(sys.argv[1:] if arguments is None else arguments)
+        return 7
 
-    monkeypatch.setitem(sys.modules, "tensorboard.main", TensorBoard)
-    monkeypatch.setattr(sys, "argv", ["tandem", TENSORBOARD_ARGUMENT, "--logdir", "/x"])
-    assert entry.main() == 0
-    assert seen == [["--logdir", "/x"]]
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{function: stand_in}))
+    monkeypatch.setattr(sys, "argv", ["tandem", *argv])
+    assert entry.main() == code
+    assert seen == [given]
 
 
 @pytest.mark.real

@@ -1,4 +1,4 @@
-"""Long names and titles end in an ellipsis, with the whole text as their tooltip; nothing is just cut off."""
+"""Long names and titles are elided, with the whole text as their tooltip; nothing is just cut off."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.conductor import Conductor
-from app.screens import RUNS, SCREENS, TRAIN
 from app.views.runs import RunsView
 from app.views.train import TrainView
 from app.widgets.labels import ElidedLabel
+from app.widgets.navigation import RUNS, SCREENS, TRAIN
 from core.vocabulary.phases import Stopped
 from tests.app import world
 from tests.app.fake_opening import FakeOpening
@@ -25,7 +25,7 @@ NAME = "The laptop of somebody with a very long name " * 2
 
 
 def cut(inside: QWidget) -> list[str]:
-    """What does not fit and does not say so."""
+    """Text that is cut off without an ellipsis."""
     return [
         label.text()
         for label in inside.findChildren(QLabel)

@@ -21,12 +21,11 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 import app
-from app.charts.look_bar import LookBar
 from app.conductor import Conductor
-from app.screens import SCREENS, SETTINGS, TRAIN
 from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.inputs import takes_wheel, unscrolled
+from app.widgets.navigation import SCREENS, SETTINGS, TRAIN
 from core.vocabulary.answers import PlanMade
 from tests.app import world
 from tests.app.fake_opening import FakeOpening
@@ -52,7 +51,7 @@ def value(field: QWidget) -> object:
 
 
 def set_in_the_middle(field: QWidget) -> None:
-    """Where the wheel could change it either way."""
+    """Sets a value that the wheel could change either way."""
     if isinstance(field, QComboBox):
         field.addItems(["one more", "and one more", "and another"])
         field.setCurrentIndex(1)
@@ -61,7 +60,8 @@ def set_in_the_middle(field: QWidget) -> None:
 
 
 def scroll_past_all(inside: QWidget) -> int:
-    """How many such fields there are; each stays as it was, with the focus and without."""
+    """Scrolls past every such field and returns their number; each keeps its value, with and without
+    focus."""
     fields = [field for field in inside.findChildren(QWidget) if takes_wheel(field)]
     for field in fields:
         signals = field.blockSignals(True)
@@ -151,12 +151,6 @@ def test_the_wheel_scrolls_the_page_instead(qtbot: QtBot) -> None:
     assert role.currentIndex() == 1
     assert area.verticalScrollBar().value() > 0
     assert not role.hasFocus()
-
-
-def test_the_smoothing_of_the_plots_stays(qtbot: QtBot) -> None:
-    bar = LookBar()
-    qtbot.addWidget(bar)
-    assert scroll_past_all(bar) == 2
 
 
 def test_every_field_is_made_the_one_way() -> None:

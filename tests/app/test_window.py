@@ -8,7 +8,8 @@ from pytestqt.qtbot import QtBot
 from app import theme
 from app.bridge import Bridge
 from app.views.view import View
-from app.widgets.navigation import Entry
+from app.widgets.navigation import ScreenEntry
+from app.widgets.notice_bar import Offer
 from app.widgets.sheet import Sheet
 from app.window import Window
 from core.vocabulary import events as ev
@@ -18,7 +19,11 @@ from core.vocabulary.state import State
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM
 
-ENTRIES = (Entry("One", "devices"), Entry("Two", "train"), Entry("Last", "settings", bottom=True))
+ENTRIES = (
+    ScreenEntry("One", "devices"),
+    ScreenEntry("Two", "train"),
+    ScreenEntry("Last", "settings", bottom=True),
+)
 
 
 class Page(View):
@@ -131,3 +136,18 @@ def test_a_theme_holds_where_the_platform_offers_none(qtbot: QtBot, window: Wind
         qtbot.waitUntil(lambda: theme.colours().accent in window.navigation.styleSheet())
     finally:
         theme.use("system")
+
+
+def test_a_notice_of_the_node_has_a_button_where_somebody_offers_one(
+    window: Window, bridge: Bridge, core: FakeCore
+) -> None:
+    pressed: list[str] = []
+    window.offer("other", lambda told: Offer("Do it", lambda: pressed.append(told.code)))
+    window.offer(PROBLEM.code, lambda told: Offer("Mend", lambda: pressed.append(told.code)))
+    core.happen(ev.NoticeRaised(problem=PROBLEM))
+    core.flush()
+    window.show_state(core.state, ())
+    button = window.findChild(QPushButton, "notice-offer")
+    assert button is not None and button.text() == "Mend"
+    button.click()
+    assert pressed == [PROBLEM.code]

@@ -1,12 +1,15 @@
-"""Two laptops and a run, as events: what the screens of training are tested with."""
+"""Two laptops and a run, as events: for the tests of the training screens."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from core.cluster.make_plan import make_plan, propose_roles
+from core.cluster.tf_config import tf_config
 from core.vocabulary import events as ev
-from core.vocabulary.answers import RunDetails, RunEntry, ScriptRead
-from core.vocabulary.errors import Problem
+from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry, ScriptRead
+from core.vocabulary.commands import Command, PlanRun
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Finished, Phase, Preparing, Starting, Training
@@ -117,7 +120,7 @@ def phase(what: Phase) -> ev.RunPhaseChanged:
 
 
 def begun(made: Plan | None = None) -> list[ev.Event]:
-    """Up to the first step."""
+    """The events up to the first step."""
     made = made or plan()
     return [
         ev.RunPlanned(plan=made),
@@ -271,3 +274,27 @@ def script_read(
         total_bytes=182_000,
         code="c" * 64,
     )
+
+
+def planned(command: Command) -> PlanMade | Refused:
+    """Plans by the node's own rules, with this laptop and the other."""
+    assert isinstance(command, PlanRun)
+    spec = command.spec
+    try:
+        devices = (ME,) if spec.solo else (ME, *spec.devices)
+        roles = propose_roles(devices, fixed=spec.roles, strategy=spec.strategy or "managed")
+        names = {ME: "here", OTHER: "Bob's laptop"}
+        made = make_plan(
+            spec,
+            starter=ME,
+            project=ProjectId("p"),
+            script="digits.py",
+            strategy=spec.strategy or "managed",
+            roles=roles,
+            names=names,
+            hosts={ME: "192.168.1.2", OTHER: "192.168.1.3"},
+        )
+    except TandemError as error:
+        return Refused(problem=error.problem)
+    texts = {f"{t.device}/{t.name}": tf_config(made, t) for t in made.tasks if not made.solo}
+    return PlanMade(plan=made, tf_configs=texts)

@@ -1,4 +1,4 @@
-"""How rounds of exchanges become rows."""
+"""Rounds of exchanges as rows."""
 
 from bench import exchange_speed
 
@@ -22,7 +22,7 @@ def test_each_way_is_compared_with_the_exchange_in_its_own_rounds() -> None:
 
 
 def test_each_promise_has_a_case_in_which_both_ways_take_turns() -> None:
-    """Shares of TensorFlow's own time; against plain TCP what its speed is reached to."""
+    """As a fraction of TensorFlow's own time; against plain TCP, the fraction of its speed."""
     promised = {
         (case.words, other): round(limit, 3)
         for case in exchange_speed.CASES

@@ -1,4 +1,4 @@
-"""One real measurement, so that the ways to measure do not rot."""
+"""One real measurement, so that the measuring code stays working."""
 
 import os
 from pathlib import Path

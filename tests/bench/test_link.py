@@ -42,5 +42,5 @@ def test_bytes_cross_a_link_no_faster_than_it_is() -> None:
             sender = [*link.enter(0), sys.executable, "-c", SENDER, place, str(SENT_BYTES)]
             subprocess.run(sender, check=True, timeout=120)
             took_s = time.monotonic() - began_s
-    # The first 256 kB may go at once.
+    # The first 256 kB may pass without delay.
     assert took_s * MBIT * 1e6 / 8 >= SENT_BYTES - 256_000

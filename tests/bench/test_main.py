@@ -13,7 +13,7 @@ from bench.result import Row
 
 
 class Measurements(dict[str, tuple[str, str]]):
-    """Those that a test makes up, in the place of all others."""
+    """A test's made-up measurements, replacing all others."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()

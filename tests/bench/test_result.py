@@ -2,7 +2,7 @@
 
 import math
 
-from bench.result import Result, Row, median, ratios, spread
+from bench.result import Result, Row, interval, median, ratios, spread
 
 
 def test_a_limit_is_kept_up_to_its_own_value() -> None:
@@ -36,3 +36,10 @@ def test_a_ratio_is_taken_round_by_round() -> None:
 def test_the_spread_says_from_where_to_where() -> None:
     assert spread([3.0, 1.0, 2.0]) == "3 rounds, 1.00 to 3.00"
     assert spread([]) == "none"
+
+
+def test_an_interval_of_the_median_goes_by_the_order_of_many_rounds() -> None:
+    assert interval([float(number) for number in range(1, 101)], 0) == (
+        "100 rounds, median with 95 %: 40 to 61"
+    )
+    assert interval([1.0, 2.0, 3.0]) == "too few rounds for an interval"

@@ -1,4 +1,4 @@
-"""Numbers as words, and the document that they are put into."""
+"""Numbers as words, and the document that holds them."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Certificates for tests: right ones, and each wrong kind."""
+"""Certificates for tests: valid ones, and each invalid kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def odd_certificate(
     padding: int = 0,
     years: tuple[int, int] = (2000, 2100),
 ) -> bytes:
-    """A certificate that may be an authority's (``ca``), have no such extension (None), or a strange key.
+    """A certificate that may be an authority's (``ca``), lack that extension (None), or have a foreign key.
 
     ``years``: from the first day of one to the first day of the other.
     """

@@ -1,4 +1,4 @@
-"""A node with nothing behind it: real state, answers as told. For the faces' tests."""
+"""A node with nothing behind it: real state, scripted answers. For the tests of window and command line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def started(home: Path | str = "/home") -> ev.NodeStarted:
 
 
 class FakeNode:
-    """``held``: a RunDoctor waits for it. ``commands``: what was submitted; ``asked``: something was."""
+    """``held``: a RunDoctor waits for it. ``commands``: the submitted ones; ``asked``: set at each."""
 
     def __init__(self) -> None:
         self.state = apply(State(), started())

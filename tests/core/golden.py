@@ -1,7 +1,8 @@
-"""What other laptops, programs and old histories rely on: ``python -m tests.core.golden`` writes it anew.
+"""Formats that other laptops, programs and old histories rely on: ``python -m tests.core.golden`` rewrites
+them.
 
-The tag of a message is its class's name, so a renamed class would be another wire format, another JSONL word
-and another history. A difference here needs a new protocol version, or ``tag="old_name"`` on the class.
+A message's tag is its class's name, so a renamed class would change the wire format, the JSONL and the
+history. A difference here needs a new protocol version, or ``tag="old_name"`` on the class.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PAGE = Path(__file__).parent.parent / "golden" / "messages.json"
 
 
 def golden(unions: dict[str, Any]) -> str:
-    """Every tagged type by the vocabulary that it belongs to: one sample with every field filled."""
+    """Every tagged type by its vocabulary: one sample with every field filled."""
     messages = {
         vocabulary: {str(kind.__struct_config__.tag): _shape(kind) for kind in get_args(union)}
         for vocabulary, union in unions.items()

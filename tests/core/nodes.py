@@ -1,4 +1,4 @@
-"""Real nodes on this machine's loopback, each with its own home: for the tests of the whole."""
+"""Real nodes on this machine's loopback, each with its own home: for end-to-end tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_S = 60.0
 
 
 def home_of(base: Path, name: str, **chosen: object) -> Home:
-    """A home whose node keeps to the loopback, on any free port."""
+    """A home whose node stays on the loopback, on any free port."""
     home = Home(base / name)
     prepare(home)
     settings_file.write(home.settings, Settings(name=name, port=0, interfaces=("lo",), **chosen))  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ async def node(
 
 
 async def wait_for(face: NodeFace, what: Callable[[State], bool], limit_s: float = LIMIT_S) -> State:
-    """Until the state is so; says what it was where it never is."""
+    """Waits for the condition; on timeout, reports the state."""
     came = asyncio.Event()
     leave = face.subscribe(lambda event, state: came.set() if what(state) else None)
     try:
@@ -118,7 +118,7 @@ def refusal(answer: object) -> str:
 
 
 class Heard:
-    """Every event of a node from now on."""
+    """Records every event of a node from now on."""
 
     def __init__(self, face: NodeFace) -> None:
         self.events: list[ev.Event] = []

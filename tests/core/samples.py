@@ -1,11 +1,13 @@
-"""One sample value of any type that travels: every field filled, so that a round trip tries them all."""
+"""One sample value of any type sent over a wire: every field filled, so that a round trip tests them all."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect, structs
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def sample(kind: Any) -> Any:
@@ -14,9 +16,30 @@ def sample(kind: Any) -> Any:
 
 
 def unsaid(struct: msgspec.Struct) -> set[str]:
-    """Names of the fields that hold their default. A test that is to try every field holds this against the
-    few that it leaves out, and so fails when a field is added."""
+    """Names of the fields that hold their default. A test meant to set every field compares this with the
+    few that it omits, and so fails when a field is added."""
     return {field.name for field in structs.fields(struct) if getattr(struct, field.name) == _default(field)}
+
+
+def unlike_default(kind: type[S]) -> S:
+    """Every field differs from its default: for structs of flags, choices and numbers."""
+    return kind(
+        **{
+            field.name: _another(inspect.type_info(field.type), _default(field))
+            for field in structs.fields(kind)
+        }
+    )
+
+
+def _another(info: inspect.Type, default: Any) -> Any:
+    match info:
+        case inspect.BoolType():
+            return not default
+        case inspect.LiteralType():
+            return next(value for value in info.values if value != default)
+        case inspect.IntType() | inspect.FloatType():
+            return default + 60
+    raise NotImplementedError(info)
 
 
 def _default(field: structs.FieldInfo) -> Any:

@@ -1,4 +1,4 @@
-"""A stranger at a whole node's real port: what was recorded comes again, out of turn, or is broken off."""
+"""A stranger at a whole node's real port: recorded bytes are replayed, reordered or cut short."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ async def ben(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 class Recorder:
-    """Stands between a caller and ben, passes everything on, and keeps what the caller said."""
+    """Sits between a caller and ben, forwards everything, and records the caller's bytes."""
 
     def __init__(self, ben: Node) -> None:
         self._to = parse(address_of(ben))
         self.said: list[bytearray] = []
         self.address = ""
+        self._carrying: set[asyncio.Task[None] | None] = set()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         async with await asyncio.start_server(self._carry, "127.0.0.1", 0) as server:
             self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
             yield
+            async with asyncio.timeout(LIMIT_S):
+                await asyncio.gather(*filter(None, self._carrying))
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._carrying.add(asyncio.current_task())
         kept = bytearray()
         self.said.append(kept)
         there, back = await asyncio.open_connection(self._to.host, self._to.port)
@@ -58,6 +62,8 @@ class Recorder:
                 pass
             finally:
                 to.close()
+                with contextlib.suppress(OSError):
+                    await to.wait_closed()
 
         await asyncio.gather(carry(reader, back, True), carry(there, writer, False))
 
@@ -71,7 +77,7 @@ async def say(ben: Node, *frames: bytes) -> tuple[asyncio.StreamReader, asyncio.
 
 
 async def all_said(reader: asyncio.StreamReader) -> bytes:
-    """Until the node has had enough of it."""
+    """Reads until the node closes."""
     async with asyncio.timeout(LIMIT_S):
         try:
             return await reader.read()
@@ -80,7 +86,7 @@ async def all_said(reader: asyncio.StreamReader) -> bytes:
 
 
 async def all_served(node: Node) -> None:
-    """Until no connection at its port has yet to say who it is."""
+    """Waits until every connection at its port has identified itself."""
     async with asyncio.timeout(LIMIT_S):
         while node._neighbours.listener.strangers.present:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -122,7 +128,7 @@ async def test_a_recorded_pairing_played_again_shows_another_code_and_pairs_nobo
         writer.write(m3)
         again = await wait_for(ben, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
         assert again.pairing is not None and again.pairing.code != code, "ben's number is a fresh one"
-        # The words that anna's user would have to say, and a proof in plain: they open nothing.
+        # The messages that anna's user would have to send, and an unencrypted proof: they open nothing.
         writer.write(framed(encode(Note(note="same"))))
         writer.write(framed(encode(PairOk(th=os.urandom(32), port=1))))
         await wait_for(ben, lambda s: s.pairing is not None and s.pairing.stage == "failed")
@@ -144,7 +150,7 @@ async def test_a_recorded_proof_played_again_opens_no_link(tmp_path: Path, ben: 
             for face in (anna, ben):
                 await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "done")
         anna_id = id_of(anna)
-    # Anna's own calls have ended now, and are not counted with those played again.
+    # Anna's own calls have ended now, and are not counted with the replayed ones.
     await all_served(ben)
     encrypted = [bytes(said) for said in recorder.said if said[:1] == b"\x16"]
     assert encrypted, "the proof went this way, over TLS"

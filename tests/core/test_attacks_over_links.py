@@ -1,4 +1,4 @@
-"""A paired laptop that means harm, over a real link to a whole node: it says whatever a test wants."""
+"""A malicious paired laptop, over a real link to a whole node: it sends whatever a test wants."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from msgspec.structs import replace
 from core.cluster.make_plan import make_plan, new_run_id
 from core.node.node import Node
 from core.project import checkpoint_store
+from core.project.send import ManifestReader
+from core.transfer.lane import OfferedFiles
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.answers import Done, RunAccepted
 from core.vocabulary.commands import AnswerConsent, FindCheckpoints, StartRun, StopRun
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import RunId
 from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.plan import Moment, Plan, Role, RunSpec
 from tests.core.nodes import LIMIT_S, Heard, id_of, refusal, wait_for
 from tests.core.project.making import manifest_for
 from tests.core.run.lan import keep, project
-from tests.core.test_two_nodes_run import outcome, train, two
+from tests.core.test_two_nodes_run import outcome, train, two, wait_tidy
 
 pytestmark = pytest.mark.real
 
@@ -39,7 +41,7 @@ OVER = Problem(code="over", what="It is over.")
 
 
 class Hostile:
-    """``on_heard``: what it answers to a message."""
+    """``on_heard``: its answer to a message."""
 
     def __init__(self, node: Node, other: Node) -> None:
         self.node, self.other = node, other
@@ -56,6 +58,16 @@ class Hostile:
     def say(self, *messages: ms.Message) -> None:
         for message in messages:
             assert self.node._neighbours.links.send(id_of(self.other), message)
+
+    def offers(self, manifest: Manifest, data: bytes) -> None:
+        """Every request to it is answered with these bytes."""
+        lane, offer = (
+            self.node._neighbours.transfers._lane(id_of(self.other)),
+            OfferedFiles(ManifestReader(Path(), manifest)),
+        )
+        assert lane is not None
+        offer.read = lambda extents: data[: sum(each.length for each in extents)]  # type: ignore[method-assign]
+        lane.offer(offer)
 
     async def hears(self, kind: type[M], run: RunId) -> M:
         async with asyncio.timeout(LIMIT_S):
@@ -86,17 +98,13 @@ class Hostile:
         return plan
 
 
-def piece(plan: Plan, data: bytes) -> ms.Chunk:
-    return ms.Chunk(run=plan.run, project=plan.project, file=0, offset=0, data=data)
-
-
 def below(folder: Path) -> set[Path]:
-    """Every file and folder, while a node may be tidying up."""
+    """Every file and folder; tolerates a node tidying up."""
     return {Path(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files)}
 
 
 def received(node: Node) -> bytes:
-    """The content of every file of others that lies here, whole or in part."""
+    """Contents of every file here that came from others, complete or partial."""
     found = b""
     for path in below(node.home.projects) | below(node.home.runs):
         if path.suffix not in (".json", ".jsonl", ".sqlite", ".html"):
@@ -112,14 +120,15 @@ async def test_what_is_sent_or_launched_before_the_answer_is_neither_kept_nor_ru
     async with two(tmp_path) as (mallory, ben):
         hostile = Hostile(mallory.node, ben.node)
         plan = hostile.asks(EVIL)
-        # At once, before the question can have been read.
-        hostile.say(piece(plan, EVIL_FILE), ms.Launch(plan=plan), ms.Resumed(run=plan.run, heard=7))
+        hostile.offers(EVIL, EVIL_FILE)
+        # Sent immediately, before anybody can have read the question.
+        hostile.say(ms.Launch(plan=plan))
         await wait_for(ben.node, lambda s: bool(s.consents))
-        hostile.say(piece(plan, EVIL_FILE), ms.Launch(plan=plan), ms.OutputsReceived(run=plan.run))
+        hostile.say(ms.Launch(plan=plan), ms.OutputsReceived(run=plan.run))
         assert await ben.node.submit(AnswerConsent(run=plan.run, decision="no")) == Done()
         await hostile.hears(ms.Declined, plan.run)
-        hostile.say(piece(plan, EVIL_FILE), ms.Launch(plan=plan))
-        later = hostile.asks(HARMLESS)  # heard after all of that: links keep their order
+        hostile.say(ms.Launch(plan=plan))
+        later = hostile.asks(HARMLESS)  # arrives after all of that: links keep their order
         await wait_for(ben.node, lambda s: any(each.run == later.run for each in s.consents))
         assert not ben.trainers and EVIL_FILE not in received(ben.node)
 
@@ -141,11 +150,12 @@ async def test_the_subject_of_a_question_cannot_be_exchanged_while_it_is_read(tm
 async def test_an_answer_that_crosses_an_exchange_on_the_wire_allows_what_was_shown_alone(
     tmp_path: Path,
 ) -> None:
-    """Many times, since it depends on which comes first; the other laptop's words come over a socket."""
+    """Repeated, since it depends on which comes first; the other laptop's messages come over a socket."""
     async with two(tmp_path) as (mallory, ben):
         hostile = Hostile(mallory.node, ben.node)
         allowed, evil = 0, []
         for number in range(24):
+            ben.node._runs._admission._pauses.clear()  # otherwise three noes end the trial
             shown = manifest_for({"train.py": HARMLESS_FILE + b"#" * number})
             plan = hostile.asks(shown)
             await wait_for(ben.node, lambda s, run=plan.run: any(each.run == run for each in s.consents))  # type: ignore[misc]
@@ -156,7 +166,7 @@ async def test_an_answer_that_crosses_an_exchange_on_the_wire_allows_what_was_sh
             hostile.say(ms.RunAbandoned(run=plan.run, problem=OVER))
             evil += [hostile.asks(EVIL, plan.run), hostile.asks(EVIL)]
             allowed += await answering == Done()
-            # What was asked instead may be the next question: it gets a no of its own.
+            # Its replacement may be the next question: it gets its own no.
             hostile.say(ms.RunAbandoned(run=evil[-1].run, problem=OVER))
             await hostile.hears(ms.Declined, plan.run)
             for each in ben.node.state.consents:
@@ -179,14 +189,14 @@ async def test_a_yes_is_for_those_very_bytes_and_that_very_plan(tmp_path: Path) 
         await wait_for(ben.node, lambda s: bool(s.consents))
         assert await ben.node.submit(AnswerConsent(run=plan.run, decision="once")) == Done()
         await hostile.hears(ms.FilesWanted, plan.run)
-        hostile.say(piece(plan, EVIL_FILE[: len(HARMLESS_FILE)]))
+        hostile.offers(HARMLESS, EVIL_FILE[: len(HARMLESS_FILE)])
         declined = await hostile.hears(ms.Declined, plan.run)
         assert declined.problem.what
         await asyncio.wait_for(ben.node._runs._idle.wait(), LIMIT_S)
 
+        hostile.offers(HARMLESS, HARMLESS_FILE)
         plan = hostile.asks(HARMLESS)  # allowed before, so nobody is asked
         await hostile.hears(ms.FilesWanted, plan.run)
-        hostile.say(piece(plan, HARMLESS_FILE))
         ready = await hostile.hears(ms.Prepared, plan.run)
         tasks = tuple(replace(task, port=task.port or 20001) for task in plan.tasks)
         other = replace(plan, tasks=tasks, arguments=("--output", "/etc"))
@@ -227,6 +237,7 @@ async def test_a_hostile_checkpoint_writes_nothing_elsewhere_and_gives_way_to_th
         assert await anna.node.submit(StopRun()) == Done()
         for laptop in (anna, ben):
             await outcome(laptop)
+        await wait_tidy(anna, ben)
         keep(anna.node.home.runs / run / run_folder.CHECKPOINTS, 40)
         mine = checkpoint_store.newest(anna.node.home.runs / run / run_folder.CHECKPOINTS)
         assert mine is not None
@@ -248,17 +259,7 @@ async def test_a_hostile_checkpoint_writes_nothing_elsewhere_and_gives_way_to_th
                 files = lists.get(kind) or replace(sound, files=_renamed(sound))
                 hostile.say(told(message.run, moment, files))
             elif isinstance(message, ms.CheckpointWanted) and message.checkpoint and kind != "silence":
-                for number in range(len(lists.get(kind, sound).files)):
-                    hostile.say(
-                        ms.Chunk(
-                            run=message.run,
-                            project=ProjectId(message.checkpoint),
-                            file=number,
-                            offset=0,
-                            data=b"evil" * 1000,
-                        )
-                    )
-                hostile.say(ms.CheckpointTold(run=message.run))
+                hostile.offers(replace(sound, files=_renamed(sound)), b"evil" * 1000)
 
         hostile.on_heard = answer
         heard = Heard(anna.node)
@@ -286,7 +287,7 @@ async def test_a_hostile_checkpoint_writes_nothing_elsewhere_and_gives_way_to_th
 
 
 def _renamed(sound: Manifest) -> tuple[ProjectFile, ...]:
-    """The names of a checkpoint that is sound, with content that is another."""
+    """The file names of a sound checkpoint, with other content."""
     return tuple(
         replace(each, size=4000, sha256=hashlib.sha256(b"good" * 1000).hexdigest()) for each in sound.files
     )

@@ -1,4 +1,4 @@
-"""Two agents, of which one lacks a module that the script imports: told in the plan, and before the start."""
+"""Two agents, one without a module that the script imports: reported in the plan, and before the start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ model.fit(x, y)
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Iterator[tuple[Agent, Agent]]:
-    """On anna's laptop there is ``rare_tables``, and nowhere ``rarer_tables``."""
+    """``rare_tables`` is only on anna's laptop, ``rarer_tables`` nowhere."""
     (tmp_path / "annas").mkdir()
     (tmp_path / "annas" / "rare_tables.py").write_text("")
     settings = {"port": 0, "interfaces": ("lo",), "discovery": False}
@@ -78,7 +78,7 @@ def test_a_module_that_one_laptop_lacks_is_told_before_the_start(
     assert isinstance(plan, PlanMade)
     assert [each.code for each in plan.warnings] == ["modules-missing"]
 
-    # guarded, alone where it is, or beside the script: nothing to say
+    # guarded, alone on the laptop that has it, or beside the script: nothing to report
     (folder / "rarer_tables.py").write_text("")
     for fine in (
         spec("try:\n    import rare_tables\nexcept ImportError:\n    pass"),

@@ -1,4 +1,4 @@
-"""Two agents train; each fault befalls ben alone, is named on both sides, and the same training goes on."""
+"""Two agents train; each fault hits only ben, is named on both sides, and the same training continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.lab.laptops import weights
 pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 NAMED_S = 30.0
-"""Whoever keeps the others waiting is named within so long."""
+"""Time within which a member that holds up the others is named."""
 SCRIPT = """
 import json, os, pathlib, sys, time
 import keras
@@ -59,7 +59,7 @@ while __main__.is_ben and __main__.bed.exists():
     time.sleep(0.1)
 """
 ASLEEP = 1 + SCRIPT[: SCRIPT.index("# asleep")].count("\n")
-"""The line of the script on which ben sleeps."""
+"""The script's line on which ben sleeps."""
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def agents(tmp_path: Path) -> Iterator[tuple[Agent, Agent]]:
 def is_named(
     agents: tuple[Agent, ...], since: list[int], began_s: float, found: Callable[[WaitsFor], bool]
 ) -> list[WaitsFor]:
-    """Each agent tells such a verdict within ``NAMED_S``, after number ``since`` of what it told."""
+    """Each agent reports such a verdict within ``NAMED_S``, after its event number ``since``."""
     named: list[WaitsFor] = []
     for agent, first in zip(agents, since, strict=True):
         told = agent.hears(ev.WaitingChanged, lambda event: any(map(found, event.waits)), since=first)
@@ -112,7 +112,6 @@ def test_a_script_asleep_a_stopped_trainer_and_a_stopped_node_are_named_and_wait
             arguments=(str(bed), str(end)),
             devices=(ben.device,),
             seed=7,
-            exchange="tls",
         )
     )
 

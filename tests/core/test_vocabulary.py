@@ -1,4 +1,5 @@
-"""Commands, events, answers and messages as other programs see them: named, frozen, whole after a journey."""
+"""Commands, events, answers and messages as other programs see them: named, frozen, unchanged by a round
+trip."""
 
 import importlib
 import re
@@ -13,7 +14,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Phase
 from core.vocabulary.trainer_messages import Order, Report
-from core.vocabulary.wire import Tagged, type_of
+from core.vocabulary.wire import Tagged
 from tests.core import golden
 from tests.core.samples import sample
 from tests.core.vocabulary_tables import MARK, OBJECTS, PAGE, TAGGED, objects_within, tables
@@ -64,9 +65,15 @@ def test_every_message_of_a_module_is_in_its_union(module: str) -> None:
         kind
         for kind in vars(importlib.import_module(module)).values()
         if isinstance(kind, type) and issubclass(kind, Tagged) and kind.__module__ == module
+        if not kind.__subclasses__()
     }
 
     assert defined == {kind for kind in get_args(UNIONS[module]) if kind.__module__ == module}
+
+
+def type_of(message: Tagged) -> str:
+    """Its ``type`` on the wire."""
+    return str(type(message).__struct_config__.tag)
 
 
 def test_no_command_is_named_as_an_event_or_an_answer() -> None:
@@ -90,5 +97,5 @@ def test_every_object_that_travels_is_documented() -> None:
 
 
 def test_what_travels_and_what_the_history_holds_stays_as_it_is() -> None:
-    """After a wanted change of a format: python -m tests.core.golden"""
+    """After an intended change of a format: python -m tests.core.golden"""
     assert golden.PAGE.read_text(encoding="utf-8") == golden.golden(VOCABULARIES)

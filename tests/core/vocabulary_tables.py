@@ -1,4 +1,4 @@
-"""The tables of docs/jsonl.md, made from the types: ``python -m tests.core.vocabulary_tables``."""
+"""The tables of docs/jsonl.md, generated from the types: ``python -m tests.core.vocabulary_tables``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any, get_args
 from msgspec import inspect
 
 from core.vocabulary import answers, state
+from core.vocabulary.access import Access, Grant
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
-from core.vocabulary.holdings import Kept, KeptProject, KeptRun
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
 from core.vocabulary.progress import (
+    Advice,
+    Audits,
     Best,
+    Diverged,
     EpochEnd,
     EpochPart,
     Expectation,
@@ -48,6 +51,8 @@ OBJECTS: tuple[type, ...] = (
     state.Run,
     state.MemberState,
     RunSpec,
+    Access,
+    Grant,
     Plan,
     Member,
     Task,
@@ -63,22 +68,24 @@ OBJECTS: tuple[type, ...] = (
     Progress,
     EpochEnd,
     Best,
+    Diverged,
+    Advice,
     WaitsFor,
     Expectation,
     EpochPart,
     Settled,
+    Audits,
     LogLines,
     Exit,
     Summary,
     answers.RequestFile,
+    answers.Deed,
+    answers.Declared,
     answers.RunEntry,
     Machine,
     LaptopUsed,
     MembershipChanged,
     answers.Finding,
-    Kept,
-    KeptProject,
-    KeptRun,
 )
 _TAGS = {
     kind.__name__: str(kind.__struct_config__.tag) for union in TAGGED.values() for kind in get_args(union)

@@ -18,11 +18,11 @@ from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
 
 HIGH_BYTES = 1 << 16
-"""What the other end has not read, before whoever writes has to wait."""
+"""Unread bytes at the other end before a writer has to wait."""
 
 
 class Shown:
-    """In place of an ``SSLObject``: the certificate (DER) that the other end proved."""
+    """Replaces an ``SSLObject``: the certificate (DER) that the other end proved."""
 
     def __init__(self, der: bytes) -> None:
         self._der = der
@@ -33,20 +33,20 @@ class Shown:
 
 
 class _End(asyncio.Transport):
-    """One end of a wire. What is written arrives at ``other`` on a later turn of the loop."""
+    """One end of a wire. Written data arrives at ``other`` on a later turn of the loop."""
 
     other: _End
 
     def __init__(self, own: tuple[str, int], peer: tuple[str, int]) -> None:
         super().__init__({"sockname": own, "peername": peer})
         self.shown: Shown | None = None
-        """What the other end proved; None where the connection is plain."""
+        """The certificate that the other end proved; None if the connection is plain."""
         self._loop = asyncio.get_running_loop()
         self._protocol: asyncio.Protocol
         self._waiting = bytearray()
         self._reads, self._ends, self._closed, self._held_back = False, False, False, False
         self.first_byte: asyncio.Future[int | None] = self._loop.create_future()
-        """None: the other end closed without a word."""
+        """None: the other end closed silently."""
 
     def streams(self) -> Streams:
         reader = asyncio.StreamReader(loop=self._loop)
@@ -128,7 +128,7 @@ Answer = Callable[[Streams], Awaitable[object]]
 
 
 class Network:
-    """Who answers at which port of 127.0.0.1; ``install`` puts it in the place of sockets and TLS."""
+    """Listeners by port of 127.0.0.1; ``install`` replaces sockets and TLS."""
 
     def __init__(self) -> None:
         self.ports = count(27600)
@@ -138,7 +138,8 @@ class Network:
         self._tasks: set[asyncio.Future[object]] = set()
 
     def install(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
-        """``modules``: those that took ``connect`` and ``client_context`` by name from ``core.net.tls``."""
+        """``modules``: those that imported ``connect`` and ``client_context`` by name from
+        ``core.net.tls``."""
         monkeypatch.setattr(asyncio, "open_connection", self.open_connection)
         monkeypatch.setattr(asyncio, "start_server", self.start_server)
         monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", lambda loop, sock: sock.accept())
@@ -160,7 +161,7 @@ class Network:
         self._listening.pop(port, None)
 
     async def connect(self, host: str, port: int, caller: Identity, pin: bytes) -> Streams:
-        """``tls.connect``, with the caller's identity for its context."""
+        """``tls.connect``, with the caller's identity as its context."""
         await asyncio.sleep(0)
         if port not in self._listening:
             raise TandemError(code="unreachable", what=f"{host} port {port} can't be reached.")
@@ -172,7 +173,7 @@ class Network:
         await asyncio.sleep(0)
         if sock is not None:
             return sock.streams
-        host.encode("idna")  # as a resolver does: raises UnicodeError for what is no name
+        host.encode("idna")  # as a resolver does: raises UnicodeError for an invalid name
         if port in self._listening:
             here, there = self._ends(port)
             self._listening[port].queue.put_nowait(Accepted(there))
@@ -193,7 +194,7 @@ class Network:
         return server
 
     async def open_port(self, wanted: int, hosts: object = ()) -> Opened:
-        """In place of ``core.net.port``'s."""
+        """Replaces ``core.net.port``'s."""
         listening = self.listen(wanted)
         return Opened(cast(tuple[socket.socket, ...], (listening,)), listening.port)
 
@@ -203,7 +204,7 @@ class Network:
         return here.streams(), there.streams()
 
     def _ends(self, port: int) -> tuple[_End, _End]:
-        """The caller's, and the one that is called."""
+        """The caller's, and the called one."""
         here, there = ("127.0.0.1", next(self._callers)), ("127.0.0.1", port)
         first, second = _End(here, there), _End(there, here)
         first.other, second.other = second, first
@@ -211,7 +212,7 @@ class Network:
 
 
 class Accepted:
-    """In place of an accepted socket; with ``caller`` where TLS is spoken."""
+    """Replaces an accepted socket; with ``caller`` if TLS is spoken."""
 
     def __init__(self, end: _End, caller: Identity | None = None) -> None:
         self._end = end
@@ -241,7 +242,7 @@ class Accepted:
             return await asyncio.shield(self._end.first_byte)
 
     async def prove(self, own: Identity, pins: Collection[bytes]) -> Streams:
-        """In place of ``tls.accept``, with the own identity for its context."""
+        """Replaces ``tls.accept``, with the own identity as its context."""
         assert self._caller is not None
         self.shown.set_result(own.cert_der)
         await asyncio.sleep(0)
@@ -253,7 +254,7 @@ class Accepted:
 
 
 class Listening:
-    """In place of a listening socket."""
+    """Replaces a listening socket."""
 
     def __init__(self, network: Network, port: int) -> None:
         self._network = network
@@ -285,7 +286,7 @@ class Listening:
 
 
 class Server:
-    """In place of asyncio's server."""
+    """Replaces asyncio's server."""
 
     def __init__(self, network: Network, port: int) -> None:
         self._network = network

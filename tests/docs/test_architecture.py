@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md draws the house as it is: floors, folders, decisions, and files that are there."""
+"""ARCHITECTURE.md matches the code: floors, folders, decisions, and existing files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 PATH = re.compile(r"`((?:app|bench|core|docs|packaging|resources|tandem_laptops|tests)/[\w./-]*)(?:::\w+)?`")
 DRAWN = re.compile(r"(?<![\w./`-])(?:app|bench|core|tests)/[\w/]+\.py\b")
-"""In a diagram, where nothing stands in backticks."""
+"""In a diagram, which has no backticks."""
 
 
 def section(title: str) -> str:
@@ -47,7 +47,7 @@ def test_every_folder_has_its_line() -> None:
 def test_a_file_that_a_page_names_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = {*PATH.findall(text), *DRAWN.findall(text)}
-    # docs/security.md names tests by their path under tests/, which tests/test_security_page.py holds.
+    # docs/security.md names tests by their path under tests/; tests/test_security_page.py checks that.
     assert {
         name for name in named if not (ROOT / name).exists() and not (ROOT / "tests" / name).exists()
     } == set()

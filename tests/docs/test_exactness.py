@@ -1,11 +1,11 @@
-"""docs/exactness.md counts the scenarios that there are."""
+"""docs/exactness.md counts the existing scenarios."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from tests.exactness.matrix import EVEN, EXTREME, NAMES, TENSORFLOW, THREE, THREE_TENSORFLOW, UNEVEN
+from tests.exactness.matrix import EVEN, EXTREME, NAMES, THREE, UNEVEN
 from tests.exactness.names import EVERY
 
 PAGE = Path(__file__).parents[2] / "docs" / "exactness.md"
@@ -17,6 +17,3 @@ def test_the_page_counts_the_scenarios_of_each_shares() -> None:
     assert dict(rows) == every | {
         str(members.shares): str(len(NAMES[members])) for members in (EXTREME, EVEN)
     }
-    rows = re.findall(r"^\| (\([\d, ]+\)), by TensorFlow \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.M)
-    by_tensorflow = (TENSORFLOW, THREE_TENSORFLOW)
-    assert dict(rows) == {str(members.shares): str(len(NAMES[members])) for members in by_tensorflow}

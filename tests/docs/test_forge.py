@@ -1,4 +1,4 @@
-"""Workflows, templates and hooks: what they name is there. Nothing else runs them here."""
+"""Workflows, templates and hooks: everything they name exists. Nothing else runs them here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/headless.md says what the command line does: every subcommand, exit code and field of a report."""
+"""docs/headless.md matches the command line: every subcommand, exit code and field of a report."""
 
 import re
 from pathlib import Path

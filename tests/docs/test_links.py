@@ -1,4 +1,4 @@
-"""Every relative link of every page leads somewhere, to a heading as well, and no merge is left half done."""
+"""Every relative link of every page leads somewhere, including headings, and no merge is left half done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """As forges make them of headings: small letters, no punctuation, a hyphen for a space."""
+    """Forges' anchors for headings: lower case, no punctuation, a hyphen for a space."""
     without_code = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     titles = re.findall(r"^#+ +(.+?)\s*$", without_code, re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -1,1 +1,1 @@
-"""Tandem where POSIX is not: its own modules are shown a Windows, on Linux."""
+"""Tandem without POSIX: its own modules see a Windows, on Linux."""

@@ -1,7 +1,7 @@
-"""Every Python with this folder on its path begins with this: Tandem's own modules then see a Windows.
+"""Every Python with this folder on its path runs this first: Tandem's own modules then see a Windows.
 
-They find neither POSIX' modules nor its names, and `sys.platform` is `win32` for them; what Windows has
-instead is lent to them by what Linux has. Everybody else (Python's library, Qt, TensorFlow) sees Linux.
+They find neither POSIX' modules nor its names, and `sys.platform` is `win32` for them; Linux equivalents
+replace Windows' own. All other modules (Python's library, Qt, TensorFlow) see Linux.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StartupInfo:
 
 
 def popen(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
-    """A process group stands in for the job object, which is the one thing that nothing here can lend."""
+    """A process group stands in for the job object, the one thing without an equivalent here."""
     startup = options.pop("startupinfo", None)
     options.pop("creationflags", 0)
     if options.get("pass_fds"):
@@ -128,6 +128,6 @@ def imported(
 
 
 builtins.__import__ = imported
-# Windows' loop waits for sockets only by taking what has come, and for no signals.
+# Windows' loop waits for sockets only by completed reads, and for no signals.
 for _method in ("add_reader", "add_writer", "add_signal_handler"):
     setattr(asyncio.SelectorEventLoop, _method, not_on_windows)

@@ -1,4 +1,4 @@
-"""Node, window and trainer are imported and start where POSIX' own modules and names do not exist."""
+"""Node, window and trainer are imported and start without POSIX' own modules and names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def python(home: Path, *arguments: str) -> str:
 
 @contextmanager
 def running(home: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Tandem, until the node in it can be reached."""
+    """Tandem, once its node can be reached."""
     process = subprocess.Popen(
         [sys.executable, "-m", "app", *arguments],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The matrix's processes, shared by all tests that look at what they leave."""
+"""The matrix's processes, shared by all tests that check their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.exactness.plain_results import PlainResults, version_key
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
-    """What a test of the matrix is about."""
+    """The matrix cell of a test."""
     values: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     cell = values.get("name"), values.get("members")
     return cell if cell in CELLS else None
@@ -19,7 +19,7 @@ def cell_of(item: pytest.Item) -> Cell | None:
 
 @pytest.fixture(scope="session")
 def matrix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Matrix:
-    """Runs the scenarios of the cells that are tested in this session, from the first test that asks on."""
+    """Runs the scenarios of the cells tested in this session, starting with the first test that asks."""
     kept: pytest.Cache | None = getattr(request.config, "cache", None)
     results = PlainResults(kept.mkdir("exactness") if kept else None, version_key())
     cells = [cell for item in request.session.items if (cell := cell_of(item))]

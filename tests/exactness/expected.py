@@ -1,4 +1,4 @@
-"""What is expected of a scenario, as its decorator says (`scenarios/registry.py`)."""
+"""A scenario's expectations, from its decorator (`scenarios/registry.py`)."""
 
 from __future__ import annotations
 

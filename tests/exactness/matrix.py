@@ -1,4 +1,4 @@
-"""Which scenario runs at which shares, and what comes of it. Few processes run them all."""
+"""Which scenario runs at which shares, and its result. Few processes run them all."""
 
 from __future__ import annotations
 
@@ -13,29 +13,21 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange
+from core.walls import levels
 from tests.exactness import processes
-from tests.exactness.names import (
-    BY_TENSORFLOW,
-    CORE,
-    EVERY,
-    NOT_FOR_ONE_ROW,
-    ONCE,
-    SCENARIOS,
-    THREE_BY_TENSORFLOW,
-)
+from tests.exactness.names import AUDITED, CORE, EVERY, NOT_FOR_ONE_ROW, ONCE, SCENARIOS
 from tests.exactness.plain_results import PlainResults
 
 
 class Members(NamedTuple):
-    """What scenarios are run by: one plain process where nobody has a share."""
+    """The members that run scenarios: one plain process if there are no shares."""
 
     shares: tuple[int, ...]
-    exchange: Exchange = DEFAULT_EXCHANGE
+    walled: bool = False
+    """Like the trainers of another laptop's script."""
 
     def __str__(self) -> str:
-        by = "" if self.exchange == DEFAULT_EXCHANGE else f"-{self.exchange}"
-        return "/".join(map(str, self.shares)) + by
+        return "/".join(map(str, self.shares)) + ("-walls" if self.walled else "")
 
 
 Cell = tuple[str, Members]
@@ -44,36 +36,42 @@ V = TypeVar("V")
 
 ALONE = Members(())
 EVEN, UNEVEN, THREE, EXTREME = Members((32, 32)), Members((48, 16)), Members((40, 16, 8)), Members((63, 1))
-TENSORFLOW, THREE_TENSORFLOW = (Members(each.shares, "tensorflow") for each in (UNEVEN, THREE))
+WALLED = UNEVEN._replace(walled=True)
 NAMES: dict[Members, Sequence[str]] = {
     UNEVEN: (*EVERY, *ONCE),
-    THREE: EVERY,
-    TENSORFLOW: BY_TENSORFLOW,
-    THREE_TENSORFLOW: THREE_BY_TENSORFLOW,
+    THREE: (*EVERY, *AUDITED),
     EVEN: CORE,
     EXTREME: tuple(name for name in EVERY if name not in NOT_FOR_ONE_ROW),
+    # Only Linux has walls.
+    **({WALLED: (*EVERY, *ONCE)} if levels.found().walls == "default" else {}),
 }
+WALLED_ALWAYS = ("saving_and_loading", "model_checkpoint", "backup_and_restore", "tensorboard", "generator")
+"""Also within walls in `make test`: they read, write, and start threads and processes."""
 
 
-def left_to_test_all(name: str, members: Members) -> bool:
-    """In `make test` every scenario runs at (48, 16), and the core with three members, others at (63, 1).
+def takes_turns(cell: Cell) -> bool:
+    """Every scenario runs at (48, 16) on each commit. The other shares take turns (tests/turns.py)."""
+    return cell[1] != UNEVEN and not (cell[1].walled and cell[0] in WALLED_ALWAYS)
 
-    Of those that run once, the core.
-    """
-    if name in ONCE:
-        return not SCENARIOS[name].core
-    at_three = name in CORE or name not in NAMES[EXTREME]
-    return members == EVEN or (members == EXTREME and at_three) or (members == THREE and not at_three)
+
+def left_out(cell: Cell) -> bool:
+    """`make test` omits the other shares, and of the scenarios that run once all but the core."""
+    return takes_turns(cell) or (cell[0] in ONCE and not SCENARIOS[cell[0]].core)
+
+
+def named(cell: Cell) -> str:
+    name, members = cell
+    return f"{name}-{members}"
 
 
 DEVICES: dict[Members, tuple[int, ...]] = {EVEN: (0, 1)}
-"""These members compute on unlike devices: on logical ones, in place of a graphics card."""
+"""These members compute on unlike devices: logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
-"""A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""
+"""A set of processes that finishes no scenario for this long is stuck; an idle machine needs 3 s for one."""
 MOST_TOGETHER = 70
-"""Scenarios that one set of processes runs: each leaves some 20 MiB in TensorFlow that nothing frees."""
+"""Scenarios per set of processes: each leaves some 20 MiB in TensorFlow that nothing frees."""
 MOST_BROKEN = 3
-"""Scenarios that may break their set of processes; behind the last of them nothing more is tried."""
+"""Scenarios that may break their set of processes; after the last of them nothing more is tried."""
 AT_ONCE = 2
 """Sets of processes: the members of one wait for each other, and the other one uses that time."""
 
@@ -81,7 +79,7 @@ CELLS: list[Cell] = [(name, members) for members, names in NAMES.items() for nam
 
 
 class Told(NamedTuple):
-    """What a scenario's user learns of it on the chief, and what nobody is told."""
+    """What the chief's user learns of a scenario, and what nobody is told."""
 
     words: list[str]
     gathers: bool
@@ -90,19 +88,19 @@ class Told(NamedTuple):
 
 @dataclass
 class Ran:
-    """What became of scenarios in a set of processes, or in several after each other."""
+    """Results of scenarios in one or several consecutive sets of processes."""
 
     folders: dict[str, Sequence[Path]] = field(default_factory=dict)
     """By scenario, each process's folder."""
     failures: dict[str, str] = field(default_factory=dict)
-    """Why a scenario left nothing."""
+    """Why a scenario has no result."""
     last: Sequence[Path] = ()
     """The folders of the set that ran to its end."""
     broken_after: str = ""
-    """Why a set broke whose scenarios had all left what they had to."""
+    """Why a set broke although all its scenarios had results."""
 
     def arrays(self, name: str) -> list[Arrays]:
-        """Each process's arrays of a scenario. Where one is missing: AssertionError with what is known."""
+        """Each process's arrays of a scenario. If one is missing: AssertionError with all known details."""
         for folder in self.folders.get(name, ()):
             error = folder / f"{name}.error"
             assert not error.exists(), f"{name} at {folder.name}: {error.read_text()}"
@@ -124,7 +122,7 @@ def go_through(
         folders = processes.folders_in(folder, members.shares)
         try:
             devices = DEVICES.get(members, ())
-            run(members.shares, together, folder, NO_PROGRESS_S, devices=devices, exchange=members.exchange)
+            run(members.shares, together, folder, NO_PROGRESS_S, devices=devices, walled=members.walled)
             ran.last = folders
         except AssertionError as error:
             failure = str(error)
@@ -147,7 +145,7 @@ def go_through(
 
 
 class Matrix:
-    """Runs the scenarios of cells, each once; in one plain process only what is not known from earlier."""
+    """Runs the scenarios of cells, each once; in one plain process only those without earlier results."""
 
     def __init__(self, cells: Collection[Cell], out: Path, plain_results: PlainResults) -> None:
         self._out = out
@@ -156,25 +154,25 @@ class Matrix:
         self._runs: dict[Members, Future[Ran]] = {}
         self._plain_runs: dict[str, Future[Ran]] = {}
         # Several tests may ask for a cell, which runs once.
-        self._names = {
+        self.names = {
             members: list(dict.fromkeys(name for name, m in cells if m == members)) for _, members in cells
         }
 
     def begin(self) -> None:
-        """Starts whatever the cells need, as soon as there is a place."""
-        self._begin_plain(list(dict.fromkeys(name for names in self._names.values() for name in names)))
-        for members in self._names:
+        """Starts the cells' processes as soon as there is a slot."""
+        self._begin_plain(list(dict.fromkeys(name for names in self.names.values() for name in names)))
+        for members in self.names:
             self.ran(members)
 
     def ran(self, members: Members) -> Future[Ran]:
         if members not in self._runs:
             out = self._out / str(members).replace("/", "-")
-            names = self._names.get(members, [])
+            names = self.names.get(members, [])
             self._runs[members] = self._beside(lambda: go_through(members, names, out))
         return self._runs[members]
 
     def plain(self, name: str) -> Arrays:
-        """What a scenario leaves in one plain process."""
+        """A scenario's result in one plain process."""
         known = self._plain_results.get(name)
         if known is None:
             self._begin_plain([name])

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from core.trainer.walls import raise_walls, read_walls
 from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
 SEED = 11
@@ -64,7 +65,6 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     import tensorflow as tf
 
     from core.trainer.exact.interface import Cluster
-    from core.trainer.exact.members import strategy as meeting
     from core.trainer.exact.patch.install import install
     from core.trainer.tls_cluster import TlsCluster
 
@@ -72,21 +72,14 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": {"worker": workers}, "task": {"type": "worker", "index": order["rank"]}}
     )
-    options = tf.distribute.experimental.CommunicationOptions(
-        implementation=tf.distribute.experimental.CommunicationImplementation.RING
-    )
     processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
     shares, folders = tuple(order["shares"]), (Path(order["out"]),)
-    if order["keys"]:
-        tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
-        tls.meet()
-        _leaves.append(lambda: tls.leave(None))
-        cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
-        return install(replace(cluster, collectives=tls.collectives), observer)
-    strategy = meeting.multi_worker(communication_options=options)
-    cluster = Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
-    return install(cluster, observer)
+    tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
+    tls.meet()
+    _leaves.append(lambda: tls.leave(None))
+    cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
+    return install(replace(cluster, collectives=tls.collectives), observer)
 
 
 def train_order(order: dict[str, Any]) -> Train:
@@ -116,10 +109,17 @@ def gathers(model: Any) -> bool:
 
 
 def main() -> None:
+    order = json.loads(sys.argv[1])
+    if order.get("walls"):
+        walls = read_walls(order["walls"])
+        raise_walls(walls)  # before the first thread
+        try:
+            list(Path(walls.user).iterdir())
+        except PermissionError:
+            Path(order["out"], "walled").touch()
     end_with_parent()
     os.nice(10)  # as trainers: those of tests beside it have their turn
     gc.disable()  # nothing that is imported is garbage
-    order = json.loads(sys.argv[1])
     out = Path(order["out"])
     device = order["devices"][order["rank"]]
     observer = Quiet()

@@ -1,7 +1,7 @@
-"""What scenarios leave in one plain process, kept from one run of pytest to the next.
+"""Scenarios' results in one plain process, kept between pytest runs.
 
-The engine has no part in it, so it is the same until a scenario, Keras, TensorFlow or this machine changes.
-Never an expected value: pytest's cache is local, not committed, and `--cache-clear` empties it.
+The engine has no part in them, so they stay the same until a scenario, Keras, TensorFlow or this machine
+changes. Never an expected value: pytest's cache is local, not committed, and `--cache-clear` empties it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from tests.exactness import processes
 HERE = Path(__file__).parent
 RELEASES = ("h5py", "keras", "ml_dtypes", "numpy", "tensorflow")
 CHOICES = ("KERAS_", "ONEDNN_", "TF_", "XLA_")
-"""Variables of the environment that change what Keras computes begin so."""
+"""Prefixes of environment variables that change what Keras computes."""
 DIGEST = hashlib.sha256().digest_size
 
 
 def version_key(folder: Path = HERE) -> str:
-    """One for everything that plain results follow from. Any scenario's change makes all of them anew."""
+    """One key for everything that plain results depend on. A change of any scenario recomputes all of
+    them."""
     scenarios = [path for name in ("scenarios", "scripts") for path in sorted((folder / name).glob("*.py"))]
     sources = [*scenarios, *(folder / name for name in ("keras_names.py", "member.py", "processes.py"))]
     choices = [f"{k}={v}" for k, v in sorted(processes.environment().items()) if k.startswith(CHOICES)]
@@ -41,16 +42,16 @@ def version_key(folder: Path = HERE) -> str:
 
 
 class PlainResults:
-    """One file a scenario, in a folder for all that they follow from. Without a folder, nothing is kept."""
+    """One file per scenario, in a folder for this key. Without a folder, nothing is kept."""
 
     def __init__(self, folder: Path | None, key: str) -> None:
         self._folder = folder / key if folder else None
         for other in folder.glob("*") if folder else ():
             if other.name != key:
-                shutil.rmtree(other)  # 20 MB that nobody looks at again
+                shutil.rmtree(other)  # 20 MB that nobody reads again
 
     def get(self, name: str) -> dict[str, np.ndarray] | None:
-        """None for what is not there or damaged."""
+        """None for a missing or damaged result."""
         if self._folder is None:
             return None
         try:
@@ -63,7 +64,7 @@ class PlainResults:
         return dict(np.load(io.BytesIO(content)))
 
     def put(self, name: str, npz: Path) -> None:
-        """Keeps a copy of what a process left."""
+        """Keeps a copy of a process's result."""
         if self._folder is not None:
             content = npz.read_bytes()
             self._folder.mkdir(parents=True, exist_ok=True)

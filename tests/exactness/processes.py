@@ -16,7 +16,9 @@ from typing import IO
 
 import msgspec
 
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange
+from core.vocabulary.trainer_messages import Enclosure
+from core.vocabulary.wire import to_json
+from core.walls import enclosure
 from tests.core.trainer.attended import keys_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,21 +59,23 @@ def run(
     module: str = "tests.exactness.member",
     wire: str = "f32",
     devices: Sequence[int] = (),
-    exchange: Exchange = DEFAULT_EXCHANGE,
+    walled: bool = False,
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
     ``devices``: the logical processor that each member computes on; they meet on the first of each.
+    ``walled``: each is within walls, as the trainers of another laptop's script.
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     ports = free_ports(len(shares))
-    keys = keys_for(len(shares)) if exchange == "tls" else []
+    keys = keys_for(len(shares))
     folders = folders_in(out, shares)
     children: list[subprocess.Popen[bytes]] = []
     logs: list[IO[bytes]] = []
     try:
         for rank, folder in enumerate(folders):
             folder.mkdir(parents=True)
+            walls = _walls(folder, ports[rank], ports) if walled else None
             order = {
                 "rank": rank,
                 "ports": ports,
@@ -81,6 +85,7 @@ def run(
                 "devices": list(devices or [0] * len(folders)),
                 "names": list(names),
                 "out": str(folder),
+                "walls": to_json(walls).decode() if walls else "",
             }
             log: IO[bytes] = (folder / "log").open("wb")
             logs.append(log)
@@ -88,7 +93,7 @@ def run(
                 subprocess.Popen(
                     [sys.executable, "-m", module, json.dumps(order)],
                     cwd=ROOT,
-                    env=environment(),
+                    env=enclosure.environment(walls, environment()) if walls else environment(),
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -104,6 +109,21 @@ def run(
         for log in logs:
             log.close()
     return folders
+
+
+def _walls(folder: Path, port: int, ports: Sequence[int]) -> Enclosure:
+    """``folder`` is the member's own, beside its home. The scenarios' modules take the place of a project."""
+    home = folder.with_name(f"{folder.name}-home")
+    walls = Enclosure(
+        folders=(str(folder), str(home)),
+        home=str(home),
+        user=str(Path.home()),
+        reads=(str(ROOT / "tests"),),
+        port=port,
+        calls=tuple(ports),
+    )
+    enclosure.prepare(walls)
+    return walls
 
 
 def environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ from tests.exactness.processes import folders_in
 
 
 class Sets:
-    """In place of processes: each scenario leaves its name, unless it breaks the set it is run in."""
+    """Replaces processes: each scenario leaves its name, unless it breaks its set."""
 
     def __init__(self, *breaking: str) -> None:
         self.breaking = breaking
@@ -48,7 +48,7 @@ def test_all_run_in_one_set(tmp_path: Path) -> None:
 
 def test_a_cell_that_several_tests_ask_for_runs_once(tmp_path: Path) -> None:
     cells = [("b", UNEVEN), ("a", UNEVEN), ("b", UNEVEN)]
-    assert Matrix(cells, tmp_path, PlainResults(None, ""))._names == {UNEVEN: ["b", "a"]}
+    assert Matrix(cells, tmp_path, PlainResults(None, "")).names == {UNEVEN: ["b", "a"]}
 
 
 def test_one_that_breaks_its_set_is_named_and_a_new_set_runs_the_rest(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What docs/exactness.md says of patterns and scripts names its tests, and is silent about none."""
+"""docs/exactness.md's tables of patterns and scripts name their tests, and omit none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TESTS = {path.name for path in ROOT.glob("tests/**/test_*.py")}
 
 
 def rows(begin: str) -> list[list[str]]:
-    """Of the first table behind a heading, its cells without the head."""
+    """The first table after a heading: its cells without the header."""
     behind = SAID[SAID.index(begin) :]
     lines = re.search(r"(?:^\|.*\n)+", behind, re.M)
     assert lines, begin

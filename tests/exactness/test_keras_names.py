@@ -1,6 +1,6 @@
-"""Every loss, metric, optimizer, schedule and layer of Keras is classed, and trained with as it is classed.
+"""Every loss, metric, optimizer, schedule and layer of Keras is classified, and trained with as classified.
 
-The names are Keras' own, as it lists them: one that a new release adds fails here until it is in a table.
+The names come from Keras' own lists: one added by a new release fails here until it is in a table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def test_every_name_of_keras_is_classed(matrix: Matrix, kind: str) -> None:
 @pytest.mark.complete
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_name_is_trained_with_as_it_is_classed(matrix: Matrix, kind: str) -> None:
-    """By scenarios that the matrix compares: this is only about which of them has which name."""
+    """The scenarios that the matrix compares do the training: this checks only which of them has which
+    name."""
     found: dict[str, set[str]] = {}
     for scenario in OF_KERAS:
         expected = SCENARIOS[scenario]

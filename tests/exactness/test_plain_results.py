@@ -1,4 +1,4 @@
-"""What is kept of the plain process comes back whole, or is made anew."""
+"""Stored results of the plain process are read back completely, or computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by members that compute on unlike devices: where they compute, and what becomes of their rounding."""
+"""Run by members that compute on unlike devices: where they compute, and the effect on rounding."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def _inner(graph: Any) -> list[Any]:
 
 
 def run(rank: int, out: Path) -> None:
-    """Leaves ``unlike.npz``: weights at a fit's last callback and after it, and where products were taken."""
+    """Writes ``unlike.npz``: weights at a fit's last callback and after it, and the devices of its
+    products."""
     during: list[Any] = []
 
     class Rounds(keras.callbacks.Callback):
-        """As a device that rounds another way than the chief's."""
+        """Acts as a device that rounds differently from the chief's."""
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             if rank == 1:

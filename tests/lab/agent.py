@@ -1,6 +1,6 @@
-"""One ``tandem agent --jsonl`` child process with its own home, spoken to as any script would.
+"""One ``tandem agent --jsonl`` child process with its own home, controlled like any script would.
 
-For tests and tours without an event loop: a thread reads what it says, everything else waits for that.
+For tests and tours without an event loop: a thread reads its output, everything else waits for that.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from core.vocabulary.settings import Settings
 from core.vocabulary.state import Run, State, apply
 
 LIMIT_S = 120.0
-"""For whatever needs no TensorFlow: far beyond what any machine needs."""
+"""For everything without TensorFlow: far beyond what any machine needs."""
 TRAINED_S = 280.0
-"""For whatever loads TensorFlow first."""
+"""For everything that loads TensorFlow first."""
 ROOT = Path(__file__).parents[2]
 V = TypeVar("V")
 E = TypeVar("E")
@@ -42,14 +42,14 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event, and when it came out of the agent (``time.monotonic``)."""
+    """An event, and the time it came out of the agent (``time.monotonic``)."""
 
     at_s: float
     event: Event
 
 
 class Agent:
-    """Runs from the beginning until ``end``. ``enter``: put before the command line to run it elsewhere."""
+    """Runs from its creation until ``end``. ``enter``: a prefix of the command line, to run it elsewhere."""
 
     def __init__(
         self,
@@ -137,19 +137,19 @@ class Agent:
             return self._answers.pop(number)
 
     def do(self, command: Command) -> None:
-        """A command that is to be accepted."""
+        """Submits a command that must be accepted."""
         answer = self.ask(command)
         assert answer == Done(), answer
 
     def refused(self, command: Command) -> Problem:
-        """Why it does not do this: with what happened, and how to mend it."""
+        """Why it refuses: what happened, and how to fix it."""
         answer = self.ask(command)
         assert isinstance(answer, Refused), answer
         assert answer.problem.what and answer.problem.fix
         return answer.problem
 
     def train(self, spec: RunSpec) -> RunId:
-        """Press Train."""
+        """Presses Train."""
         answer = self.ask(StartRun(spec=spec))
         assert isinstance(answer, RunAccepted), answer
         return answer.run
@@ -157,7 +157,8 @@ class Agent:
     # --- waiting -------------------------------------------------------------------------------------------
 
     def until(self, found: Callable[[State], V | None], awaited: str, limit_s: float = LIMIT_S) -> V:
-        """What ``found`` sees in the state, now or later; false is nothing. ``awaited``: *find ben*."""
+        """The first truthy value of ``found``, now or later. ``awaited``: the expected result, as in *find
+        ben*."""
         with self._news:
             return self._wait(lambda: found(self.state) or None, awaited, limit_s)
 
@@ -179,7 +180,7 @@ class Agent:
             return self._wait(look, f"tell {kind.__name__}", limit_s)
 
     def trains(self, run: RunId, limit_s: float = TRAINED_S) -> Run:
-        """Until every member of the run makes steps."""
+        """Waits until every member of the run makes steps."""
 
         def making_steps(state: State) -> Run | None:
             present = self._run(state, run)
@@ -191,7 +192,7 @@ class Agent:
         return self.until(making_steps, "see every member's steps", limit_s)
 
     def ends(self, run: RunId, limit_s: float = TRAINED_S) -> Phase:
-        """Until the run is over here."""
+        """Waits until the run is over here."""
 
         def over(state: State) -> Run | None:
             present = self._run(state, run)
@@ -205,7 +206,7 @@ class Agent:
         return self.state.run
 
     def waits_until_gone(self, limit_s: float = LIMIT_S) -> int:
-        """The process's exit status."""
+        """Waits for the process's exit status."""
         return self._process.wait(limit_s)
 
     @staticmethod
@@ -227,7 +228,7 @@ class Agent:
     # --- ending --------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """As the power button does. Returns at once."""
+        """Like the power button. Returns immediately."""
         self._process.kill()
 
     def end(self) -> None:
@@ -254,7 +255,7 @@ class Agent:
             pass
 
     def log_end(self) -> str:
-        """The last lines of its log and of its stderr, for whoever reads a failed test."""
+        """The last lines of its log and of its stderr, for the report of a failed test."""
         lines: list[str] = []
         for path in (self.home.logs / "tandem.log", self._errors):
             if path.is_file():
@@ -271,7 +272,7 @@ class Agent:
                 heard = json_lines.read_told(line)
                 with self._news:
                     match heard:
-                        case json_lines.Greeting(state=state):
+                        case json_lines.NodeGreeting(state=state):
                             self.state = state
                         case json_lines.Replied(id=int(number), answer=answer):
                             self._answers[number] = answer

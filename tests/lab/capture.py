@@ -1,7 +1,7 @@
-"""Everything that passes a host's cable, as anybody sees it who can read along.
+"""Everything that passes a host's cable, as any eavesdropper sees it.
 
 ``python -m tests.lab.capture FILE`` writes frames, each after its length (u32), until its input ends, and
-then says how many there were and how many it may have missed.
+then prints how many there were and how many it may have missed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EVERY_PROTOCOL, _SOL_PACKET, _PACKET_STATISTICS, _SO_RCVBUFFORCE = 3, 263, 6, 3
 
 @dataclass(slots=True)
 class Capture:
-    """``seen`` and ``missed``: frames; known at the end."""
+    """``seen`` and ``missed``: numbers of frames; known at the end."""
 
     path: Path
     seen: int = 0
@@ -41,11 +41,11 @@ class Capture:
             at += 4 + length
 
     def shows(self, *needles: bytes) -> bool:
-        """Whether one of them is to be read in some frame."""
+        """Whether some frame contains one of them."""
         return any(needle in frame for frame in self.frames() for needle in needles)
 
     def tcp_bytes(self) -> Counter[int]:
-        """Of IPv4, by port, of either end."""
+        """IPv4 bytes, by port of either end."""
         found: Counter[int] = Counter()
         for frame in self.frames():
             if frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_TCP:

@@ -11,7 +11,7 @@ from tests.lab.network import Network
 
 @pytest.fixture
 def lab(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two laptops, switched off, in a network of their own."""
+    """Two laptops, switched off, in their own network."""
     with Lab(tmp_path_factory.mktemp("lab"), hosts=2) as lab:
         yield lab
 
@@ -26,7 +26,7 @@ def _standing(
 
 @pytest.fixture
 def network(_standing: tuple[Network, Laptops]) -> Network:
-    """What joins the ``laptops``, every cable plugged."""
+    """The network of the ``laptops``, every cable plugged."""
     network, _ = _standing
     for host in range(3):
         network.cable(host, plugged=True)
@@ -35,7 +35,7 @@ def network(_standing: tuple[Network, Laptops]) -> Network:
 
 @pytest.fixture
 def laptops(network: Network, _standing: tuple[Network, Laptops]) -> Laptops:
-    """Three of them, paired and idle; they stay on from test to test."""
+    """Three of them, paired and idle; they stay on between tests."""
     _, laptops = _standing
     laptops.mend()
     return laptops

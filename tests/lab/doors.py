@@ -1,7 +1,7 @@
-"""Somebody who holds doors shut: ``python -m tests.lab.doors ORDER…`` until its input ends, then a report.
+"""An attacker who blocks doors: ``python -m tests.lab.doors ORDER…`` until its input ends, then a report.
 
-``places HOST PORT FROM…``: as many connections as there are places, from these addresses, and new ones for
-those that are closed. ``flood COUNT FROM``: made-up laptops by mDNS, ``COUNT`` at once and more ever after.
+``places HOST PORT FROM…``: as many connections as there are places, from these addresses, replacing closed
+ones. ``flood COUNT FROM``: made-up laptops by mDNS, ``COUNT`` at once and more ever after.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def under_way() -> None:
 
 
 def take_places(host: str, port: str, *sources: str) -> dict[str, Any]:
-    """``held``: the most at once. ``turned_away``: calls that were closed at once, for want of a place."""
+    """``held``: the most at once. ``turned_away``: calls closed immediately, for lack of a place."""
     waiting = selectors.DefaultSelector()
     waiting.register(sys.stdin, selectors.EVENT_READ)
     since: dict[socket.socket, float] = {}

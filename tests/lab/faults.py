@@ -1,6 +1,6 @@
-"""What happens to a laptop in the middle of a training. Each of these proves that it did happen.
+"""Faults of a laptop during training. Each proves that it really happened.
 
-Where not said otherwise, what is done here is undone at the end of the ``with``.
+Unless stated otherwise, a fault is undone at the end of the ``with``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tests.lab.agent import Agent
 from tests.lab.network import Network
 
 SETTLE_S = 60.0
-"""For whatever the system does at once where it is not busy."""
+"""For changes that an idle system makes immediately."""
 
 
 def eth0(network: Network, host: int) -> dict[str, Any]:
-    """What the system says of a host's cable: ``operstate``, ``stats64`` and more."""
+    """The system's data on a host's cable: ``operstate``, ``stats64`` and more."""
     (found,) = json.loads(network.do(host, "ip", "-json", "-details", "-s", "link", "show", "dev", "eth0"))
     assert isinstance(found, dict)
     return found
@@ -48,7 +48,7 @@ def cable_out(network: Network, host: int) -> Iterator[None]:
 
 @contextmanager
 def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
-    """As by SIGSTOP: they exist, and compute nothing."""
+    """By SIGSTOP: they exist, and compute nothing."""
     assert processes
     try:
         for process in processes:
@@ -81,7 +81,7 @@ def move(network: Network, host: int, address: str) -> None:
 
 
 def calls_from(network: Network, host: int, address: str) -> int:
-    """How many connections of a host's have their other end there and stand."""
+    """The number of a host's established connections with that other end."""
     return len(
         network.do(host, "ss", "--no-header", "--tcp", "state", "established", "dst", address).splitlines()
     )

@@ -1,7 +1,7 @@
 """Two or three laptops on this one machine: ``with Lab(hosts=2) as lab: lab.agent(0), lab.agent(1)``.
 
-The agents are real ones with real homes; the network between them is as fast as a cable of the given rate.
-What else is to run on a laptop (a window, say) is started with ``lab.enter(host)`` before its command line.
+The agents are real ones with real homes; the network between them is as fast as a cable of the given rate. To
+run anything else on a laptop (a window, say), put ``lab.enter(host)`` before its command line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = ("anna", "ben", "cleo")
 
 
 class Lab:
-    """``folder`` holds the homes. Whatever was started ends with it."""
+    """``folder`` contains the homes. Everything started ends with it."""
 
     def __init__(self, folder: Path, *, hosts: int = 2, rate: str = RATE, buffer_s: float = BUFFER_S) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Lab:
         self._ends.close()
 
     def enter(self, host: int) -> tuple[str, ...]:
-        """What to put before a command line for it to run on that laptop."""
+        """A command line prefix that runs the command on that laptop."""
         return self.network.enter(host)
 
     def home(self, host: int) -> Home:
@@ -51,7 +51,7 @@ class Lab:
 
 
 def find(one: Agent, other: Agent) -> str:
-    """Until one shows the other by mDNS: at which address."""
+    """Waits until one shows the other by mDNS. Returns its address."""
 
     def seen(state: State) -> str | None:
         device = state.devices.get(other.device)
@@ -61,7 +61,7 @@ def find(one: Agent, other: Agent) -> str:
 
 
 def pair(one: Agent, other: Agent, address: str = "") -> str:
-    """As two people do: compare the code, and say *Same*. Both are linked then. Returns the code."""
+    """Pairs like two people: compare the code, and say *Same*. Both are linked then. Returns the code."""
     one.do(Pair(address=address) if address else Pair(device=other.device))
     codes = {agent.name: agent.until(_code, "show the code") for agent in (one, other)}
     assert len(set(codes.values())) == 1, codes
@@ -72,7 +72,7 @@ def pair(one: Agent, other: Agent, address: str = "") -> str:
 
 
 def linked(one: Agent, other: Agent) -> None:
-    """Until each is connected with the other."""
+    """Waits until both are connected."""
     for here, there in ((one, other), (other, one)):
         here.until(partial(is_linked, device=there.device), f"connect with {there.name}")
 

@@ -1,10 +1,15 @@
-"""Laptops that stay on: paired with the first, allowed to run its code, mended before each test."""
+"""Laptops that stay on: paired with the first, allowed to run its code, repaired before each test."""
 
 from __future__ import annotations
 
+import io
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+
+import h5py
+import numpy as np
 
 import resources
 from core.vocabulary.commands import SetCodePolicy
@@ -41,13 +46,13 @@ class Laptops:
         return self._agents[2]
 
     def restart(self, number: int) -> Agent:
-        """Switch a laptop off, if it is on, and on again."""
+        """Switches a laptop off, if it is on, and on again."""
         self._agents[number].end()
         self._agents[number] = self._start(number)
         return self._agents[number]
 
     def mend(self) -> None:
-        """After a test, whatever it left: every agent is on, idle and connected."""
+        """Restores the state after a test: every agent is on, idle and connected."""
         for number, agent in enumerate(self._agents):
             if not agent.process_lives or (agent.state.run is not None and not agent.run().over):
                 self.restart(number)
@@ -58,7 +63,7 @@ class Laptops:
 
 
 def digits(folder: Path, *arguments: str, others: tuple[Agent, ...]) -> RunSpec:
-    """The shipped example, unmodified, in a folder where its outputs may land; with these other laptops."""
+    """The unmodified shipped example, in a folder where its outputs may land; with these other laptops."""
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.keras"))
     return RunSpec(
         script=str(folder / "digits.py"),
@@ -69,7 +74,7 @@ def digits(folder: Path, *arguments: str, others: tuple[Agent, ...]) -> RunSpec:
 
 
 def weights(agent: Agent) -> dict[str, str]:
-    """Each member's digest of the last run's weights, as this agent knows it: by the member's name."""
+    """Each member's digest of the last run's weights, as known to this agent: by the member's name."""
     present = agent.run()
     return {
         present.plan.member(device).name: end.weights_sha256
@@ -78,8 +83,21 @@ def weights(agent: Agent) -> dict[str, str]:
     }
 
 
+def saved(model: Path) -> dict[str, np.ndarray]:
+    """Every array of a saved model, by its path in the file."""
+    found: dict[str, np.ndarray] = {}
+
+    def keep(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = np.array(item, dtype=np.float64)
+
+    with zipfile.ZipFile(model) as archive, h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
+        file.visititems(keep)
+    return found
+
+
 def reason(phase: Phase) -> str:
-    """Why a run failed: the whole sentence with its mend."""
+    """Why a run failed: the whole sentence with its fix."""
     problem = getattr(phase, "problem", None)
     assert problem is not None, phase
     assert problem.what and problem.fix, problem

@@ -1,4 +1,4 @@
-"""What lies in the memory of another process of this user: whether some bytes do."""
+"""Searches the memory of another process of this user for bytes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 _CHUNK_BYTES = 64 * 2**20
 _OVERLAP_BYTES = 4096
 _BYTES_OBJECT = struct.Struct("nn")
-"""Of CPython's ``bytes``: after two others come length and hash, then what it holds and a zero."""
+"""CPython's ``bytes``: after two other fields come length and hash, then the content and a zero."""
 
 
 def holds(pid: int, *needles: bytes) -> list[bytes]:
-    """Which of them are there."""
+    """The ones that are present."""
     left = set(needles)
     for chunk in _writable(pid):
         left -= {needle for needle in left if needle in chunk}
@@ -22,7 +22,7 @@ def holds(pid: int, *needles: bytes) -> list[bytes]:
 
 
 def bytes_objects(pid: int, length: int) -> Iterator[bytes]:
-    """What could be Python's ``bytes`` of that length, as random as a key."""
+    """Candidates for Python ``bytes`` of that length, as random as a key."""
     size = struct.pack("n", length)
     for chunk in _writable(pid):
         at = chunk.find(size)
@@ -35,7 +35,7 @@ def bytes_objects(pid: int, length: int) -> Iterator[bytes]:
 
 
 def _writable(pid: int) -> Iterator[bytes]:
-    """All memory that can be written, in pieces that overlap."""
+    """All writable memory, in overlapping pieces."""
     read = 0
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -44,7 +44,7 @@ def _writable(pid: int) -> Iterator[bytes]:
                 continue
             begin, end = (int(each, 16) for each in where.split("-"))
             for at in range(begin, end, _CHUNK_BYTES):
-                with contextlib.suppress(OSError, OverflowError):  # not there any more; a device's
+                with contextlib.suppress(OSError, OverflowError):  # already unmapped; a device's
                     memory.seek(at)
                     chunk = memory.read(min(_CHUNK_BYTES + _OVERLAP_BYTES, end - at))
                     read += len(chunk)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Self
 
 RATE = "936mbit"
-"""What TCP gets of a gigabit cable."""
+"""TCP's share of a gigabit cable."""
 BUFFER_S = 0.05
-"""What waits to be sent is at most so old; more is lost. Many a home's router keeps seconds of it."""
+"""Maximum age of queued data; more is dropped. Many a home router queues seconds of it."""
 
 NETWORK = "10.77.0"
 ENTER_S = 60.0
@@ -24,11 +24,11 @@ _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin
 
 
 class NoLab(Exception):
-    """This system does not let us build one; the words say why."""
+    """This system does not allow building one; the message says why."""
 
 
 class Network:
-    """``hosts`` namespaces with the addresses ``NETWORK.1``, ``.2``, …; ``close`` takes them away."""
+    """``hosts`` namespaces with the addresses ``NETWORK.1``, ``.2``, …; ``close`` removes them."""
 
     def __init__(self, hosts: int, rate: str, buffer_s: float = BUFFER_S) -> None:
         self._holders: list[subprocess.Popen[bytes]] = []
@@ -58,25 +58,25 @@ class Network:
     # --- using it ------------------------------------------------------------------------------------------
 
     def enter(self, host: int) -> tuple[str, ...]:
-        """What to put before a command line for it to run on that host, in the present folder."""
+        """A command line prefix that runs the command on that host, in the present folder."""
         return (*self._entry(self._hosts[host]), f"--wd={Path.cwd()}")
 
     def do(self, host: int, *command: str) -> str:
-        """Run a command on a host as its administrator; what it wrote. Raises ``NoLab`` where it fails."""
+        """Runs a command on a host as its administrator; returns its output. Raises ``NoLab`` if it fails."""
         return self._in(self._hosts[host], *command)
 
     def address(self, host: int) -> str:
         return f"{NETWORK}.{host + 1}"
 
     def cable(self, host: int, *, plugged: bool) -> None:
-        """Pull a host's cable at the switch, or put it back."""
+        """Pulls a host's cable at the switch, or plugs it in again."""
         self._in(self._switch, "ip", "link", "set", f"port{host}", "up" if plugged else "down")
 
     def close_trainers_ports(self, host: int, *, node_port: int) -> None:
-        """A firewall on that host from now on: calls to ports where trainers listen are dropped, and all else
-        comes through.
+        """A firewall on that host from now on: calls to trainers' ports are dropped, and everything else
+        passes.
 
-        Rules of routing can do that where nftables has no program, as on the machines that test this.
+        Routing rules can do that on machines without nftables' program, such as those that test this.
         """
         self.do(host, "ip", "rule", "add", "pref", "1", "lookup", "local")
         self.do(host, "ip", "rule", "del", "pref", "0")
@@ -85,7 +85,7 @@ class Network:
             self.do(host, "ip", "rule", "add", "pref", "0", *calls, "blackhole")
 
     def carry_multicast(self, carried: bool) -> None:
-        """Whether the switch passes multicast on: many a Wi-Fi of a hotel or a school does not."""
+        """Whether the switch forwards multicast: many a hotel's or school's Wi-Fi does not."""
         for host in range(len(self._hosts)):
             flood = "on" if carried else "off"
             self._in(
@@ -122,7 +122,7 @@ class Network:
         return host
 
     def _hold(self, *command: str) -> int:
-        """Start a holder of namespaces: its process id, once they exist."""
+        """Starts a holder of namespaces; returns its process id, once they exist."""
         holder = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -170,7 +170,7 @@ class Network:
 
 
 def why_none() -> str:
-    """Why no lab can be built here; ``""`` where it can."""
+    """Why no lab can be built here; ``""`` if it can."""
     try:
         with Network(1, RATE):
             return ""

@@ -1,4 +1,4 @@
-"""Promises in seconds, held also where the machine is busy with other things."""
+"""Promises in seconds that also hold on a busy machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 _PRESSURE = Path("/proc/pressure/cpu")
 _WITHOUT_PRESSURE = 10.0
-"""By how much longer something may take where the kernel does not tell how busy the machine is."""
+"""Extra time allowed if the kernel does not report how busy the machine is."""
 
 
 def _stalled_s() -> float | None:
-    """Seconds, since the machine started, in which some process waited for a processor (PSI)."""
+    """Seconds since boot in which some process waited for a processor (PSI)."""
     try:
         some = _PRESSURE.read_text().splitlines()[0]
         return int(some.rpartition("total=")[2]) / 1e6
@@ -20,14 +20,14 @@ def _stalled_s() -> float | None:
 
 
 class Stopwatch:
-    """From ``begin`` on. A machine that others keep busy gets the time back for which it made them wait."""
+    """Measures from ``begin`` on. Time spent waiting for a busy machine's processors is not counted."""
 
     def __init__(self) -> None:
         self.began_s = time.monotonic()
         self._stalled_s = _stalled_s()
 
     def kept(self, at_s: float, promise_s: float) -> bool:
-        """Whether what happened at ``at_s`` (``time.monotonic``) came soon enough. Ask soon afterwards."""
+        """Whether an event at ``at_s`` (``time.monotonic``) came in time. Ask soon afterwards."""
         now_s = _stalled_s()
         if now_s is None or self._stalled_s is None:
             return at_s - self.began_s <= promise_s * _WITHOUT_PRESSURE

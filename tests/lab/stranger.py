@@ -1,7 +1,7 @@
-"""Somebody who does not belong to a run, at its doors.
+"""An outsider at a run's doors.
 
-``python -m tests.lab.stranger`` takes an order as its input, and answers with a report. As another user if
-the order says so: everything is loaded before.
+``python -m tests.lab.stranger`` takes an order as its input, and answers with a report. If the order says so,
+as another user: everything is loaded before.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ import msgspec
 
 from core.exchange import frames, handshake, keys
 from core.exchange.frames import MemberHello
-from core.exchange.handshake import Sockets
 from core.exchange.keys import Keyring, RunPair
+from core.net.tls_stream import Sockets
 from tests.lab.network import Network
 
 LIMIT_S = 20.0
 """For one answer; a node and a member give strangers 5 s."""
 TENSORFLOW_S = 8.0
 ALERT = 0x15
-"""The first byte of what TLS says to who does not speak it (RFC 8446, 5.1)."""
+"""The first byte of a TLS reply to a client that does not speak it (RFC 8446, 5.1)."""
 _NOBODY = 65534
-# What a gRPC client says first; a server answers with settings of its own.
+# A gRPC client's first bytes; a server answers with its own settings.
 _GRPC = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """``hosts``: whose ports to try; all of them, where ``ports`` names none. ``paths``: what to open, here.
-    ``read``: a file for a raw client of TensorFlow's to read through every port that is open. ``nobody``: as
+    """``hosts``: whose ports to try; all of them if ``ports`` names none. ``paths``: to open, here.
+    ``read``: a file that a raw TensorFlow client tries to read through every open port. ``nobody``: as
     that user."""
 
     hosts: tuple[str, ...]
@@ -50,27 +50,27 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a member listens, and the certificates and keys to try there, by a name."""
+    """A member's address, and the certificates and keys to try there, by a name."""
 
     host: str
     port: int
     run: str
     certificate: bytes
-    """The member's own, which everybody may know."""
+    """The member's own, which anybody may know."""
     pairs: dict[str, tuple[bytes, bytes]]
-    """Of the caller: certificate and private key."""
+    """The caller's certificate and private key."""
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """``plain``, ``silent``: what an open port said to gRPC's first words, and to none. ``tls``: which
-    version was spoken, and what was said to who shows no certificate; ``old_tls``: to who knows 1.2 only."""
+    """``plain``, ``silent``: an open port's reply to gRPC's first bytes, and to none. ``tls``: the version
+    spoken, and the reply to a client without a certificate; ``old_tls``: to one that only knows 1.2."""
 
     plain: bytes
     silent: bytes
     tls: tuple[str, bytes]
     old_tls: tuple[str, bytes]
     tensorflow: str = ""
-    """What of the file was read by a raw client, else the error's name."""
+    """The part of the file read by a raw client, else the error's name."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def send(network: Network, host: int, order: Order, limit_s: float = 240.0) -> Report:
-    """Have it done from a laptop."""
+    """Executes the order on a laptop."""
     done = subprocess.run(
         (*network.enter(host), sys.executable, "-m", "tests.lab.stranger"),
         input=msgspec.json.encode(order),
@@ -96,7 +96,7 @@ def send(network: Network, host: int, order: Order, limit_s: float = 240.0) -> R
 
 
 def refused(report: Report) -> None:
-    """Every open port speaks TLS 1.3, and says nothing to who shows no certificate."""
+    """Every open port speaks TLS 1.3, and sends nothing to a client without a certificate."""
     for place, answers in report.open.items():
         assert not answers.silent, place
         assert not answers.plain or answers.plain[0] == ALERT, (place, answers.plain)
@@ -132,7 +132,7 @@ def main() -> None:
     )
     sys.stdout.buffer.write(msgspec.json.encode(report))
     sys.stdout.flush()
-    os._exit(0)  # a client of TensorFlow's may still wait
+    os._exit(0)  # a TensorFlow client may still wait
 
 
 def open_ports(host: str, ports: Sequence[int]) -> list[int]:
@@ -140,14 +140,14 @@ def open_ports(host: str, ports: Sequence[int]) -> list[int]:
     for port in ports or range(1, 2**16):
         with socket.socket() as sock:
             sock.settimeout(LIMIT_S)
-            # Who calls a port of its own range from that very port would meet itself.
+            # A call to a port in the ephemeral range may come from that very port and connect to itself.
             if sock.connect_ex((host, port)) == 0 and sock.getsockname() != sock.getpeername():
                 found.append(port)
     return found
 
 
 def said(host: str, port: int, words: bytes) -> bytes:
-    """All that comes until the other side has had enough."""
+    """Everything sent until the other side closes."""
     with socket.create_connection((host, port), timeout=LIMIT_S) as sock:
         sock.sendall(words)
         return _all(sock)
@@ -160,7 +160,7 @@ def said_over_tls(host: str, port: int, newest: ssl.TLSVersion) -> tuple[str, by
     with socket.create_connection((host, port), timeout=LIMIT_S) as sock:
         try:
             with context.wrap_socket(sock) as stream:
-                # In TLS 1.3 who calls is told only afterwards that it should have shown a certificate.
+                # In TLS 1.3 a client only learns afterwards that it should have shown a certificate.
                 return str(stream.version()), _all(stream)
         except OSError as error:
             return type(error).__name__, b""

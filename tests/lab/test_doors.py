@@ -1,4 +1,4 @@
-"""Doors that strangers held shut: the port, by taking every place, and the list of laptops, by filling it."""
+"""Doors that strangers blocked: the port, by taking every place, and the list of laptops, by filling it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_paired_laptop_is_back_within_seconds_while_strangers_hold_every_place
     sources = [f"10.77.0.{100 + number}" for number in range(5)]
     for source in sources:
         network.do(STRANGER, "ip", "address", "add", f"{source}/24", "dev", "eth0")
-    # Nobody reaches ben's port, as behind a firewall: only his own call can bring the link back.
+    # Nobody reaches ben's port, as behind a firewall: only his own call can restore the link.
     network.do(BEN, "ip", "rule", "add", "pref", "1", "lookup", "local")
     network.do(BEN, "ip", "rule", "del", "pref", "0")
     calls = ("iif", "eth0", "ipproto", "tcp", "dport", str(NODE_PORT))

@@ -1,4 +1,4 @@
-"""A training outlasts what befalls a laptop: it goes on with the same step, and ends with the same bits."""
+"""A training survives a laptop's faults: it continues with the same step, and ends with the same bits."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 BETWEEN = 5
-"""So many steps are made by everybody between two faults."""
+"""Steps that everybody makes between two faults."""
 TOLD_S = 20.0
-"""What lasts so long is told meanwhile; a silence takes the longest, ten seconds, to be taken for one."""
+"""A fault this long is reported meanwhile; detecting a silence takes longest, ten seconds."""
 ASLEEP_AT, SLOW_AT = 5, 10
 
 Fault = Callable[[], AbstractContextManager[None]]
@@ -37,8 +37,8 @@ Fault = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """``steps`` of the training: each takes at least ``pace_s`` where it goes on while a node stands still.
-    ``both``: a trainer and a node stand still on either side in turn, else on ben's alone."""
+    """``steps`` of the training: each takes at least ``pace_s`` if it continues while a node stands still.
+    ``both``: a trainer and a node on either side are stopped in turn, else only ben's."""
 
     steps: int
     pace_s: float
@@ -61,7 +61,7 @@ LENGTHS = [
 
 
 def train(laptops: Laptops, folder: Path, steps: int, *arguments: str) -> RunId:
-    """Press Train, for anna and ben."""
+    """Presses Train, for anna and ben."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
     spec = RunSpec(
@@ -69,15 +69,14 @@ def train(laptops: Laptops, folder: Path, steps: int, *arguments: str) -> RunId:
         arguments=("--steps", str(steps), *arguments),
         devices=(laptops.ben.device,),
         seed=7,
-        exchange="tls",
-        # Fixed: what the laptops cost each other must not decide who adds what.
+        # Fixed: the laptops' speeds must not decide the order of addition.
         shares={laptops.anna.device: 40, laptops.ben.device: 24},
     )
     return laptops.anna.train(spec)
 
 
 def steps(agent: Agent, run: RunId, since_s: float = 0.0, until_s: float = float("inf")) -> list[int]:
-    """Which this agent's own trainer was at, as told in that time."""
+    """The steps of this agent's own trainer, as reported in that time."""
     return [
         told.event.progress.step
         for told in agent.told
@@ -88,7 +87,7 @@ def steps(agent: Agent, run: RunId, since_s: float = 0.0, until_s: float = float
 
 
 def made_steps(agent: Agent, run: RunId, since_s: float, until_s: float) -> bool:
-    """Whether its own trainer made some between these moments of the epoch, whenever that was told."""
+    """Whether its own trainer made steps between these moments of the epoch, whenever they were reported."""
     made = {
         told.event.progress.step
         for told in agent.told
@@ -100,7 +99,7 @@ def made_steps(agent: Agent, run: RunId, since_s: float, until_s: float) -> bool
 
 
 def go_on(agents: tuple[Agent, ...], run: RunId, at_least: int = 0) -> None:
-    """Until everybody has made ``BETWEEN`` steps more than anybody has now, or than ``at_least``."""
+    """Waits until everybody has made ``BETWEEN`` steps more than anybody has now, or than ``at_least``."""
     newest = max(step for agent in agents for step in [at_least, *steps(agent, run)])
     for agent in agents:
 
@@ -113,7 +112,8 @@ def go_on(agents: tuple[Agent, ...], run: RunId, at_least: int = 0) -> None:
 def befall(
     agents: tuple[Agent, Agent], run: RunId, who: Agent, fault: Fault, lasts_s: float, cause: Cause
 ) -> None:
-    """While it lasts nobody comes further, and if it lasts the other one says why; afterwards all go on."""
+    """While it lasts nobody progresses, and if it lasts long the other one says why; afterwards all
+    continue."""
     began_s = time.monotonic()
     with fault():
         time.sleep(lasts_s)
@@ -128,7 +128,7 @@ def befall(
 
 
 def waits(agent: Agent, run: RunId, other: Agent, cause: Cause, since_s: float) -> bool:
-    """Whether it was told since then that the run waits for that laptop, for that reason."""
+    """Whether a wait for that laptop, for that reason, was reported since then."""
     return any(
         (wait.device, wait.cause) == (other.device, cause)
         for told in agent.told
@@ -147,7 +147,7 @@ def said(agent: Agent, run: RunId) -> str:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[int, str]:
-    """By steps: the digest of the weights after a run to which nothing happened."""
+    """By number of steps: the weights' digest after an undisturbed run."""
     return {}
 
 
@@ -174,7 +174,8 @@ def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
     anna, ben = both = laptops.anna, laptops.ben
     digest = expected(laptops, tmp_path, undisturbed, lengths.steps)
     asleep, slow = f"{lengths.asleep_s:g}", f"{lengths.slow_s:g}"
-    naps_of = ("--asleep", str(ASLEEP_AT), asleep, "--slow", str(SLOW_AT), slow)
+    paced = ("--pace-s", str(lengths.pace_s))  # otherwise it might be over before it has been stopped
+    naps_of = (*paced, "--asleep", str(ASLEEP_AT), asleep, "--slow", str(SLOW_AT), slow)
     run = train(laptops, tmp_path / "naps", lengths.steps, *naps_of)
     for agent in both:
         agent.trains(run)
@@ -210,7 +211,7 @@ def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing
             time.sleep(lengths.node_s)
             ended_s = time.time()
         go_on(both, run)
-        # Trainers are processes of their own, which went on meanwhile; its node learned of it afterwards.
+        # Trainers are separate processes, which continued meanwhile; its node learned of it afterwards.
         assert made_steps(anna, run, began_s, ended_s)
     for cable_s in lengths.cables_s:
         befall(both, run, ben, partial(faults.cable_out, network, 1), cable_s, "away")
@@ -225,6 +226,6 @@ def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing
     finally:
         since = len(anna.told)
         faults.move(network, 1, former)
-    # The link that stood over the other address falls silent, and they meet again.
+    # The link over the other address falls silent, and they reconnect.
     anna.hears(ev.LinkDown, since=since)
     linked(anna, ben)

@@ -71,7 +71,7 @@ def test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is
         assert isinstance(told.event, ev.LinkDown)
         assert told.event.problem.code == "link-silent"
         assert other.name in told.event.problem.what and told.event.problem.fix
-        # The last sign of life may have been a heartbeat ago, and silence is looked for once a heartbeat.
+        # The last sign of life may be one heartbeat old, and silence is checked once per heartbeat.
         assert told.at_s - watch.began_s >= 8.0
         assert watch.kept(told.at_s, 12.5)
     lab.network.cable(1, plugged=True)
@@ -93,6 +93,6 @@ def test_a_forgotten_laptop_is_told_and_has_to_pair_again(lab: Lab) -> None:
     refused = ben.hears(ev.LinkDown, lambda event: event.problem.code == "link-refused", since=since)
     assert isinstance(refused.event, ev.LinkDown) and "forget" in refused.event.problem.fix
     assert not is_linked(ben.state, anna.device)
-    # One side alone does not make a pair: both persons compare anew.
+    # One side alone does not make a pair: both persons compare again.
     ben.do(Forget(device=anna.device))
     pair(ben, anna)

@@ -1,4 +1,4 @@
-"""The lab is what it says: otherwise its tests prove nothing."""
+"""The lab works as described: otherwise its tests prove nothing."""
 
 from __future__ import annotations
 

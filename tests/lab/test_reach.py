@@ -1,4 +1,4 @@
-"""A firewall keeps callers from the trainers' ports: the doctor says so, and one open side is enough."""
+"""A firewall blocks calls to the trainers' ports: the doctor reports it, and one open side is enough."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reach(agent: Agent) -> Finding:
 
 
 def call(lab: Lab, caller: int, called: int, port: int) -> str:
-    """What comes of a call to a port where somebody listens."""
+    """The outcome of a call to a port with a listener."""
     listen = (
         f"import socket, sys; listener = socket.create_server(('0.0.0.0', {port})); print(flush=True); "
         "sys.stdin.read()"

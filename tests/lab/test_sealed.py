@@ -1,13 +1,15 @@
-"""Who does not belong to a managed run gets nothing of it, from the network or from another account.
+"""Outsiders get nothing from a managed run, neither from the network nor from another account.
 
-What is shown for the exchange is tried over TensorFlow's collectives as well, where it must be otherwise:
-else the trial would show nothing.
+The stranger and the capture are first tried on an open TensorFlow server and on plain bytes: they must
+succeed there, else the trial would show nothing.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +22,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_der_x509_certificate
 
 from core.home import socket_path
-from core.vocabulary.commands import AnswerConsent, StopRun
+from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
-from core.vocabulary.plan import Exchange, RunSpec, Task
+from core.vocabulary.plan import RunSpec, Task
 from tests.lab import memory, stranger
 from tests.lab.agent import Agent
 from tests.lab.capture import Capture, capture
@@ -36,16 +38,25 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 SCRIPT = Path(__file__).parent / "scripts" / "marked.py"
 MARKER = np.random.default_rng(20261122).standard_normal(4096).astype("float32")
 PIECE = 16
-"""Numbers that are looked for together: frames end anywhere."""
+"""Numbers searched for together: frames end anywhere."""
 NODE_PORT = 27600
-OPEN, SEALED = "tensorflow", "tls"
+OPEN_PORT = 27700
+OPEN_SERVER = f"""
+import tensorflow as tf
+tf.distribute.Server({{"worker": ["127.0.0.1:{OPEN_PORT}"]}}, "worker", 0, "grpc")
+print("listens", flush=True)
+input()
+"""
+SEND_IN_PLAIN = """
+import socket, sys
+socket.socket(type=socket.SOCK_DGRAM).sendto(sys.stdin.buffer.read(), ({!r}, 9))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Anna's and ben's, under way. ``wire``: anna's cable since before it began."""
+    """Anna's and ben's run, under way. ``wire``: anna's cable since before it began."""
 
-    exchange: Exchange
     run: RunId
     anna: Agent
     ben: Agent
@@ -65,19 +76,13 @@ class Training:
 
     @property
     def ports(self) -> set[str]:
-        """Where both nodes and both members are to be found."""
+        """Addresses of both nodes and both members."""
         members = {f"{task.host}:{task.port}" for task in map(self.task, self.both)}
         return members | {f"{task.host}:{NODE_PORT}" for task in map(self.task, self.both)}
 
-    @property
-    def known(self) -> tuple[int, ...]:
-        """Where TensorFlow listens, we know; else every port is to be tried."""
-        return tuple(self.task(agent).port for agent in self.both) if self.exchange == OPEN else ()
 
-
-@pytest.fixture(scope="module", params=[SEALED, OPEN])
+@pytest.fixture(scope="module")
 def training(
-    request: pytest.FixtureRequest,
     _standing: tuple[Network, Laptops],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Training]:
@@ -88,19 +93,14 @@ def training(
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
         devices=(laptops.ben.device,),
-        exchange=request.param,
         shares={laptops.anna.device: 32, laptops.ben.device: 32},
     )
-    with capture(network, 0, folder / "wire") as wire:
+    with capture(network, 0, tmp_path_factory.mktemp("wire") / "wire") as wire:
         run = laptops.anna.train(spec)
-        if request.param == OPEN:  # whatever was allowed before
-            (asked,) = laptops.ben.until(lambda state: state.consents, "ask its user about the open port")
-            assert asked.open_port
-            laptops.ben.do(AnswerConsent(run=run, decision="once"))
         for agent in (laptops.anna, laptops.ben):
             agent.trains(run)
-    yield Training(request.param, run, laptops.anna, laptops.ben, wire)
-    # Whatever was tried on it, it goes on and ends as it should.
+    yield Training(run, laptops.anna, laptops.ben, wire)
+    # Whatever was tried on it, it continues and ends as it should.
     assert not laptops.anna.run().over
     laptops.anna.do(StopRun())
     for agent in (laptops.anna, laptops.ben):
@@ -109,7 +109,7 @@ def training(
 
 
 def needles() -> list[bytes]:
-    """Pieces of what a member of two sends, and of their sum."""
+    """Pieces of the data sent by a member of two, and of their sum."""
     return [
         (part * MARKER[at : at + PIECE]).astype("float32").tobytes()
         for part in (0.5, 1.0)
@@ -122,7 +122,18 @@ def test_who_reads_along_does_not_see_what_members_send(training: Training) -> N
     passed = training.wire.tcp_bytes()
     gradients = sum(passed[training.task(agent).port] for agent in training.both)
     assert gradients > 10 * MARKER.nbytes
-    assert training.wire.shows(*needles()) is (training.exchange == OPEN)
+    assert not training.wire.shows(*needles())
+
+
+def test_who_reads_along_sees_what_is_sent_in_plain(
+    _standing: tuple[Network, Laptops], tmp_path: Path
+) -> None:
+    network, _ = _standing
+    (needle, *_) = needles()
+    command = (*network.enter(0), sys.executable, "-c", SEND_IN_PLAIN.format(network.address(1)))
+    with capture(network, 0, tmp_path / "wire") as wire:
+        subprocess.run(command, input=needle, check=True, timeout=60)
+    assert wire.shows(needle)
 
 
 def key_of(agent: Agent) -> Path:
@@ -134,16 +145,27 @@ def test_a_third_host_finds_no_port_that_answers(
 ) -> None:
     network, _ = _standing
     hosts = tuple(training.task(agent).host for agent in training.both)
-    order = Order(hosts=hosts, ports=training.known, read=str(key_of(training.anna)))
+    order = Order(hosts=hosts, read=str(key_of(training.anna)))
     report = stranger.send(network, 2, order)
-    if training.exchange == OPEN:
-        # Ten lines of a raw client read the key of a laptop.
-        assert "PRIVATE KEY" in report.open[f"{hosts[0]}:{training.task(training.anna).port}"].tensorflow
-        return
     assert set(report.open) == training.ports
     stranger.refused(report)
     for answers in report.open.values():
         assert answers.tensorflow in ("DeadlineExceededError", "UnavailableError", "no answer")
+
+
+def test_a_third_host_reads_a_key_where_tensorflow_listens(_standing: tuple[Network, Laptops]) -> None:
+    """Ten lines of a raw client are enough."""
+    network, laptops = _standing
+    command = (*network.enter(0), sys.executable, "-c", OPEN_SERVER)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin and server.stdout
+        try:
+            assert server.stdout.readline() == "listens\n"
+            order = Order(hosts=(network.address(0),), ports=(OPEN_PORT,), read=str(key_of(laptops.anna)))
+            report = stranger.send(network, 2, order)
+        finally:
+            server.kill()
+    assert "PRIVATE KEY" in report.open[f"{network.address(0)}:{OPEN_PORT}"].tensorflow
 
 
 def test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file(
@@ -160,16 +182,11 @@ def test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file(
         *(f"/proc/{trainer.pid}/{name}" for name in ("mem", "environ", "fd")),
     )
     host = training.task(anna).host
-    order = Order(
-        hosts=("127.0.0.1", host), ports=training.known, paths=paths, read=str(key_of(anna)), nobody=True
-    )
+    order = Order(hosts=("127.0.0.1", host), paths=paths, read=str(key_of(anna)), nobody=True)
     report = stranger.send(network, 0, order)
     assert report.user != os.getuid()
     assert set(report.paths.values()) == {"PermissionError"}, report.paths
-    if training.exchange == OPEN:
-        assert "PRIVATE KEY" in report.open[f"127.0.0.1:{training.task(anna).port}"].tensorflow
-        return
-    # On the loopback there is the node alone.
+    # On the loopback there is only the node.
     members = {f"{host}:{training.task(anna).port}", f"{host}:{NODE_PORT}"}
     assert set(report.open) == {f"127.0.0.1:{NODE_PORT}", *members}
     stranger.refused(report)
@@ -178,14 +195,14 @@ def test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file(
 
 
 def private_key(path: Path) -> bytes:
-    """The 32 bytes of an Ed25519 key. DER holds them as they are."""
+    """The 32 bytes of an Ed25519 key. DER contains them unchanged."""
     key = load_pem_private_key(path.read_bytes(), None)
     assert isinstance(key, Ed25519PrivateKey)
     return key.private_bytes_raw()
 
 
 def runs_key(trainer: psutil.Process, certificate: bytes) -> bytes | None:
-    """The private key of a run's certificate, if it is to be found in this process's memory."""
+    """The private key of a run's certificate, if this process's memory contains it."""
     public = load_der_x509_certificate(certificate).public_key()
     assert isinstance(public, Ed25519PublicKey)
     tried = set()
@@ -197,7 +214,6 @@ def runs_key(trainer: psutil.Process, certificate: bytes) -> bytes | None:
     return None
 
 
-@pytest.mark.parametrize("training", [SEALED], indirect=True)
 def test_the_trainer_has_the_runs_key_and_never_the_laptops(
     training: Training, _standing: tuple[Network, Laptops]
 ) -> None:
@@ -226,7 +242,7 @@ def test_the_trainer_has_the_runs_key_and_never_the_laptops(
             assert content and not any(each in content for each in (*laptops_own, held))
         assert not any(Path(each.path).is_relative_to(agent.home.identity) for each in trainer.open_files())
 
-    # What was found is the key; and one of another run is none, whoever uses it, from wherever.
+    # The bytes found are the key; one from another run does not work, whoever uses it, from anywhere.
     at = training.task(training.anna)
     door = Door(host=at.host, port=at.port, run=training.run, certificate=at.certificate, pairs=pairs)
     doors = stranger.send(network, 2, Order(hosts=(), doors=(door,))).doors

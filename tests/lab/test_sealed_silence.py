@@ -1,4 +1,4 @@
-"""A sealed run outlasts what silences a laptop: TensorFlow's connections run through relays that stay."""
+"""A sealed run survives a laptop's silence: TensorFlow's connections run through relays that stay."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
-from tests.lab.test_own_sealed import beside
+from tests.lab.test_own_sealed import CLASS, OPENED, beside
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(resources.__file__).parent / "examples" / "strategies"
 EPOCHS, PACE_S = 100, 0.7
 SILENT_S = 20.0
-"""Longer than a link may be silent, and than TensorFlow by itself waits for a sign of life."""
+"""Longer than a link may be silent, and than TensorFlow alone waits for a sign of life."""
 LID_S = 14.0
 WEIGHTS = """
 import hashlib
@@ -38,11 +38,13 @@ print(f"weights {digest}", flush=True)
 
 
 def project(place: Path) -> Path:
-    """The example of a loop by hand, slower, which tells the digest of its weights at its end."""
+    """A slower custom loop in its own strategy class. At its end it reports its weights' digest."""
     script = Path(shutil.copytree(EXAMPLES, place)) / "multi_worker_loop.py"
     text = script.read_text(encoding="utf-8")
     told = 'f"epoch {epoch + 1}/{args.epochs}: loss {np.mean(losses):.4f}", flush=True)\n'
     assert text.count(told) == 1
+    assert text.count(OPENED) == 1
+    text = text.replace(OPENED, CLASS)
     script.write_text(text.replace(told, f"{told}    __import__('time').sleep({PACE_S})\n") + WEIGHTS)
     return script
 
@@ -53,19 +55,19 @@ def lines(state: State, device: DeviceId) -> list[str]:
 
 
 def epochs(agent: Agent, device: DeviceId) -> int:
-    """So many ``device`` has told of, as ``agent`` knows."""
+    """Number of epochs reported by ``device``, as ``agent`` knows."""
     return sum("epoch " in line for line in lines(agent.state, device))
 
 
 def train(laptops: Laptops, place: Path) -> RunId:
-    """Press Train, for anna and ben."""
+    """Presses Train, for anna and ben."""
     arguments = ("--epochs", str(EPOCHS))
     spec = RunSpec(script=str(project(place)), arguments=arguments, devices=(laptops.ben.device,))
     return laptops.anna.train(spec)
 
 
 def go_on(laptops: Laptops, run: RunId, least: int) -> None:
-    """Both come to that epoch, as both screens tell, and nobody is waited for."""
+    """Both reach that epoch, as both screens show, and nobody is waited for."""
     both = (laptops.anna, laptops.ben)
     devices = [each.device for each in both]
 
@@ -82,7 +84,7 @@ def go_on(laptops: Laptops, run: RunId, least: int) -> None:
 
 
 def test_a_node_that_is_killed_ends_a_sealed_run_by_its_name(laptops: Laptops, tmp_path: Path) -> None:
-    """What is silent is waited for; what is gone is not."""
+    """A silent member is waited for; one that is gone is not."""
     anna, ben = laptops.anna, laptops.ben
     run = train(laptops, tmp_path / "project")
     go_on(laptops, run, 2)
@@ -104,7 +106,7 @@ def test_a_node_that_is_stopped_and_a_lid_that_is_closed_end_no_sealed_run(
     go_on(laptops, run, 2)
 
     def is_away(since: int) -> None:
-        """Anna's screen has told it since then."""
+        """Waits until Anna's screen has reported it since then."""
         told = anna.hears(
             ev.WaitingChanged,
             lambda event: [(wait.device, wait.cause) for wait in event.waits] == [(ben.device, "away")],

@@ -1,4 +1,4 @@
-"""Laptops joined by a cable train the shipped digits script, unmodified."""
+"""Laptops joined by a cable train the unmodified shipped digits script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Net
     ben.do(SetCodePolicy(device=anna.device, policy="ask"))
     before = received_bytes(network, 1)
     spec = digits(tmp_path / "digits", "--epochs", "3", others=(ben,))
-    # Anna's laptop is two members, as one with two graphics cards would be.
+    # Anna's laptop is two members, like one with two graphics cards.
     spec = replace(spec, roles={anna.device: (Role.CHIEF, Role.WORKER)})
 
     run = anna.train(spec)

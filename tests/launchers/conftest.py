@@ -15,7 +15,7 @@ EPOCHS = 6
 SEED = 7
 SHARES = (48, 16)
 OFTEN = {"TANDEM_KEEP_EVERY_S": "0.2"}
-"""Environment of a job that is ended early: what a few seconds of training came to is not always kept."""
+"""Environment of a job that is ended early: a few seconds of training are not always saved."""
 
 
 @pytest.fixture(scope="package")
@@ -36,7 +36,7 @@ def two_laptops(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> s
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The shipped example, unmodified, in a folder whose name a shell would split."""
+    """The unmodified shipped example, in a folder whose name a shell would split."""
     folder = tmp_path / "my digits"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.keras"))
     return folder

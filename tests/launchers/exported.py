@@ -1,4 +1,4 @@
-"""Jobs as ``tandem export`` writes them, in a process of its own."""
+"""Jobs as ``tandem export`` writes them, in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_S = 60.0
 
 
 def exported(launcher: str, project: Path, epochs: int) -> list[Path]:
-    """Its files, that which starts the job first."""
+    """Its files, the one that starts the job first."""
     words = [launcher, str(project), "--program", str(PROGRAM), "--seed", str(SEED), "--json"]
     words += ["--share", ",".join(map(str, SHARES)), "--", "--epochs", str(epochs)]
     done = subprocess.run(

@@ -1,4 +1,5 @@
-"""What real launchers need of this machine: missing, it is named, and nothing is installed by itself."""
+"""Real launchers' requirements of this machine: a missing one is named, and nothing is installed
+automatically."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 DECLARED = "TANDEM_LAUNCHERS"
-"""Environment: the launchers that this machine has, ``slurm,ray``. What is missing of those is a failure."""
+"""Environment: the launchers that this machine has, ``slurm,ray``. If one of those is missing, that is a
+failure."""
 RAY_PYTHON = "TANDEM_RAY_PYTHON"
 """Environment: a Python that has Ray."""
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
@@ -19,7 +21,7 @@ _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo")
 
 
 def slurm() -> None:
-    """Skips, or fails where it was declared, a test that Slurm is missing for."""
+    """Without Slurm, skips the test, or fails it if Slurm was declared."""
     missing = [program for program in _PROGRAMS if shutil.which(program, path=PATH) is None]
     _missing("slurm", missing, "Debian and Ubuntu have it: apt-get install slurm-wlm munge")
     if os.name != "posix" or os.geteuid() != 0:

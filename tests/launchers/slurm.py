@@ -1,4 +1,4 @@
-"""Real Slurm on this machine: a controller and two nodes, each in a network namespace of its own.
+"""Real Slurm on this machine: a controller and two nodes, each in its own network namespace.
 
 No systemd and no cgroups: ``proctrack/linuxproc``, ``task/none``. Everything ends with ``with``.
 """
@@ -47,7 +47,7 @@ PartitionName=all Nodes=n0,n1 Default=YES State=UP
 
 
 class Slurm:
-    """``place`` holds all of its files; ``network`` has a host for each of ``NODES``."""
+    """``place`` contains all of its files; ``network`` has a host for each of ``NODES``."""
 
     def __init__(self, place: Path, network: Network) -> None:
         self.place, self.network = place, network
@@ -69,12 +69,12 @@ class Slurm:
 
     def __exit__(self, *failure: object) -> None:
         with suppress(subprocess.SubprocessError):
-            # What daemons have started outlives them.
+            # Processes started by daemons outlive them.
             self.do("scancel", "--signal=KILL", "--full", "--user=root")
         self._ends.close()
 
     def submit(self, file: Path, **environ: str) -> Job:
-        """Submitted as a user does, with that beside the environment."""
+        """Submits it like a user, with ``environ`` added to the environment."""
         command = [*self.network.enter(0), "sbatch", "--wait", "--parsable", str(file)]
         process = subprocess.Popen(
             command,
@@ -89,7 +89,7 @@ class Slurm:
         return Job(self, process, process.stdout.readline().strip(), file.parent)
 
     def do(self, *command: str) -> str:
-        """What it wrote."""
+        """Returns its output."""
         return subprocess.run(
             [*self.network.enter(0), *command],
             env=self._environ,
@@ -101,7 +101,7 @@ class Slurm:
         ).stdout
 
     def until(self, condition: Callable[[], bool], what: str, limit_s: float) -> None:
-        """Slurm tells nobody what changes: ask."""
+        """Slurm reports no changes: poll."""
         by_s = time.monotonic() + limit_s
         while not condition():
             assert time.monotonic() < by_s, f"{what}: not within {limit_s:.0f} s\n{self.logs()}"
@@ -168,7 +168,7 @@ class Slurm:
 
 
 class Job:
-    """One that was submitted from ``folder``. ``number``: Slurm's."""
+    """A job submitted from ``folder``. ``number``: Slurm's."""
 
     def __init__(self, slurm: Slurm, process: subprocess.Popen[str], number: str, folder: Path) -> None:
         self._slurm, self._process, self.number, self._folder = slurm, process, number, folder
@@ -176,7 +176,7 @@ class Job:
 
     @property
     def said(self) -> str:
-        """By all members, each line with the rank before it."""
+        """All members' output, each line prefixed by the rank."""
         file = self._folder / f"{self.number}.txt"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -188,7 +188,7 @@ class Job:
         self._slurm.until(is_said, words, limit_s)
 
     def ends(self, limit_s: float) -> int:
-        """The exit code of its script."""
+        """Waits for the exit code of its script."""
         try:
             return self._process.wait(limit_s)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What ``tandem export --ray`` writes, given to real Ray: two nodes of one cluster on this machine."""
+"""The output of ``tandem export --ray``, run by real Ray: two nodes of one cluster on this machine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Ray:
 
 
 class Driver:
-    """The exported one, and what it and its members say."""
+    """The exported driver, and its and its members' output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -91,7 +91,7 @@ class Driver:
         raise AssertionError(f"it did not say {words!r}:\n{self.said}")
 
     def ends(self) -> int:
-        """Its exit code."""
+        """Waits for its exit code."""
         try:
             self.said += self.process.communicate(timeout=LIMIT_S)[0]
         finally:

@@ -1,4 +1,4 @@
-"""What ``tandem export --slurm`` writes, given to real Slurm."""
+"""The output of ``tandem export --slurm``, run by real Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would go into the frozen program. Freezing itself takes minutes: `make dist` does and tries it."""
+"""Contents of the frozen program. Freezing itself takes minutes: `make dist` does and tries it."""
 
 from __future__ import annotations
 

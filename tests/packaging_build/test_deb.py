@@ -1,8 +1,9 @@
-"""The Debian package, of a small program in the frozen one's place, and what is ready for other systems."""
+"""The Debian package, of a small program in place of the frozen one, and the files for other systems."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ def deb() -> ModuleType:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A folder like the frozen program's, with a program of the system's own as it."""
+    """A folder like the frozen program's, with one of the system's own programs as its executable."""
     folder = tmp_path / "tandem"
     (folder / "_internal").mkdir(parents=True)
     (folder / "_internal" / "module.py").write_text("")
@@ -68,16 +69,55 @@ def test_the_package_holds_the_program_and_what_a_desktop_looks_for(
 
 
 @needs_tools
-def test_it_runs_nothing_when_it_is_installed_or_removed(
+def test_it_runs_nothing_but_the_profiles_scripts_when_it_is_installed_or_removed(
     deb: ModuleType, program: Path, tmp_path: Path
 ) -> None:
     file = deb.build(program, tmp_path)
     said("dpkg-deb", "--control", str(file), str(tmp_path / "control"))
-    assert [path.name for path in (tmp_path / "control").iterdir()] == ["control"]
+    assert {path.name for path in (tmp_path / "control").iterdir()} == {"control", "postinst", "prerm"}
     fields = dict(re.findall(r"^([\w-]+): (.*)$", (tmp_path / "control" / "control").read_text(), re.M))
     assert fields["Version"] == TANDEM
     assert re.match(r"libc6 \(>= 2\.\d+\)", fields["Depends"])
     assert program.exists(), "what was frozen is still there"
+
+
+@needs_tools
+@pytest.mark.parametrize("restricts", [True, False])
+def test_namespaces_are_allowed_to_the_program_where_apparmor_restricts_them(
+    deb: ModuleType, program: Path, tmp_path: Path, restricts: bool
+) -> None:
+    """AppArmor's programs are replaced by ones that record their calls."""
+    file, root, tools = deb.build(program, tmp_path), tmp_path / "root", tmp_path / "tools"
+    said("dpkg-deb", "--extract", str(file), str(root))
+    said("dpkg-deb", "--control", str(file), str(tmp_path / "control"))
+    known = root / "etc/apparmor.d"
+    known.mkdir(parents=True)
+    if restricts:
+        (known / "abi").mkdir()
+        (known / "abi/4.0").touch()
+    tools.mkdir()
+    for name in ("aa-enabled", "apparmor_parser"):
+        (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "{tmp_path}/called"\n')
+        (tools / name).chmod(0o755)
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "DPKG_ROOT": str(root)}
+
+    def run(script: str, word: str) -> list[str]:
+        subprocess.run([tmp_path / "control" / script, word], env=environment, check=True, timeout=60)
+        called = tmp_path / "called"
+        return called.read_text().splitlines() if called.exists() else []
+
+    called = run("postinst", "configure")
+    installed = known / "tandem-laptops"
+    assert installed.exists() is restricts
+    if restricts:
+        assert 'profile tandem "/usr/lib/tandem-laptops/tandem" flags=(unconfined)' in installed.read_text()
+        assert called == ["aa-enabled --quiet", f"apparmor_parser -r {installed}"]
+        run("prerm", "upgrade")
+        assert installed.exists(), "the new version replaces it"
+        assert run("prerm", "remove")[-1] == f"apparmor_parser -R {installed}"
+    else:
+        assert run("prerm", "remove") == called == []
+    assert not installed.exists()
 
 
 @needs_tools

@@ -1,4 +1,4 @@
-"""What `make` installs into its environment, with a Python that only writes down what it is asked."""
+"""What `make` installs into its environment, with a Python that only records its arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
 
 
 def installed(folder: Path, nvidia_smi: str | None) -> tuple[str, str]:
-    """The last thing that Python is asked, and what `make` says. ``nvidia_smi``: the program's text."""
+    """Python's last arguments, and the output of `make`. ``nvidia_smi``: the program's text."""
     (folder / "bin").mkdir()
     programs = {"python": PYTHON} | ({"nvidia-smi": nvidia_smi} if nvidia_smi is not None else {})
     for name, text in programs.items():

@@ -56,7 +56,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Environment:
-    """Somebody's: a new one, with today's dependencies lent to it, so that nothing is fetched."""
+    """A user's: a new one that borrows today's dependencies, so that nothing is fetched."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Environment:
         (self.packages / "resources" / "data.bin").write_bytes(bytes(range(256)))
 
     def bytes(self) -> dict[str, str]:
-        """Of every file: what pip adds and takes away must cancel out."""
+        """Contents of every file: pip's additions and removals must cancel out."""
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         return {
             str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -91,7 +91,7 @@ class Environment:
 
 
 def done(command: list[str], place: Path, any_status: bool = False) -> str:
-    """What it printed."""
+    """Returns its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "TANDEM_HOME": str(place / "home")}
     ended = subprocess.run(

@@ -28,7 +28,7 @@ CANNOT = 2
 
 
 def main(last: str = "") -> int:
-    # Windows and screens are sessions of their own: whoever ends the tour ends them, too.
+    # Windows and screens have their own sessions: ending the tour must end them, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if packages := missing_packages():
         print(f"The tour needs more of the system: apt-get install {' '.join(packages)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The pictures of a tour, numbered in the order in which they were taken."""
+"""The pictures of a tour, numbered in the order taken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.tour.screen import Screen
 
 
 class Album:
-    """``folder`` is emptied of an earlier tour's pictures."""
+    """``folder`` is cleared of an earlier tour's pictures."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

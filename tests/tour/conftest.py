@@ -1,3 +1,3 @@
-"""What only `make gui-tour` runs: it needs packages of the system that the tests do without."""
+"""Files that only `make gui-tour` runs: they need system packages that the other tests don't."""
 
 collect_ignore = ["test_tray.py"]

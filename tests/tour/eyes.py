@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from tests.app.stray_windows import StrayWindows
 from tests.tour.thing import Spot, Thing
 
 MOST_ROWS = 60
@@ -32,19 +33,20 @@ _TEXTS = ("text", "currentText", "toPlainText")
 
 
 class Eyes(QObject):
-    """Made on the GUI thread; its own thread only hands the questions over."""
+    """Created on the GUI thread; its own thread only forwards the questions."""
 
     asked = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
         self.asked.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        self._stray = _TellsStrayWindows()
         threading.Thread(target=self._read, name="eyes", daemon=True).start()
 
     def _read(self) -> None:
         for line in sys.stdin:
             self.asked.emit(line.rstrip("\n"))
-        # Whoever asked is gone: end in order, as on a signal.
+        # The asking process is gone: end in order, as on a signal.
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _tell(self, words: str) -> None:
@@ -55,12 +57,19 @@ class Eyes(QObject):
         sys.stdout.buffer.flush()
 
     def do(self, words: str) -> None:
-        """Here, what is done is done by mouse and keyboard alone."""
+        """In this program only mouse and keyboard act."""
         raise ValueError(words)
 
 
+class _TellsStrayWindows(StrayWindows):
+    """On stderr, where the tour takes a traceback for a failure."""
+
+    def on_found(self, name: str) -> None:
+        raise AssertionError(f"{name} was shown as a window of its own")
+
+
 def look() -> list[Thing]:
-    """Everything that is on the screen at this moment, from the back to the front."""
+    """Everything on the screen now, from back to front."""
     found: list[Thing] = []
     for top in QApplication.topLevelWidgets():
         if top.isVisible():
@@ -102,7 +111,7 @@ def _rows(view: QAbstractItemView) -> list[Thing]:
     rows = []
     for row in range(min(model.rowCount(root), MOST_ROWS) if model else 0):
         cells = [model.index(row, column, root) for column in range(columns)]
-        # What a screen reader says of a cell has its second line, too.
+        # The screen reader's text of a cell includes its second line.
         words = " | ".join(
             str(cell.data(Qt.ItemDataRole.AccessibleTextRole) or cell.data() or "") for cell in cells
         )
@@ -123,7 +132,7 @@ def _parents(widget: QWidget) -> list[QWidget]:
 
 def _text(widget: QWidget) -> str:
     text = next((str(text) for name in _TEXTS if (text := _call(widget, name))), "")
-    return text.replace("\u200b", "")  # where a path may be broken: nobody sees it
+    return text.replace("\u200b", "")  # an invisible break point in a path
 
 
 def _call(widget: QWidget, name: str) -> object:
@@ -132,14 +141,14 @@ def _call(widget: QWidget, name: str) -> object:
 
 
 def _reachable(widget: QWidget) -> bool:
-    """Whether a click in its middle would meet it, and nothing that lies over it."""
+    """Whether a click in its middle would reach it, and no widget above it."""
     region = widget.visibleRegion()
     if region.isEmpty():
         return False
     middle = widget.mapToGlobal(widget.rect().center())
     met: object = QApplication.widgetAt(middle)
     if met is not None and not isinstance(met, QWidget):
-        # Python's object of a layout's item that is gone, at whose address Qt has a widget now.
+        # Python's object of a deleted layout item, at whose address Qt now has a widget.
         return region.contains(widget.rect().center())
     return met is not None and (met is widget or widget.isAncestorOf(met))
 

@@ -1,6 +1,6 @@
-"""What the README shows of a tour: both screens side by side, as pictures and as a short film.
+"""The README's material from a tour: both screens side by side, as pictures and as a short film.
 
-They lie in ``build/gui-tour/readme``; those of ``docs/images`` are copies of a good tour's.
+They are in ``build/gui-tour/readme``; those of ``docs/images`` are copies from a good tour.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from tests.tour.screen import Screen
 
 WIDTH = 1400
-"""Pixels of both screens together in the film."""
+"""Width of both screens together in the film, in pixels."""
 COLOURS = 64
 MOST_BYTES = 1_500_000
-"""Of the film: a README is read on a phone, too."""
+"""Maximum size of the film: a README is read on a phone, too."""
 BORDER = ("-bordercolor", "#c9cfda", "-border", "1")
 MADE_S = 180.0
 
 
 class Film:
-    """``folder`` gets the results; an earlier tour's are written over."""
+    """``folder`` gets the results; an earlier tour's are overwritten."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Film:
         self._held: list[tuple[Path, int]] = []
 
     def take(self, screens: Sequence[Screen], hold_s: float) -> None:
-        """One frame of all screens, which stays for so long."""
+        """One frame of all screens, shown for that long."""
         shots = []
         for place, screen in enumerate(screens):
             shots.append(Path(self._frames.name) / f"{len(self._held):03}-{place}.png")
@@ -41,14 +41,14 @@ class Film:
         self._held.append((frame, round(100 * hold_s)))
 
     def keep(self, name: str, screens: Sequence[Screen]) -> None:
-        """A picture of these screens as they are now, called ``name``."""
+        """Saves a picture of these screens as ``name``."""
         shots = [Path(self._frames.name) / f"{name}-{place}.png" for place in range(len(screens))]
         for shot, screen in zip(shots, screens, strict=True):
             screen.picture(shot)
         _beside(shots, self.folder / f"{name}.png")
 
     def make(self) -> Path:
-        """The film of the frames so far, without end."""
+        """The film of the frames so far, looping."""
         made = self.folder / "pairing-and-training.gif"
         frames = [word for frame, hold in self._held for word in ("-delay", str(hold), str(frame))]
         look = ("-resize", f"{WIDTH}x", "+dither", "-colors", str(COLOURS), "-layers", "optimize")

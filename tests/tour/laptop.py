@@ -1,4 +1,4 @@
-"""One laptop of the tour and the person in front of it: sees the screen, moves the mouse, presses keys."""
+"""One laptop of the tour and its user: sees the screen, moves the mouse, presses keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH
 
 
 class Laptop(Person):
-    """A host of ``lab`` with its window, and with a home folder that is seen as ``home`` on that laptop."""
+    """A host of ``lab`` with its window, and with a home folder mounted as ``home`` on that laptop."""
 
     screen: Screen
 
@@ -48,13 +48,13 @@ class Laptop(Person):
     # --- the program ---------------------------------------------------------------------------------------
 
     def open_tandem(self) -> None:
-        """As a double click does. The window is on the screen then, and has the keyboard."""
+        """Like a double click. The window is then on the screen and focused."""
         self.start((*self._enter, sys.executable, "-m", "tests.tour.eyes"), self._environment())
         self.until(lambda _: self.screen.windows(), "the window on the screen")
         self.screen.focus()
 
     def open_tandem_again(self) -> None:
-        """A second double click while it runs: ends by itself, having brought the first to the front."""
+        """A second double click while it runs: brings the first to the front and ends."""
         subprocess.run(
             (*self._enter, sys.executable, "-m", "app"),
             cwd=ROOT,
@@ -65,7 +65,7 @@ class Laptop(Person):
         )
 
     def until_ended(self) -> None:
-        """Until the program has ended by itself."""
+        """Waits until the program has ended."""
         assert self.program is not None
         self.program.wait(SEEN_S)
         self.end()
@@ -75,7 +75,7 @@ class Laptop(Person):
         return {
             **kept,
             "HOME": str(self.home),
-            # A second start looks there for the first one: another tour's Anna is somebody else.
+            # A second start looks there for the first one; another tour's Anna must not be found.
             "TMPDIR": str(self.home / "tmp"),
             "DISPLAY": self.screen.display,
             "QT_QPA_PLATFORM": "xcb",
@@ -85,7 +85,7 @@ class Laptop(Person):
         }
 
     def drag_row(self, called: str, onto: str) -> None:
-        """A laptop's card in the list of roles, by its name, onto another."""
+        """Drags a laptop's card in the list of roles, by its name, onto another."""
 
         def card(name: str) -> Thing:
             return self.until(
@@ -110,7 +110,7 @@ class Laptop(Person):
 
 
 def _place_for_homes() -> Path:
-    """Covered on the laptop, so that no picture shows our own paths: nothing that is needed may lie there."""
+    """Hidden on the laptop, so that no picture shows our own paths: nothing needed may be in it."""
     needed = [Path(path).resolve() for path in (ROOT, sys.prefix, sys.base_prefix)]
     places = (Path("/home"), Path("/srv"), Path("/mnt"))
     return next(

@@ -1,4 +1,4 @@
-"""A person in front of a window: sees what it shows, moves the mouse, presses keys."""
+"""A person in front of a window: sees its content, moves the mouse, presses keys."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tests.tour.thing import Spot, Thing
 
 ROOT = Path(__file__).parents[2]
 SEEN_S = 120.0
-"""For whatever needs no TensorFlow: far beyond what any machine needs."""
+"""For everything without TensorFlow: far beyond what any machine needs."""
 GLANCE_S = 0.25
 ENDED_S = 60.0
 MOST_TURNS = 60
-"""Of the mouse's wheel, to bring something into view."""
+"""Turns of the mouse wheel to scroll something into view."""
 V = TypeVar("V")
 
 
 class Lost(AssertionError):
-    """What was to be seen did not come; the words say what was seen instead."""
+    """The expected thing did not appear; the message says what was seen instead."""
 
 
 class Hands(Protocol):
-    """Mouse and keyboard; pixels of the screen."""
+    """Mouse and keyboard, in screen pixels."""
 
     def click(self, x: int, y: int, *, held: str = "") -> None: ...
     def scroll(self, x: int, y: int, *, down: bool) -> None: ...
@@ -38,9 +38,9 @@ class Hands(Protocol):
 
 
 class Person:
-    """``screen`` is what the hands lie on, ``log`` where the window's stderr goes.
+    """``screen`` has the mouse and keyboard, ``log`` gets the window's stderr.
 
-    ``program`` tells what it shows for each empty line that it reads: see ``tests.tour.eyes``.
+    ``program`` reports its content for each empty line that it reads: see ``tests.tour.eyes``.
     """
 
     screen: Hands
@@ -51,7 +51,7 @@ class Person:
         self.program: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """The window's program. Something of it is to be seen then."""
+        """Starts the window's program and waits until something of it is visible."""
         with self.log.open("ab") as log:
             self.program = subprocess.Popen(
                 command,
@@ -65,7 +65,7 @@ class Person:
         self.until(lambda things: things, "the window")
 
     def end(self) -> None:
-        """Whatever still runs."""
+        """Ends whatever still runs."""
         program, self.program = self.program, None
         if program is None:
             return
@@ -83,7 +83,7 @@ class Person:
     # --- looking -------------------------------------------------------------------------------------------
 
     def look(self) -> list[Thing]:
-        """What is on the screen at this moment."""
+        """Everything on the screen now."""
         program = self.program
         assert program is not None and program.stdin is not None and program.stdout is not None
         try:
@@ -97,7 +97,7 @@ class Person:
         return msgspec.json.decode(told, type=list[Thing])
 
     def until(self, found: Callable[[list[Thing]], V | None], awaited: str, limit_s: float = SEEN_S) -> V:
-        """What ``found`` sees, now or later; false is nothing."""
+        """The first truthy value of ``found``, now or later."""
         until_s = time.monotonic() + limit_s
         while True:
             things = self.look()
@@ -112,7 +112,7 @@ class Person:
             time.sleep(GLANCE_S)
 
     def sees(self, called: str, *, inside: str = "", limit_s: float = SEEN_S) -> Thing:
-        """Until something of that name is on the screen, wherever it was scrolled to."""
+        """Waits until a thing of that name is on the screen, wherever it was scrolled to."""
 
         def look(things: list[Thing]) -> Thing | None:
             return next((thing for thing in things if thing.is_called(called, inside)), None)
@@ -120,7 +120,7 @@ class Person:
         return self.until(look, repr(called), limit_s)
 
     def reads(self, words: str, *, limit_s: float = SEEN_S) -> Thing:
-        """Until something on the screen says that, among other words."""
+        """Waits until a text on the screen contains these words."""
         return self.until(
             lambda things: next(
                 (thing for thing in things if words in thing.text or words in thing.reader), None
@@ -130,7 +130,7 @@ class Person:
         )
 
     def gone(self, called: str, limit_s: float = SEEN_S) -> None:
-        """Until nothing of that name is to be seen."""
+        """Waits until no thing of that name is visible."""
         self.until(
             lambda things: not any(thing.is_called(called) for thing in things), f"{called!r} to go", limit_s
         )
@@ -141,7 +141,7 @@ class Person:
     # --- doing ---------------------------------------------------------------------------------------------
 
     def click(self, called: str, *, inside: str = "", held: str = "", limit_s: float = SEEN_S) -> None:
-        """Until it can be clicked; scrolls to it where it must."""
+        """Waits until it can be clicked, scrolling to it if needed, and clicks."""
         turns = 0
 
         def try_it(things: list[Thing]) -> bool:
@@ -159,7 +159,7 @@ class Person:
         self.until(try_it, f"{called!r} to be clicked", limit_s)
 
     def scroll_to(self, called: str, *, inside: str = "") -> None:
-        """Until all of it is in view, or as much as there is room for."""
+        """Scrolls until all of it is visible, or as much as fits."""
         turns = 0
 
         def try_it(things: list[Thing]) -> bool:
@@ -176,12 +176,12 @@ class Person:
         self.until(try_it, f"{called!r} in view")
 
     def _scroll(self, scroller: Spot, *, down: bool) -> None:
-        # At the margin no field lies under the mouse that the wheel would change.
+        # In the margin the wheel can change no field.
         self.screen.scroll(scroller.x + 5, scroller.middle[1], down=down)
         time.sleep(0.1)
 
     def fill(self, called: str, text: str, *, inside: str = "") -> None:
-        """Click into a field, and write something else into it."""
+        """Clicks into a field, and replaces its text."""
         self.click(called, inside=inside)
         self.screen.press("ctrl+a")
         self.screen.write(text)
@@ -191,7 +191,7 @@ class Person:
         )
 
     def choose(self, called: str, entry: str) -> None:
-        """In a drop-down list."""
+        """Chooses from a drop-down list."""
         self.click(called)
         self.click_row(entry)
         self.until(
@@ -200,7 +200,7 @@ class Person:
         )
 
     def click_row(self, words: str, *, held: str = "") -> None:
-        """Of a list, or an entry of a menu."""
+        """Clicks a list's row, or a menu's entry."""
         row = self.until(
             lambda things: next((t for t in things if t.kind in ("row", "action") and words in t.text), None),
             f"a line with {words!r}",
@@ -209,7 +209,7 @@ class Person:
         self.screen.click(x, y, held=held)
 
     def tab_to(self, called: str) -> None:
-        """By the keyboard alone."""
+        """Uses the keyboard alone."""
         for _ in range(MOST_TURNS):
             if any(thing.is_called(called) and thing.focused for thing in self.look()):
                 return
@@ -217,7 +217,7 @@ class Person:
         raise Lost(f"{self.name} did not reach {called!r} with the tabulator")
 
     def on_lost(self) -> None:
-        """Something waited for did not come: whoever can, keeps a picture."""
+        """Called when an expected thing did not appear: a subclass may save a picture."""
 
     def _log_end(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
@@ -228,7 +228,7 @@ def _out_of_view(thing: Thing) -> bool:
 
 
 def _line(program: subprocess.Popen[bytes], limit_s: float) -> bytes:
-    """The next line it says; nothing if it says none in time."""
+    """The next output line; empty on timeout."""
     assert program.stdout is not None
     told: list[bytes] = []
     reader = threading.Thread(target=lambda: told.append(program.stdout.readline()), daemon=True)  # type: ignore[union-attr]

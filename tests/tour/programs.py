@@ -1,4 +1,4 @@
-"""The programs that the tour needs of the system, and which Debian package brings each."""
+"""The system programs that the tour needs, and the Debian package of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIBRARIES = {
 
 
 def missing_packages() -> list[str]:
-    """What is to be installed before there can be a tour."""
+    """Packages to install before a tour."""
     packages = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
     packages += [package for name, package in LIBRARIES.items() if ctypes.util.find_library(name) is None]
     return sorted(set(packages))

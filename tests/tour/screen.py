@@ -1,4 +1,4 @@
-"""A laptop's screen, mouse and keyboard: an X server without a monitor, and xdotool in front of it."""
+"""A laptop's screen, mouse and keyboard: an X server without a monitor, driven by xdotool."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _CLIENT_MESSAGE = 33
 
 
 class NoScreen(Exception):
-    """The X server did not come up; the words say why."""
+    """The X server did not start; the message says why."""
 
 
 class Screen:
-    """``enter``: put before the server's command line, so that it runs on that laptop."""
+    """``enter``: a prefix of the server's command line, so that it runs on that laptop."""
 
     def __init__(self, enter: tuple[str, ...], log: Path) -> None:
         for number in range(FIRST_DISPLAY, FIRST_DISPLAY + MOST_DISPLAYS):
-            # Left to choose, a server in another network namespace takes a number that is in use.
+            # On its own, a server in another network namespace would choose a number that is in use.
             if not Path(f"/tmp/.X{number}-lock").exists() and self._start(enter, number, log):
                 break
         else:
             raise NoScreen(log.read_text(errors="replace").strip() or "every number of a display is taken")
         self.display = f":{number}"
         self.presses = 0
-        """Clicks, and keys that press a button: what a person has had to decide so far."""
+        """Clicks, and keys that press a button: a person's decisions so far."""
         self._environment = {**os.environ, "DISPLAY": self.display}
 
     def _start(self, enter: tuple[str, ...], number: int, log: Path) -> bool:
-        """Whether it is up; it is not where somebody else just took that number."""
+        """Whether it is running; not if somebody else just took that number."""
         screen = ("-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24", "-nolisten", "tcp", "-noreset")
         with log.open("ab") as errors:
             self._server = subprocess.Popen(
@@ -74,13 +74,13 @@ class Screen:
     # --- mouse and keyboard --------------------------------------------------------------------------------
 
     def click(self, x: int, y: int, *, held: str = "") -> None:
-        """``held``: a key to hold meanwhile, *ctrl* say."""
+        """``held``: a key held meanwhile, such as *ctrl*."""
         self.presses += 1
         down, up = (("keydown", held), ("keyup", held)) if held else ((), ())
         self._do("mousemove", str(x), str(y), *down, "click", "1", *up)
 
     def drag(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """As a hand does it: a little first, then the way, then let go."""
+        """Like a hand: a little first, then the whole way, then release."""
         (x, y), (to_x, to_y) = start, end
         self._do("mousemove", str(x), str(y), "mousedown", "1")
         for part in range(1, 11):
@@ -92,7 +92,7 @@ class Screen:
         self._do("mousemove", str(x), str(y), "click", "5" if down else "4")
 
     def rest(self) -> None:
-        """The mouse out of the way: nothing shows that it is hovered over."""
+        """Moves the mouse away, so that nothing shows as hovered."""
         self._do("mousemove", str(SIZE[0] - 2), str(SIZE[1] - 2))
 
     def press(self, *keys: str) -> None:
@@ -106,7 +106,7 @@ class Screen:
     # --- what a window manager does ------------------------------------------------------------------------
 
     def windows(self) -> list[str]:
-        """The visible ones of the program, by their numbers."""
+        """The program's visible windows, by number."""
         found = subprocess.run(
             ("xdotool", "search", "--onlyvisible", "--name", "Tandem"),
             env=self._environment,
@@ -117,7 +117,7 @@ class Screen:
         return found.stdout.split()
 
     def focus(self) -> None:
-        """The keyboard to the window, as a window manager gives it to a new one."""
+        """Focuses the window, as a window manager does for a new one."""
         for window in self.windows():
             self._do("windowmove", window, "0", "0", "windowfocus", window)
 
@@ -126,14 +126,14 @@ class Screen:
             self._do("windowsize", window, str(width), str(height))
 
     def ask_to_close(self) -> None:
-        """What a click on the window's × makes a window manager send."""
+        """Sends what a window manager sends after a click on the window's ×."""
         for window in self.windows():
             _ask_to_close(self.display, int(window))
 
     # --- looking -------------------------------------------------------------------------------------------
 
     def picture(self, path: Path, size: tuple[int, int] = SIZE) -> None:
-        """Of the screen's upper left part, with few enough colours to be small."""
+        """Saves the screen's upper left part, with few enough colours to be small."""
         grab = ("import", "-silent", "-display", self.display, "-window", "root")
         crop = ("-crop", f"{size[0]}x{size[1]}+0+0", "+repage", "-strip")
         subprocess.run((*grab, *crop, str(path)), check=True, timeout=DONE_S, env=self._environment)

@@ -1,4 +1,4 @@
-"""What two people do with Tandem, from the first double click to the last run, in the order they do it."""
+"""Two people's use of Tandem, from the first double click to the last run, in order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.tour.screen import SIZE
 from tests.tour.thing import Thing
 
 LONG, SHORT = "--epochs 400", "--epochs 12"
-"""Of the digits, where nobody asks for others."""
+"""Default arguments of the digits example."""
 MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 6, 3
-"""From two fresh windows to a loss that falls: where the run is started, and on the other laptop."""
+"""From two new windows to a falling loss: on the starting laptop, and on the other."""
 _CRASHING = '''"""Reads a file that is not there."""
 import keras
 
@@ -140,11 +140,11 @@ def train(anna: Laptop, ben: Laptop) -> None:
     """Ben consents; both see the loss fall, and what each laptop does."""
     anna.click("train")
     ben.sees("allow-once")
-    ben.picture("consent")
-    ben.click("look-at-files")
     ben.sees("request-files")
-    ben.picture("look-at-the-files")
-    ben.click("look-at-files")
+    ben.picture("consent")
+    ben.click("consent-details")
+    ben.picture("consent-details")
+    ben.click("consent-details")
     anna.sees("stop")
     anna.picture("waiting-for-consent")
     ben.click("allow-once")
@@ -157,7 +157,7 @@ def train(anna: Laptop, ben: Laptop) -> None:
     for laptop in (anna, ben):
         laptop.until(_epoch(3), "the third epoch", TRAINED_S)
         laptop.picture("training")
-    # The film goes on with this run: the first one is over between two glances.
+    # The film continues with this run: the first one ends between two looks.
     for epoch in range(4, 25, 4):
         anna.until(_epoch(epoch), f"epoch {epoch}", TRAINED_S)
         _scene(anna, ben, 0.7)

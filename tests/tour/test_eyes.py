@@ -1,4 +1,4 @@
-"""The tour's own pieces, without a screen."""
+"""Parts of the tour, without a screen."""
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from tests.tour.thing import Spot, Thing
 
 @pytest.fixture
 def page(qtbot: QtBot) -> QWidget:
-    """A window with a button, a list, and a button that one has to scroll to."""
+    """A window with a button, a list, and a button that needs scrolling."""
     page = QWidget()
     qtbot.addWidget(page)
     layout = QVBoxLayout(page)

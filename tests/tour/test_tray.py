@@ -27,7 +27,7 @@ from tests.tour.screen import Screen
 from tests.tour.thing import Thing
 
 TRAINED_S = 280.0
-"""For whatever loads TensorFlow first."""
+"""For everything that loads TensorFlow first."""
 DIGITS = ROOT / "resources" / "examples" / "digits"
 ITEM, MENU = "/StatusNotifierItem", "/MenuBar"
 FACE = {ITEM: "org.kde.StatusNotifierItem", MENU: "com.canonical.dbusmenu"}
@@ -78,11 +78,11 @@ class Desktop(Person):
         )
 
     def hide(self) -> None:
-        """Close the window while it trains, and let it train on."""
+        """Closes the window during training, and lets the training continue."""
 
         def keep_training(things: list[Thing]) -> bool:
             for thing in things:
-                # Again where the sheet was still being laid out.
+                # Clicks again if the sheet was still being laid out.
                 if thing.is_called("keep-training") and thing.reachable:
                     self.screen.click(*thing.spot.middle)
             return not things
@@ -96,18 +96,18 @@ class Desktop(Person):
     # --- what a panel asks of an icon ----------------------------------------------------------------------
 
     def told(self, name: str) -> str:
-        """A property of the icon, as words."""
+        """A property of the icon, as text."""
         asked = ("org.freedesktop.DBus.Properties.Get", f"string:{FACE[ITEM]}", f"string:{name}")
         return self._send(ITEM, *asked)
 
     def says(self, words: str, limit_s: float = SEEN_S) -> None:
-        """Until the icon's tooltip is so."""
+        """Waits for that tooltip of the icon."""
         self.until(
             lambda _: f'"Tandem: {words}"' in self.told("ToolTip"), f"the icon to say {words!r}", limit_s
         )
 
     def activate(self) -> None:
-        """A click on the icon."""
+        """Clicks the icon."""
         self._send(ITEM, f"{FACE[ITEM]}.Activate", "int32:0", "int32:0")
 
     def choose_in_menu(self, label: str) -> None:
@@ -121,12 +121,12 @@ class Desktop(Person):
         send = ("dbus-send", "--session", "--print-reply", f"--dest={self.item}", path, member, *arguments)
         done = subprocess.run(send, env=self.environment, capture_output=True, text=True, timeout=ENDED_S)
         assert done.returncode == 0, done.stderr
-        return done.stdout.partition("\n")[2]  # without who answered, and when
+        return done.stdout.partition("\n")[2]  # without the sender and the time
 
 
 @contextmanager
 def session_bus(folder: Path) -> Iterator[str]:
-    """Its address. Nobody is on it but who comes: it starts no services of the system."""
+    """Returns its address. Only explicit clients are on it: it starts no system services."""
     (folder / "bus.conf").write_text(BUS)
     daemon = subprocess.Popen(
         ("dbus-daemon", f"--config-file={folder / 'bus.conf'}", "--nofork", "--print-address"),
@@ -145,7 +145,7 @@ def session_bus(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def tray_host(desktop: Desktop) -> Iterator[subprocess.Popen[str]]:
-    """Ready to take icons; tells who came."""
+    """Accepts icons; reports their programs."""
     host = subprocess.Popen(
         (sys.executable, "-m", "tests.tour.tray_host"),
         cwd=ROOT,
@@ -165,7 +165,7 @@ def tray_host(desktop: Desktop) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def training(desktop: Desktop) -> Iterator[subprocess.Popen[bytes]]:
-    """Begun in a terminal on the window's node."""
+    """Started in a terminal on the window's node."""
     folder = desktop.home.folder.with_name("digits")
     shutil.copytree(DIGITS, folder, ignore=shutil.ignore_patterns("*.keras"))
     run = (

@@ -1,4 +1,4 @@
-"""What there is to see in a window, as the tour and the window's eyes tell it each other."""
+"""The visible things of a window, as exchanged between the tour and the window's eyes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Spot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``spot``: all of it; ``seen``: what scrolling has left of it; ``reachable``: a click would meet it."""
+    """``spot``: all of it; ``seen``: the part not scrolled away; ``reachable``: a click would reach it."""
 
     kind: str
     name: str = ""
@@ -35,5 +35,5 @@ class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
     scroller: Spot | None = None
 
     def is_called(self, called: str, inside: str = "") -> bool:
-        """By its object's name, what a screen reader says, or what stands on it."""
+        """By its object name, its screen reader text, or its label."""
         return called in (self.name, self.reader, self.text) and (not inside or inside in self.inside)

@@ -1,4 +1,4 @@
-"""``tandem`` as a person's terminal runs it."""
+"""``tandem`` as run in a person's terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S = 240.0
 
 
 def tandem(*argv: str | Path, enter: Sequence[str] = ()) -> tuple[int, str]:
-    """Its exit code and everything it said; no traceback is ever among that."""
+    """Returns its exit code and all output, which never contains a traceback."""
     with begun(*argv, enter=enter) as process:
         out, _ = process.communicate(timeout=LIMIT_S)
     assert "Traceback" not in out, out
@@ -23,7 +23,7 @@ def tandem(*argv: str | Path, enter: Sequence[str] = ()) -> tuple[int, str]:
 
 @contextmanager
 def begun(*argv: str | Path, enter: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
-    """While it runs; what is left of it afterwards is killed."""
+    """While it runs; kills it afterwards if needed."""
     process = subprocess.Popen(
         [*enter, sys.executable, "-m", "app", *map(str, argv)],
         cwd=ROOT,
@@ -42,7 +42,7 @@ def begun(*argv: str | Path, enter: Sequence[str] = ()) -> Iterator[subprocess.P
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """What it says up to the line with these words."""
+    """Its output up to the line with these words."""
     assert process.stdout is not None
     said = ""
     for line in process.stdout:

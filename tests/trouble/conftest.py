@@ -16,7 +16,7 @@ from tests.lab.network import RATE, Network
 
 
 def free_port() -> int:
-    """One for a node: no other program is lent it meanwhile."""
+    """A port for a node, lent to no other program meanwhile."""
 
     async def find() -> int:
         opened = await open_port(0, LOOPBACK)
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def network(namespaces: None) -> Iterator[Network]:
-    """A laptop whose disks a test may mount as it likes."""
+    """A laptop whose disks a test may mount freely."""
     with Network(1, RATE) as network:
         yield network
 
@@ -56,6 +56,6 @@ def _standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptops]:
 
 @pytest.fixture
 def laptops(_standing: Laptops) -> Laptops:
-    """Two of them on the loopback, paired and idle; they stay on from test to test."""
+    """Two of them on the loopback, paired and idle; they stay on between tests."""
     _standing.mend()
     return _standing

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from tests.tour.eyes import Eyes, main
 
 STEP = 120
-"""One notch of a mouse's wheel, in Qt's eighths of a degree."""
+"""One notch of a mouse wheel, in Qt's eighths of a degree."""
 
 
 class Hands(Eyes):
@@ -46,7 +46,7 @@ def _under(words: str) -> tuple[QWidget, QPoint]:
 
 
 def _focused() -> QWidget:
-    """What has the keyboard. As a window manager does, it goes to the window, should nobody have it yet."""
+    """The focused widget. Focuses the window first, like a window manager, if nothing has the focus."""
     window = QApplication.activeWindow() or next(
         each for each in QApplication.topLevelWidgets() if each.isVisible() and each.isWindow()
     )

@@ -13,11 +13,11 @@ COVERED: dict[str, tuple[str, ...]] = {
     # --- scripts -------------------------------------------------------------------------------------------
     "script missing, not Python, with a syntax error": (
         f"{TROUBLE}scripts.py::test_what_is_no_script_is_refused_at_once",
-        f"{CORE}project/test_script.py::test_what_is_no_script_is_said_plainly",
-        f"{CORE}project/test_find.py::test_a_near_name_is_suggested",
+        f"{CORE}script/test_analysis.py::test_what_is_no_script_is_said_plainly",
+        f"{CORE}script/test_find.py::test_a_near_name_is_suggested",
     ),
     "script raising at import": (
-        f"{TROUBLE}scripts.py::test_an_error_at_import_is_named_with_its_file_and_line",
+        f"{CORE}trainer/test_exits.py::test_a_module_beside_the_script_counts_as_the_script",
     ),
     "script raising mid-epoch on one member only": (
         f"{TROUBLE}scripts.py::test_an_error_on_one_member_alone_ends_both_and_names_it",
@@ -30,11 +30,12 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends",
     ),
     "script calling sys.exit": (
-        f"{TROUBLE}scripts.py::test_a_script_that_leaves_says_so",
+        f"{CORE}trainer/test_faults.py::test_a_warm_trainer_runs_a_script_like_a_cold_one",
+        f"{CORE}trainer/test_exits.py::test_leaving_otherwise_says_how_and_where",
         f"{CORE}trainer/test_exits.py::test_leaving_with_zero_is_a_good_end",
     ),
     "script printing megabytes; packages of its own called app and core": (
-        f"{TROUBLE}scripts.py::test_a_script_with_packages_of_our_names_that_prints_megabytes_trains",
+        f"{CORE}trainer/test_session.py::test_a_script_runs_as_python_would_run_it_and_may_print_megabytes",
         f"{CORE}supervisor/test_output.py::test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted",
     ),
     "training with neither fit nor a strategy": (
@@ -47,7 +48,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     # --- projects ------------------------------------------------------------------------------------------
     "project over the limit": (
-        f"{TROUBLE}plans.py::test_a_project_over_the_limit_names_its_largest_files",
+        f"{TROUBLE}plans.py::test_a_project_of_too_many_files_says_where_most_of_them_are",
         f"{CORE}project/test_scan.py::test_too_many_files_are_named",
     ),
     "project with links, devices or escaping paths": (
@@ -59,14 +60,17 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     # --- people --------------------------------------------------------------------------------------------
     "a peer's user who says no": (f"{TROUBLE}consent.py::test_a_no_ends_it_and_nothing_came_there",),
-    "a peer's user who never answers": (f"{CORE}run/test_runs.py::test_a_user_who_never_answers",),
+    "a peer's user who never answers": (
+        f"{CORE}run/coordinator/test_machine.py::"
+        "test_a_user_who_never_answers_is_named_and_the_question_taken_away",
+    ),
     "unknown or unpaired device in --with": (
         f"{TROUBLE}plans.py::test_what_cannot_be_planned_is_refused",
         f"{TROUBLE}plans.py::test_a_device_that_is_seen_but_not_paired_is_refused",
     ),
     "two chiefs, no chief, a role for a device not in the run": (
         f"{TROUBLE}plans.py::test_what_cannot_be_planned_is_refused",
-        f"{CORE}cluster/test_proposal.py::test_whatever_is_fixed_there_is_one_chief_or_a_sentence",
+        f"{CORE}cluster/test_roles.py::test_whatever_is_fixed_there_is_one_chief_or_a_sentence",
     ),
     "Ctrl-C at every stage": (
         f"{TROUBLE}starting.py::test_ctrl_c_before_there_is_a_plan_starts_nothing",
@@ -113,20 +117,20 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{LAB}losses.py::test_a_killed_trainer_is_told_by_everyone_within_three_seconds",
     ),
     "peer lost while a screen, a pairing, a question or a dragged role is in front": (
-        f"{APP}test_peer_lost.py::test_on_devices_its_card_says_so_and_what_is_being_typed_stays",
+        f"{APP}views/test_devices.py::test_a_reading_that_stays_away_is_shown_as_old",
         f"{APP}test_peer_lost.py::"
         "test_while_a_run_is_put_together_it_is_left_out_and_what_was_chosen_comes_back_with_it",
         f"{APP}test_peer_lost.py::test_a_row_that_is_dragged_while_its_laptop_is_lost_changes_nothing",
         f"{APP}test_peer_lost.py::test_while_it_trains_the_reason_stands_there_and_the_curves_stay",
-        f"{APP}test_peer_lost.py::test_on_machines_its_card_turns_grey_with_the_reason",
+        f"{APP}views/test_machines.py::test_a_laptop_that_falls_silent_turns_grey_with_its_age",
         f"{APP}test_peer_lost.py::test_on_runs_the_run_has_failed_and_the_choice_and_order_stay",
-        f"{APP}test_peer_lost.py::test_on_settings_its_line_says_so_and_a_name_being_typed_stays",
+        f"{APP}test_peer_lost.py::test_on_settings_a_name_being_typed_stays",
         f"{APP}test_peer_lost.py::test_a_pairing_that_breaks_says_so_over_every_screen",
         f"{APP}test_peer_lost.py::test_a_question_whose_asker_is_lost_goes_and_says_why",
     ),
     "cable pulled": (
         f"{LAB}losses.py::"
-        "test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run_on_both_of_its_ends",
+        "test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_ends_does_without",
         f"{LAB}losses.py::test_stop_is_taken_at_once_while_a_laptop_is_away",
         f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
         f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
@@ -143,11 +147,10 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
     ),
     "a laptop that slept itself": (
-        f"{TROUBLE}sleep.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
-        f"{CORE}link/test_machine.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
+        f"{CORE}link/test_driver.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
     ),
     "version mismatch": (
-        f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
+        f"{CORE}node/test_together.py::test_other_versions_link_and_say_why_no_run_is_possible",
         f"{CORE}link/test_hub.py::test_another_protocol_is_named_on_both_sides_and_nothing_else_said",
         f"{CORE}pairing/test_driver.py::test_another_version_is_named_on_the_callers_screen",
     ),
@@ -159,7 +162,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "garbage or huge frames on every port, half-open connections": (
         f"{TROUBLE}strangers.py::test_a_training_goes_on_whatever_strangers_send",
-        f"{CORE}link/test_frames.py::test_garbage_gives_messages_or_bad_frame_and_nothing_else",
+        f"{CORE}link/test_frames.py::test_any_body_is_a_message_or_a_bad_frame",
         f"{CORE}link/test_hub.py::test_garbage_from_a_paired_device_ends_its_link_and_is_named",
         f"{CORE}node/test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
         f"{CORE}pairing/test_driver.py::test_half_open_connections_hold_no_more_than_four_places",
@@ -177,7 +180,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}discovery/test_presence.py::"
         "test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_real_device",
         f"{CORE}discovery/test_record.py::test_any_txt_bytes_give_a_sighting_or_nothing",
-        f"{CORE}test_two_nodes.py::test_a_record_that_claims_a_paired_laptops_id_changes_nothing_proven",
+        f"{CORE}node/test_together.py::test_a_record_that_claims_a_paired_laptops_id_changes_nothing_proven",
     ),
     # --- homes ---------------------------------------------------------------------------------------------
     "home not writable": (
@@ -194,15 +197,15 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}home/test_trust_file.py::test_no_flipped_byte_makes_another_device_trusted",
     ),
     "corrupt history": (
-        f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",
+        f"{TROUBLE}homes.py::test_a_damaged_summary_is_said_and_the_rest_of_the_history_is_there",
         f"{TROUBLE}windows.py::test_a_damaged_history_is_said_on_runs_and_what_is_whole_of_it_can_be_used",
-        f"{CORE}history/test_index.py::test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone",
+        f"{CORE}history/test_history.py::test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone",
     ),
     "a home that turns read-only or full while it is in use": (
         f"{TROUBLE}disks.py::"
         "test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was",
         f"{TROUBLE}windows.py::test_a_home_whose_disk_refuses_while_the_window_is_open",
-        f"{CORE}history/test_index.py::test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken",
+        f"{CORE}history/test_history.py::test_what_the_disk_refuses_for_a_while_is_there_once_it_answers_again",
         f"{CORE}trainer/test_exits.py::test_a_disk_that_refuses_is_not_the_scripts_fault",
     ),
     "disk full while writing history": (

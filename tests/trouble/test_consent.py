@@ -1,4 +1,4 @@
-"""The other laptop's user has the word."""
+"""The other laptop's user decides."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_laptop_that_is_closed_while_its_user_is_asked_is_named(laptops: Lapto
 
 
 def test_an_example_that_is_trained_again_asks_nobody_again(laptops: Laptops, tmp_path: Path) -> None:
-    """What the chief's script saves beside itself is no other project."""
+    """Files that the chief's script saves beside itself do not make it another project."""
     laptops.ben.do(SetCodePolicy(device=laptops.anna.device, policy="ask"))
     spec = digits(tmp_path / "digits", "--epochs", "1", others=(laptops.ben,))
     first = laptops.anna.train(spec)

@@ -1,4 +1,4 @@
-"""Disks that are full or may only be read, as small mounts in a namespace: also root cannot write there."""
+"""Full and read-only disks, as small mounts in a namespace: even root cannot write there."""
 
 from __future__ import annotations
 
@@ -96,25 +96,23 @@ def test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it
 def test_a_disk_that_is_full_of_history_ends_no_training(network: Network, tmp_path: Path) -> None:
     home = Home(tmp_path / "anna")
     homes.prepare(home)
-    mount(network, home.runs, "size=96k")
+    mount(network, home.runs, "size=48k")
     settings = Settings(name="anna", port=0, interfaces=("lo",), discovery=False, first_run_done=True)
     with Agent(home, enter=network.enter(0), settings=settings) as anna:
-        spec = digits(tmp_path / "digits", "--epochs", "6", others=())
+        spec = digits(tmp_path / "digits", "--epochs", "60", others=())
         run = anna.train(replace(spec, solo=True))
         assert anna.ends(run) == Finished()
-        assert network.do(0, "df", "--output=avail", str(home.runs)).split()[-1] == "0"
-
+        assert int(network.do(0, "df", "--output=avail", str(home.runs)).split()[-1]) <= 8, "it is full"
         (gaps,) = [each for each in anna.state.notices if each.code == "record-unwritten"]
-        assert "disk is full" in gaps.what and "Free some space" in gaps.fix
+        assert "No space left on device" in gaps.what and "Free some space" in gaps.fix
         said = "\n".join(anna.run().members[anna.device].log["chief:0"])
         assert "The log chief-0.log cannot be written" in said
         assert "The history keeps no copy of what the script wrote beside itself" in said
         assert (tmp_path / "digits" / "digits.keras").stat().st_size > 10_000
         assert isinstance(anna.ask(ListRuns()), RunList)
-    # Nor does it keep the next start from happening; with room again, nothing is lost.
-    with Agent(home, enter=network.enter(0)) as anna:
-        assert "free some space" in anna.refused(ListRuns()).fix
-    network.do(0, "mount", "-o", "remount,size=8m", str(home.runs))
-    with Agent(home, enter=network.enter(0)) as anna:
-        kept = anna.ask(ListRuns())
-        assert isinstance(kept, RunList) and [entry.run for entry in kept.runs] == [run]
+    # It prevents neither the next start nor the list of runs.
+    for room in ("48k", "8m"):
+        network.do(0, "mount", "-o", f"remount,size={room}", str(home.runs))
+        with Agent(home, enter=network.enter(0)) as anna:
+            kept = anna.ask(ListRuns())
+            assert isinstance(kept, RunList) and [entry.run for entry in kept.runs] == [run]

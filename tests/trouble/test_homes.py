@@ -1,4 +1,5 @@
-"""Homes that no node can use, or that were damaged: a sentence with its mend, and nobody gets in by it."""
+"""Homes that no node can use, or that were damaged: a sentence with its fix, and nobody gets in through
+it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from core.home.home import Home
 from core.vocabulary import events as ev
 from core.vocabulary.answers import RunList
 from core.vocabulary.commands import ListRuns
+from core.vocabulary.run_folder import SUMMARY
 from core.vocabulary.settings import Settings
 from tests.lab.agent import Agent
 from tests.lab.lab import is_linked, linked, pair
@@ -78,7 +80,7 @@ def test_a_home_in_use_names_its_process(laptops: Laptops) -> None:
 
 
 def notice(agent: Agent, code: str) -> str:
-    """What the agent says it found when it started."""
+    """The agent's notice at its start."""
     problem = agent.until(
         lambda state: next((each for each in state.notices if each.code == code), None), f"tell of {code}"
     )
@@ -109,19 +111,20 @@ def test_a_damaged_list_of_devices_trusts_nobody(laptops: Laptops) -> None:
     linked(anna, laptops.ben)
 
 
-def test_a_damaged_history_is_made_anew_and_said(laptops: Laptops) -> None:
+def test_a_damaged_summary_is_said_and_the_rest_of_the_history_is_there(laptops: Laptops) -> None:
     before = laptops.anna.ask(ListRuns())
     laptops.anna.end()
-    index = laptops.anna.home.runs / "history.db"
-    index.write_bytes(b"this is no data base" * 500)
+    damaged = laptops.anna.home.runs / "20260101-120000-9f3a01bc"
+    damaged.mkdir()
+    (damaged / SUMMARY).write_bytes(b"this is no summary" * 500)
 
     anna = laptops.restart(0)
 
     after = anna.ask(ListRuns())
     assert isinstance(before, RunList) and isinstance(after, RunList)
     assert [entry.run for entry in after.runs] == [entry.run for entry in before.runs]
-    assert after.problem is not None and "made anew from the run folders" in after.problem.what
-    assert any(path != index and path.is_file() for path in index.parent.glob("history*"))
+    assert after.problem is not None and "Of one run summary.json is damaged" in after.problem.what
+    assert (damaged / SUMMARY).is_file(), "nobody throws away what can be repaired"
 
 
 def test_damaged_settings_are_kept_aside(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs that cannot be: refused with a sentence and an exit code before anything is done."""
+"""Impossible runs: refused with a sentence and an exit code before anything is done."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from app.cli.exit_codes import ExitCode
 from core.home.home import Home
 from core.vocabulary.answers import ScriptRead
+from core.vocabulary.bounds import MOST_FILES
 from core.vocabulary.commands import AnalyseScript, ChangeSettings
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.lab.agent import Agent
@@ -57,9 +58,9 @@ def test_what_cannot_be_planned_is_refused(
 
 @pytest.fixture
 def cleo(laptops: Laptops, tmp_path: Path) -> Iterator[Agent]:
-    """A stranger that anna sees."""
+    """A stranger visible to anna."""
     laptops.anna.do(ChangeSettings(change=SettingsChange(discovery=True)))
-    # By a name of its own: another run of the tests on this machine may have its cleo, too.
+    # A unique name: another test run on this machine may have its cleo, too.
     name = f"cleo-{os.getpid()}"
     settings = Settings(name=name, port=0, interfaces=("lo",), first_run_done=True)
     try:
@@ -84,11 +85,13 @@ def test_a_device_that_is_off_is_refused(laptops: Laptops, script: Path) -> None
     laptops.restart(1)
 
 
-def test_a_project_over_the_limit_names_its_largest_files(laptops: Laptops, script: Path) -> None:
-    with (script.parent / "data.bin").open("wb") as data:
-        data.truncate(101 << 20)
+def test_a_project_of_too_many_files_says_where_most_of_them_are(laptops: Laptops, script: Path) -> None:
+    images = script.parent / "images"
+    images.mkdir()
+    for number in range(MOST_FILES):
+        (images / str(number)).touch()
     said = refusal(laptops.anna, script)
-    assert "Largest: data.bin (105.9 MB)" in said and "write lines such as /data.bin into" in said
+    assert "Most of them: images/ (100,000 files)" in said and "write lines such as /images/ into" in said
 
 
 def test_what_must_not_travel_stays_and_is_named(laptops: Laptops, script: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ PROMISE_S = 3.0
 
 
 def starts(agent: Agent) -> list[psutil.Process]:
-    """Until the present run is starting and this laptop's trainer is there."""
+    """Waits until the present run is starting and this laptop's trainer exists."""
     agent.until(
         lambda state: state.run is not None and isinstance(state.run.phase, Starting), "see trainers start"
     )
@@ -69,7 +69,7 @@ def test_ctrl_c_while_trainers_start_stops_them_at_once(laptops: Laptops, tmp_pa
 
 
 def test_ctrl_c_before_there_is_a_plan_starts_nothing(laptops: Laptops, tmp_path: Path) -> None:
-    """The command waits for a laptop that is off to connect, in a node of its own."""
+    """The command waits for a laptop that is off to connect, in its own node."""
     laptops.ben.end()
     laptops.anna.end()
     home = laptops.anna.home

@@ -1,4 +1,4 @@
-"""Garbage, huge frames, half-open connections on every port of a training: it goes on, nobody gets in."""
+"""Garbage, huge frames, half-open connections on every port of a training: it continues, nobody gets in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HALF_OPEN = 24
 
 
 def ports(agent: Agent, every: dict[DeviceId, int]) -> Iterator[tuple[str, int]]:
-    """Where this laptop listens: its node, and its trainer."""
+    """This laptop's ports: its node's, and its trainer's."""
     assert agent.state.me is not None
     for text in agent.state.me.addresses:
         address = parse(text)
@@ -45,18 +45,18 @@ def ports(agent: Agent, every: dict[DeviceId, int]) -> Iterator[tuple[str, int]]
 
 
 def throw(sock: socket.socket, data: bytes) -> None:
-    """All that the other side takes. It may close whenever it wants, and has to in the end."""
+    """As much as the other side accepts. It may close at any time, and must in the end."""
     sock.settimeout(60.0)
     try:
         sock.sendall(data)
-        with contextlib.suppress(OSError):  # closed by the other side already: not a ConnectionError
+        with contextlib.suppress(OSError):  # already closed by the other side: not a ConnectionError
             sock.shutdown(socket.SHUT_WR)
         while sock.recv(1 << 16):
             pass
     except TimeoutError:
         raise
     except OSError:
-        pass  # reset: it was closed before all of it was taken
+        pass  # reset: closed before all of it was accepted
 
 
 def newest(agent: Agent) -> int:
@@ -85,7 +85,7 @@ def test_a_training_goes_on_whatever_strangers_send(laptops: Laptops, tmp_path: 
                 sock.connect(str(socket_path.find(anna.home)))
                 throw(sock, data)
 
-        # Steps after it, links that stood all the time, and room for whoever belongs here.
+        # Later steps, links that stayed up all the time, and room for members.
         for agent in (anna, ben):
             since, step = len(agent.told), newest(agent)
 

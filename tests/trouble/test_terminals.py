@@ -1,4 +1,4 @@
-"""Terminals that are closed and commands that are killed, while a run goes on."""
+"""Closed terminals and killed commands during a run."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def waiting(folder: Path) -> Path:
 
 
 def take_terminal() -> None:
-    """In the child: its standard input becomes the terminal of a session of its own."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have it ignored
+    """In the child: its standard input becomes the terminal of a new session."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests' own parent may ignore it
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -59,7 +59,7 @@ def take_terminal() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
 @pytest.mark.parametrize("how", STARTED)
 def test_a_run_ends_with_its_terminal_unless_it_is_to_outlive_it(tmp_path: Path, how: str) -> None:
-    """``nohup`` writes to a file; otherwise the last words go to a terminal that is not there any more."""
+    """``nohup`` writes to a file; otherwise the last output goes to a terminal that no longer exists."""
     script, home = waiting(tmp_path / "project"), tmp_path / "home"
     sh = ("sh", "-c", STARTED[how], sys.executable)
     person, terminal = os.openpty()

@@ -1,4 +1,4 @@
-"""A real window with a real node, in a process of its own and without a screen, and the person before it."""
+"""A real window with a real node, in a separate process without a screen, and its user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.home.home import Home
 from tests.tour.person import Person
 
 TRAINED_S = 280.0
-"""For whatever loads TensorFlow first."""
+"""For everything that loads TensorFlow first."""
 
 _SCREEN = {
     "name": "wide",
@@ -25,11 +25,11 @@ _SCREEN = {
     "logicalBaseDpi": 96,
     "dpr": 1,
 }
-"""Qt's own has 800 times 800 pixels: part of the window would lie beside it, and no mouse reaches that."""
+"""Qt's default is 800 by 800 pixels: part of the window would lie outside, out of the mouse's reach."""
 
 
 class Offscreen:
-    """Mouse and keyboard of ``person``'s window, which ``tests.trouble.hands`` moves there."""
+    """Mouse and keyboard of ``person``'s window, moved there by ``tests.trouble.hands``."""
 
     def __init__(self, person: Person) -> None:
         self._person = person
@@ -56,8 +56,8 @@ class Offscreen:
 
 
 class OpenWindow(Person):
-    """Tandem's window on ``home``, from ``with`` to its end. ``enter``: put before its command line;
-    ``beside``: where its stderr is kept, if not beside the home."""
+    """Tandem's window on ``home``, from ``with`` to its end. ``enter``: a prefix of its command line;
+    ``beside``: where its stderr is stored, if not beside the home."""
 
     def __init__(self, home: Home, enter: Sequence[str] = (), beside: Path | None = None) -> None:
         self._beside = beside or home.folder.parent

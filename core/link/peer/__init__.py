@@ -1,1 +1,1 @@
-"""One paired device: which of its connections is the link, and calls that go on while there is none."""
+"""One paired device: which of its connections is the link, and the calls while there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 from typing import Literal, Protocol
@@ -10,23 +11,23 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from core.home.identity import Identity
-from core.link import problems
+from core.link import greeting, problems
+from core.link.budgets import Allowance
 from core.link.dial import Backoff, reach
-from core.link.driver import Connection, Limits, turn_away
+from core.link.driver import Limits, Link
 from core.link.peer.machine import Step, begun, step
 from core.link.peer.state import (
     CallFailed,
     CameUp,
-    Dial,
+    Dismissed,
     Effect,
     EndPause,
     Event,
     Greet,
     HangUp,
     Hoped,
-    Leaving,
-    Left,
     Linked,
+    NotCalled,
     Pause,
     PauseOver,
     Reached,
@@ -34,16 +35,17 @@ from core.link.peer.state import (
     StopDialling,
     TellDown,
     TheirsFailed,
+    TryAddresses,
     WentDown,
 )
-from core.link.tie_break import RUN_BYTES, BadNonce, tie_break
+from core.link.tie_break import RUN_BYTES, BadNonce, TieBreak, run_of, tie_break
 from core.net import tls
 from core.net.address import Address, host_of, parse
 from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.peer_messages import Hello, Message
+from core.vocabulary.peer_messages import Bye, Hello, Message
 from core.vocabulary.settings import DEFAULT_PORT
 from core.vocabulary.text import fit_name
 
@@ -51,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Hub(Protocol):
-    """What all peers share. ``came_up``, ``went_down`` and ``received`` must not block."""
+    """What all peers share. The last five must not block."""
 
     identity: Identity
     background: Background
@@ -65,13 +67,17 @@ class Hub(Protocol):
 
     def came_up(self, device: DeviceId, hello: Hello, address: str) -> None: ...
 
+    def went_away(self, device: DeviceId, problem: Problem) -> None: ...
+
     def went_down(self, device: DeviceId, problem: Problem) -> None: ...
 
     def received(self, device: DeviceId, message: Message) -> None: ...
 
+    def exceeded(self, device: DeviceId, problem: Problem) -> None: ...
 
-class Peer:
-    """``certificate``: its pin (DER). ``hints``: the addresses at which it was met before."""
+
+class PeerDriver:
+    """``certificate``: its pin (DER). ``hints``: earlier addresses."""
 
     def __init__(
         self, hub: Hub, device: DeviceId, certificate: bytes, name: str, hints: tuple[str, ...]
@@ -79,37 +85,57 @@ class Peer:
         self.device = device
         self.certificate = certificate
         self.name = name or short(device)
-        self.link: Connection | None = None
+        self.link: Link | None = None
+        self.name_said = ""
+        """This laptop's name in its last hello."""
+        self._allowance = Allowance()
         self._hub = hub
-        # A run of its own for each pairing: numbers begin anew, and the other side has to see that.
-        self._tie_break = tie_break(hub.identity.device_id, device, os.urandom(RUN_BYTES))
+        self._tie_break = self._new_run()
+        self._their_run = b""
+        """The device's run that the link is with."""
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
         self._answered_at: Address | None = None
-        """Where a call of ours reached it last."""
+        """The address at which it last answered a call of ours."""
         self._reached: tuple[tls.Streams, Address] | None = None
-        self._call: Connection | None = None
-        """Ours, while its hello is not answered."""
-        self._call_address = Address("")
         self._dialling: asyncio.Task[None] | None = None
+        self._greeting: asyncio.Task[None] | None = None
+        """Our hello is sent, and not answered."""
+        self._shown: tuple[Hello, str] | None = None
+        """What was reported of the device when it came up, or back."""
         self._timers: Timers[Literal["pause"]] = Timers(hub.clock, lambda _: self._happened(PauseOver()))
         self._state: State
         self._enter(begun())
 
+    def _new_run(self) -> TieBreak:
+        """A new run for each session: numbers begin at zero, and the other side must see that."""
+        return tie_break(self._hub.identity.device_id, self.device, os.urandom(RUN_BYTES))
+
     @property
     def trouble(self) -> Problem | None:
         """Why the last call failed or the last link ended; None while there is one."""
-        return None if isinstance(self._state, Linked | Left) else self._state.tries.trouble
+        return None if isinstance(self._state, Linked | NotCalled) else self._state.tries.trouble
+
+    @property
+    def session_key(self) -> bytes:
+        """The same on both sides, and different for each session of the link."""
+        return hashlib.sha256(b"".join(sorted((self._tie_break.run, self._their_run)))).digest()
+
+    @property
+    def address(self) -> Address | None:
+        """Where it listens; None: there is no link."""
+        shown = self._shown
+        return None if shown is None else parse(shown[1])
 
     def found(self, addresses: tuple[str, ...]) -> None:
-        """The network shows it here: called at once where it has no link."""
+        """The network shows it here: call it at once if it has no link."""
         if addresses != self._found:
             self._found = addresses
             self.try_now()
 
     def gone(self) -> None:
-        """Its old addresses are still worth a try, but being found again will be news."""
+        """Its old addresses stay worth a try, but finding it again will be news."""
         self._hints = tuple(dict.fromkeys((*self._found, *self._hints)))
         self._found = ()
 
@@ -117,68 +143,94 @@ class Peer:
         self._happened(Hoped())
 
     def take(self, streams: tls.Streams, theirs: Hello) -> None:
-        """The device called, proved itself, and said hello."""
+        """The device called, authenticated itself, and said hello."""
+        mine = self._hub.hello()
+        if (problem := greeting.difference(mine, theirs, self.name)) is not None:
+            self._turn_away(streams, mine)
+            self._happened(TheirsFailed(problem))
+            return
         try:
             nonce = self._tie_break.judge_call(theirs.nonce)
         except BadNonce:
-            self._turn_away(streams, problems.bad_hello(self.name))
+            self._turn_away(streams, Bye(problem=problems.bad_hello(self.name)))
             return
         if nonce is None:
-            self._turn_away(streams, problems.crossed(self.name))
+            self._turn_away(streams, Bye(problem=problems.crossed(self.name)))
             return
-        self._connection(streams).start_as_called(replace(self._hub.hello(), nonce=nonce), theirs)
+        mine = replace(mine, nonce=nonce)
+        greeting.answer(streams, mine)
+        port = theirs.port if 1 <= theirs.port <= 65535 else DEFAULT_PORT
+        host = host_of(streams[1].get_extra_info("peername") or ("", 0))
+        self._become(streams, mine, theirs, Address(host, port), ours=False)
 
     def end(self, problem: Problem) -> None:
-        """Say goodbye and stop calling; the hub's background has what is left to do."""
-        self._happened(Leaving())
-        for connection in (self.link, self._call):
-            if connection is not None:
-                connection.leave(problem)
+        """Say goodbye and stop calling; the remaining work runs in the hub's background."""
+        self._happened(Dismissed())
+        if self._greeting is not None:
+            self._greeting.cancel()
+        if self.link is not None:
+            self.link.leave(problem)
 
-    # --- what its connections tell ---------------------------------------------------------------------
+    # --- events from its link --------------------------------------------------------------------------
 
-    def on_up(self, connection: Connection, hello: Hello) -> None:
-        if connection is not self._call:
-            port = hello.port if 1 <= hello.port <= 65535 else DEFAULT_PORT
-            self._become(connection, hello, Address(host_of(connection.ends[1]), port), ours=False)
-            return
-        try:
-            won = self._tie_break.judge_answer(hello.nonce)
-        except BadNonce:
-            connection.leave(problems.bad_hello(self.name))
-            return
-        if won:
-            self._call = None
-            self._become(connection, hello, self._call_address, ours=True)
-        else:
-            connection.leave(problems.crossed(self.name))
-
-    def on_message(self, connection: Connection, message: Message) -> None:
-        if connection is self.link:
+    def on_message(self, link: Link, message: Message) -> None:
+        if link is self.link:
             self._hub.received(self.device, message)
 
-    def on_over(self, connection: Connection, problem: Problem) -> None:
-        if connection is self._call:
-            self._call = None
-            self._tie_break.gave_up()
-            self._happened(CallFailed(problem))
-        elif connection is self.link:
-            self.link = None
+    def on_excess(self, problem: Problem) -> None:
+        self._hub.exceeded(self.device, problem)
+
+    def on_lost(self, link: Link, problem: Problem) -> None:
+        if link is self.link:
             self._tie_break.lost()
             self._happened(WentDown(problem))
-        else:
-            self._happened(TheirsFailed(problem))
 
-    def _become(self, connection: Connection, hello: Hello, address: Address, *, ours: bool) -> None:
-        old, self.link = self.link, connection
+    def on_away(self, link: Link, problem: Problem) -> None:
+        if link is self.link:
+            self._hub.went_away(self.device, problem)
+
+    def on_back(self, link: Link) -> None:
+        if link is self.link and self._shown is not None:
+            self._hub.came_up(self.device, *self._shown)
+
+    def on_over(self, link: Link, problem: Problem) -> None:
+        if link is not self.link:
+            return
+        self.link = self._shown = None
+        self._tie_break = self._new_run()
+        if isinstance(self._state, Linked):
+            self._happened(WentDown(problem))
+        self._hub.went_down(self.device, problem)
+
+    def _become(
+        self, streams: tls.Streams, mine: Hello, theirs: Hello, address: Address, *, ours: bool
+    ) -> None:
+        """Continue over this connection, on which both hellos were exchanged."""
+        run = run_of(theirs.nonce)
+        if self.link is not None and run != self._their_run:
+            old, self.link, self._shown = self.link, None, None
+            old.end(problems.renewed(self.name))
+            self._hub.went_down(self.device, problems.renewed(self.name))
+        if self.link is None:
+            hub, leads = self._hub, self._hub.identity.device_id < self.device
+            self._their_run = run
+            self.link = Link(
+                self,
+                hub.background,
+                leads=leads,
+                clock=hub.clock,
+                limits=hub.limits,
+                allowance=self._allowance,
+            )
+        self.name_said = mine.name
         self._happened(CameUp(ours))
-        if old is not None:
-            # What was on its way over the old one may be lost: whoever waits for it has to know.
-            old.leave(problems.replaced(self.name))
-            self._hub.went_down(self.device, problems.replaced(self.name))
-        self._hub.came_up(self.device, replace(hello, name=fit_name(hello.name)), str(address))
+        self.link.carry(streams)
+        before = self._shown
+        self._shown = replace(theirs, name=fit_name(theirs.name), nonce=b""), str(address)
+        if not self.link.is_away and self._shown != before:
+            self._hub.came_up(self.device, *self._shown)
 
-    # --- what its machine asks for ---------------------------------------------------------------------
+    # --- effects of its machine ------------------------------------------------------------------------
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, CallFailed | TheirsFailed):
@@ -192,12 +244,11 @@ class Peer:
 
     def _do(self, effect: Effect) -> None:
         match effect:
-            case Dial():
+            case TryAddresses():
                 self._dialling = self._hub.background.start(f"calling {self.name}", self._dial())
             case Greet():
-                streams, self._call_address = self._take_reached()
-                self._call = self._connection(streams)
-                self._call.start_as_caller(replace(self._hub.hello(), nonce=self._tie_break.call()))
+                greet = self._greet(*self._take_reached())
+                self._greeting = self._hub.background.start(f"saying hello to {self.name}", greet)
             case HangUp():
                 (_, writer), _ = self._take_reached()
                 writer.transport.abort()
@@ -208,11 +259,16 @@ class Peer:
             case StopDialling():
                 if self._dialling is not None:
                     self._dialling.cancel()
-            case TellDown(problem):
+            case TellDown(problem) if self.link is None:
                 self._hub.went_down(self.device, problem)
+            case TellDown(problem) if self.link.is_away or problem.code != "link-refused":
+                # A second refusal may be chance, as long as the device is not away.
+                self.link.end(problem)
+            case TellDown():
+                pass
 
     async def _dial(self) -> None:
-        """Until an address answered or all failed: bounded by TLS's limits."""
+        """Runs until an address answered or all failed: bounded by TLS's limits."""
         try:
             self._reached = await reach(self._addresses(), self._connect)
             self._answered_at = self._reached[1]
@@ -223,6 +279,32 @@ class Peer:
             self._happened(CallFailed(problems.failed(self.name)))
         else:
             self._happened(Reached())
+
+    async def _greet(self, streams: tls.Streams, address: Address) -> None:
+        """Bounded by the greeting's limit."""
+        tie_break, handed_on = self._tie_break, False
+        mine = replace(self._hub.hello(), nonce=tie_break.call())
+        try:
+            theirs = await greeting.call(streams, mine, self.name)
+            # Ignore the answer if the session ended meanwhile.
+            is_current = tie_break is self._tie_break and not isinstance(self._state, NotCalled)
+            if is_current and tie_break.judge_answer(theirs.nonce):
+                handed_on = True
+                self._become(streams, mine, theirs, address, ours=True)
+                return
+            problem = problems.crossed(self.name)
+        except TandemError as failure:
+            problem = failure.problem
+        except BadNonce:
+            problem = problems.bad_hello(self.name)
+        except asyncio.CancelledError:
+            problem = problems.closed(self.name)
+        finally:
+            self._greeting = None
+            if not handed_on:
+                streams[1].transport.abort()
+        tie_break.gave_up()
+        self._happened(CallFailed(problem))
 
     def _take_reached(self) -> tuple[tls.Streams, Address]:
         reached, self._reached = self._reached, None
@@ -235,7 +317,8 @@ class Peer:
         except TandemError as failure:
             if failure.code != tls.NOBODY_LISTENS or address == self._answered_at:
                 raise
-            # An address of earlier days may be another machine's by now: that one's no ends nothing.
+            # An earlier address may belong to another machine now: its refusal proves nothing about the
+            # device.
             raise TandemError(code="unreachable", what=failure.what, fix=failure.fix) from failure
 
     def _addresses(self) -> list[Address]:
@@ -247,10 +330,6 @@ class Peer:
                 _log.debug("%s: %s", self.name, failure.what)
         return addresses
 
-    def _connection(self, streams: tls.Streams) -> Connection:
-        hub = self._hub
-        return Connection(streams, self.name, self, hub.background, clock=hub.clock, limits=hub.limits)
-
-    def _turn_away(self, streams: tls.Streams, problem: Problem) -> None:
-        closing = turn_away(streams, problem, self._hub.limits)
+    def _turn_away(self, streams: tls.Streams, last: Hello | Bye) -> None:
+        closing = greeting.turn_away(streams, last, self._hub.limits.flush_s)
         self._hub.background.start(f"turning {self.name} away", closing)

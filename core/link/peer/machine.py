@@ -1,4 +1,5 @@
-"""When a paired device is called, without I/O: at once, after a growing pause, not while there is a link.
+"""Decides when a paired device is called, without I/O: at once, after a growing pause, never while there is a
+link.
 
 One call at a time. The device's own call may become the link while ours is under way; the tie-break says
 which of the two stays.
@@ -10,9 +11,9 @@ from dataclasses import replace
 
 from core.link.peer.state import (
     CallFailed,
+    Calling,
     CameUp,
-    Dial,
-    Dialling,
+    Dismissed,
     Effect,
     EndPause,
     Event,
@@ -20,9 +21,8 @@ from core.link.peer.state import (
     Greeting,
     HangUp,
     Hoped,
-    Leaving,
-    Left,
     Linked,
+    NotCalled,
     Pause,
     Paused,
     PauseOver,
@@ -32,55 +32,53 @@ from core.link.peer.state import (
     TellDown,
     TheirsFailed,
     Tries,
+    TryAddresses,
     WentDown,
 )
 from core.net.tls import NOBODY_LISTENS
 from core.vocabulary.errors import Problem
 
 STEADY_S = 10.0
-"""A link that stood this long was a success: the next pauses are short again."""
+"""A link that lasted this long was a success: the next pauses are short again."""
 
 _TOLD = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
-"""Calls that fail for a reason which a person has to mend. A laptop that is not there is no such thing, and
-neither is another device at an address where this one was before."""
+"""Failures that a person has to fix. They don't include a laptop that is away, or another device at an
+address where this one was before."""
 
 _CLOSED = frozenset({"link-closed", "link-slept"})
-"""Links that were closed without a word: the second while this laptop slept."""
+"""Links that were closed without a goodbye: the second while this laptop slept."""
 
 Step = tuple[State, tuple[Effect, ...]]
 
 
 def begun() -> Step:
     """A device is called as soon as it is known."""
-    return Dialling(Tries()), (Dial(),)
+    return Calling(Tries()), (TryAddresses(),)
 
 
 def step(state: State, event: Event, now_s: float) -> Step:
-    """``now_s``: any monotonic clock, seconds. What comes too late changes nothing."""
+    """``now_s``: any monotonic clock, seconds. Late events change nothing."""
     match state, event:
-        case Left(), WentDown(problem):
-            return state, (TellDown(problem),)
-        case Left(), _:
+        case NotCalled(), _:
             return state, ()
-        case _, Leaving():
-            # What the link still has to say it says while it ends: WentDown is to come.
-            return Left(), (EndPause(), StopDialling())
+        case _, Dismissed():
+            return NotCalled(), (EndPause(), StopDialling())
         case Paused(tries), Hoped():
-            return Dialling(replace(tries, failures=0)), (EndPause(), Dial())
-        case Dialling(tries) | Greeting(tries), Hoped():
+            return Calling(replace(tries, failures=0)), (EndPause(), TryAddresses())
+        case Calling(tries) | Greeting(tries), Hoped():
             return replace(state, tries=replace(tries, failures=0)), ()
         case Paused(tries), PauseOver():
-            return Dialling(tries), (Dial(),)
-        case Dialling(tries), Reached():
+            return Calling(tries), (TryAddresses(),)
+        case Calling(tries), Reached():
             return Greeting(tries), (Greet(),)
         case Linked(), Reached():
             return replace(state, call="none", answered=True), (HangUp(),)
-        case Dialling(tries) | Greeting(tries), CallFailed(problem):
+        case Calling(tries) | Greeting(tries), CallFailed(problem):
             tries, told = _failed(tries, problem)
             return Paused(tries), (Pause(tries.failures), *told)
         case Linked(), CallFailed():
             return replace(state, call="none"), ()
-        case Dialling(tries) | Greeting(tries) | Paused(tries), TheirsFailed(problem):
+        case Calling(tries) | Greeting(tries) | Paused(tries), TheirsFailed(problem):
             tries, told = _failed(tries, problem)
             return replace(state, tries=tries), told
         case _, CameUp(ours):
@@ -95,26 +93,27 @@ def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     after = replace(tries, failures=tries.failures + 1, trouble=problem)
     if problem.code == NOBODY_LISTENS and tries.refusal_tells:
         return replace(after, refusal_tells=False), (TellDown(problem),)
-    # Once may be chance: right after pairing, this side may be quicker to call than the other to store.
+    # One failure may be chance: right after pairing, this side may call before the other has stored the
+    # pairing.
     if again and problem.code in _TOLD and problem.code != tries.told:
         return replace(after, told=problem.code), (TellDown(problem),)
     return after, ()
 
 
 def _linked(state: State, ours: bool, now_s: float) -> Step:
-    """Where the device called, one call of ours tries whether its port is open: see ``refusal_tells``."""
+    """Where the device called, one call of ours tests whether its port is open: see ``refusal_tells``."""
     match state:
-        case Dialling(tries):
+        case Calling(tries):
             return Linked(now_s, tries.failures, "none" if ours else "dialling", answered=ours), ()
         case Greeting(tries):
             return Linked(now_s, tries.failures, "none" if ours else "greeting", answered=True), ()
         case Paused(tries):
-            return Linked(now_s, tries.failures, "dialling"), (EndPause(), Dial())
+            return Linked(now_s, tries.failures, "dialling"), (EndPause(), TryAddresses())
         case Linked() if ours or state.answered or state.call != "none":
             call = "none" if ours else state.call
             return replace(state, since_s=now_s, call=call, answered=state.answered or ours), ()
         case Linked():
-            return replace(state, since_s=now_s, call="dialling"), (Dial(),)
+            return replace(state, since_s=now_s, call="dialling"), (TryAddresses(),)
     return state, ()
 
 
@@ -127,7 +126,7 @@ def _unlinked(state: Linked, problem: Problem, now_s: float) -> Step:
     )
     match state.call:
         case "dialling":
-            return Dialling(tries), (TellDown(problem),)
+            return Calling(tries), ()
         case "greeting":
-            return Greeting(tries), (TellDown(problem),)
-    return Paused(tries), (Pause(tries.failures), TellDown(problem))
+            return Greeting(tries), ()
+    return Paused(tries), (Pause(tries.failures),)

@@ -1,4 +1,4 @@
-"""One paired device: linked or being called, what can happen to it, what is asked for. Data only."""
+"""One paired device: its states, events, and effects. Data only."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from core.vocabulary.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """What came of the calls since the last link that stood."""
+    """How calls went since the last stable link."""
 
     failures: int = 0
     trouble: Problem | None = None
-    """Why the last one failed, or the last link ended."""
+    """Why the last call failed, or the last link ended."""
     told: str = ""
     """The code of the last failure that a person was told of."""
     refusal_tells: bool = False
-    """The link was closed without a word, and the device had answered calls of ours: if nobody listens where
-    it did, Tandem has ended there. A firewall refuses, too, but did so before."""
+    """The link was closed without a goodbye, and the device had answered calls of ours: if its port now
+    refuses, Tandem has ended there. A firewall refuses, too, but would have done so before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dialling:
+class Calling:
     """Its addresses are being tried."""
 
     tries: Tries
@@ -31,39 +31,39 @@ class Dialling:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """A connection of ours is open and our hello is said; the device's is to come."""
+    """A connection of ours is open and our hello is sent; the device's is still to come."""
 
     tries: Tries
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The next call comes when the pause is over, or at once where there is hope."""
+    """The next call comes when the pause is over, or at once when something gives hope."""
 
     tries: Tries
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """``call``: one of ours that is still under way, though the device's own call became the link.
-    ``answered``: a call of ours reached the device, so that its port is open to us."""
+    """``call``: a call of ours still under way, though the device's own call became the link. ``answered``: a
+    call of ours reached the device, so its port is open to us."""
 
     since_s: float
     failures: int
-    """As many as before the link: one that breaks soon was no success."""
+    """The count before the link: a link that breaks soon was no success."""
     call: Literal["none", "dialling", "greeting"] = "none"
     answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class NotCalled:
     """Forgotten, or this node ends: no calls any more."""
 
 
-State = Dialling | Greeting | Paused | Linked | Left
+State = Calling | Greeting | Paused | Linked | NotCalled
 
 
-# --- what can happen to it --------------------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PauseOver:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An address answered, and the device proved itself there."""
+    """An address answered, and the device authenticated itself there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +97,31 @@ class TheirsFailed:
 
 @dataclass(frozen=True, slots=True)
 class CameUp:
-    """A connection became the link, in place of any other. ``ours``: it was our call."""
+    """The link uses a new connection, in place of any other. ``ours``: it was our call."""
 
     ours: bool
 
 
 @dataclass(frozen=True, slots=True)
 class WentDown:
-    """The link ended."""
+    """The link has no connection any more."""
 
     problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
-    """This side is done with the device."""
+class Dismissed:
+    """This side drops the device."""
 
 
-Event = Hoped | PauseOver | Reached | CallFailed | TheirsFailed | CameUp | WentDown | Leaving
+Event = Hoped | PauseOver | Reached | CallFailed | TheirsFailed | CameUp | WentDown | Dismissed
 
 
-# --- what it asks its driver to do ------------------------------------------------------------------------
+# --- effects ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Dial:
+class TryAddresses:
     """Try its addresses."""
 
 
@@ -132,12 +132,12 @@ class Greet:
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """The connection that was reached is not needed any more."""
+    """Close the connection that was reached: it is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Tell ``PauseOver`` after a pause that grows with ``failures``, at least 1."""
+    """Send ``PauseOver`` after a pause that grows with ``failures``, at least 1."""
 
     failures: int
 
@@ -154,9 +154,9 @@ class StopDialling:
 
 @dataclass(frozen=True, slots=True)
 class TellDown:
-    """The node has to know: the link ended, or calls fail for a reason that a person has to mend."""
+    """Report to the node: calls fail for a reason that a person has to fix."""
 
     problem: Problem
 
 
-Effect = Dial | Greet | HangUp | Pause | EndPause | StopDialling | TellDown
+Effect = TryAddresses | Greet | HangUp | Pause | EndPause | StopDialling | TellDown

@@ -1,52 +1,46 @@
-"""The coordinator of a run: ``step(state, input, now_s)`` → the state then, and effects. Pure.
+"""The coordinator of a run: ``step(state, input, now_s)`` → the next state, and effects. Pure.
 
-Invariants: one last phase and nothing after it; before it, a wait is pending or a trainer runs; every member
-that is still linked is told that the run is over. The first cause of a failure is the one that is named.
+Invariants: nothing follows the last phase; before it, a wait is pending or a trainer runs; every linked
+member learns that the run is over. The first cause of a failure is the one that is reported.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-
-from msgspec import structs
+from typing import assert_never
 
 from core.cluster.tf_config import check
 from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
-from core.run.coordinator import patience
+from core.run.coordinator import losses, patience
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
-    Turn,
     abandon,
     close,
     conclude,
-    emit,
     fail,
     fail_with_script,
-    know,
     look_for_end,
     on_first_step,
     on_met,
     on_stop_too_slow,
     outputs_lost,
     release,
-    say,
-    send,
-    show,
     stop,
 )
-from core.run.draft import Draft
+from core.run.turn import CoordinatorTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import RunEvent
+from core.vocabulary.errors import IllegalTransition, Problem, TandemError
+from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
+from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Message
-from core.vocabulary.phases import Exit, Preparing, Starting
+from core.vocabulary.phases import Preparing, Starting
 from core.vocabulary.plan import Plan, with_ports
 from core.vocabulary.plausible import sound
 
@@ -57,29 +51,33 @@ def step(state: co.Coordination, input: co.Input, now_s: float) -> Stepped:
     """One step. After the last phase nothing happens any more."""
     if isinstance(state.stage, co.Over):
         return state, ()
-    turn: Turn = Draft(state, now_s)
+    turn = CoordinatorTurn(state, now_s)
     _take(turn, input)
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: Turn, input: co.Input) -> None:
+def _take(turn: CoordinatorTurn, input: co.Input) -> None:
     state = turn.state
     match input:
         case co.Begun():
             _begin(turn)
-        case From(device, message) if device in state.parts and state.parts[device].linked:
+        case From(device, message) if device in state.parts and state.parts[device].takes_part:
             _on_message(turn, device, message)
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
-        case From(device, ms.Resumed(run=run)) if device in state.parts and run == state.plan.run:
-            patience.turn_away(turn, device)
-        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].takes_part:
-            _on_lost(turn, device, problem)
+        case co.MemberAway(device, problem) if device in state.parts and state.parts[device].takes_part:
+            _on_away(turn, device, problem)
+        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
+            turn.know(device, replace(state.parts[device], linked=False))
+            if state.parts[device].takes_part:
+                _on_lost(turn, device, problem)
         case co.MemberReturned(device) if device in state.parts:
             patience.welcome(turn, device)
             _launch_if_ready(turn)
         case co.StopWanted(by, force):
             _on_stop(turn, by, force)
+        case co.GoesOn(back):
+            losses.stop_for(turn, back)
         case co.WaitedOn():
             patience.wait_on(turn)
         case co.NodeEnds(by):
@@ -94,116 +92,132 @@ def _take(turn: Turn, input: co.Input) -> None:
         case co.OutputsCame() if "outputs" in state.waits:
             patience.note_progress(turn)
             turn.wait("outputs", limits.OUTPUTS_S)
-        case co.OutputsStored(paths) if state.outputs in ("coming", "cut"):
-            turn.state = replace(state, outputs="here", tally=replace(state.tally, outputs=tuple(paths)))
-            send(turn, state.plan.chief.device, ms.OutputsReceived(run=state.plan.run))
+        case co.OutputsStored(paths) if state.outputs == "coming":
+            turn.state = replace(state, outputs="here", tally=state.tally.knowing(outputs=tuple(paths)))
+            turn.send(state.chief.device, ms.OutputsReceived(run=state.plan.run))
             look_for_end(turn)
         case co.OutputsFailed(problem) if state.outputs == "coming":
             turn.state = replace(state, outputs="here")
             outputs_lost(turn, problem)
+        case co.MemberAway() | co.MemberLost() | co.MemberReturned():
+            pass  # from a laptop that is no member, or no longer one
+        case From() | co.SendingFailed() | co.GivesWay() | TimerFired():
+            pass  # from a laptop that is no member, or too late
+        case co.OutputsCame() | co.OutputsStored() | co.OutputsFailed():
+            pass  # too late
         case _:
-            pass
+            assert_never(input)
 
 
 # --- before the launch -------------------------------------------------------------------------------------
 
 
-def _begin(turn: Turn) -> None:
+def _begin(turn: CoordinatorTurn) -> None:
     state = turn.state
-    emit(turn, ev.RunPlanned(plan=state.plan))
-    show(turn, Preparing())
+    turn.share(ev.RunPlanned(plan=state.plan))
+    turn.show(Preparing())
     patience.note_progress(turn)
     patience.mind_preparing(turn)
+    listing = state.listing
+    said = state.manifest if listing is None else Manifest(script=state.manifest.script, files=())
     for device in state.parts:
-        request = patience.request(state)
         own = device == state.me
-        send(turn, device, structs.replace(request, source=state.source, texts={}) if own else request)
+        if listing is not None and not own:
+            turn.effects.append(co.OfferFiles(device, listing))
+        request = ms.Prepare(
+            plan=state.plan,
+            manifest=state.manifest if own else said,
+            listing=None if own else listing,
+            source=state.source if own else "",
+            checkpoint=state.checkpoint,
+            texts={} if own else dict(state.texts),
+            outlines=True,
+        )
+        turn.send(device, request)
 
 
-def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
+def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> None:
     state = turn.state
-    if getattr(message, "run", state.plan.run) != state.plan.run:
+    if isinstance(message, ms.RunMessage) and message.run != state.plan.run:
         return
     match message:
-        case ms.FilesWanted(files=files):
-            _on_consent(turn, device, files)
+        case ms.FilesWanted(total_bytes=total_bytes):
+            _on_consent(turn, device, total_bytes)
         case ms.Prepared():
             _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
-            if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
-                know(turn, device, replace(state.parts[device], linked=False))
+            if losses.may_go_on_without(state, device):
+                losses.go_on_without(turn, device, problem)
+                return
+            if not isinstance(state.stage, co.Assembling):  # it has left: its trainers will report no end
+                turn.know(device, replace(state.parts[device], takes_part=False, away_s=None))
                 if problem.code in problems.BY_A_USER:
                     close(turn, state.name(device), problem)
                     return
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)
-        case ms.Reported(event=event, number=number):
-            if _is_new(turn, device, number):
-                _on_report(turn, device, event)
+        case ms.Reported(event=event):
+            _on_report(turn, device, event)
         case ms.StandTold(task=task, stand=stand):
             patience.hear_stand(turn, device, task, stand)
-        case ms.Resumed(heard=heard):
-            patience.repeat(turn, device, heard)
         case ms.OutputsOffered():
             _on_outputs_offered(turn, device, message)
         case _:
-            pass
+            raise IllegalTransition(f"{type(message).__name__} is nothing that a member says")
 
 
-def _on_consent(turn: Turn, device: DeviceId, files: tuple[int, ...]) -> None:
+def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> None:
     state, part = turn.state, turn.state.parts[device]
-    if (part.joined and not part.may_ask_again) or not isinstance(state.stage, co.Assembling):
+    if part.joined or not isinstance(state.stage, co.Assembling):
         return
-    know(turn, device, replace(part, joined=True, may_ask_again=False))
-    if device != state.me and not part.joined:
-        # What it missed while its user was asked.
+    turn.know(device, replace(part, joined=True))
+    if device != state.me:
+        # Events that it missed while its user was asked.
         for event in (
             ev.RunPlanned(plan=state.plan),
             ev.RunPhaseChanged(run=state.plan.run, phase=state.phase),
         ):
-            send(turn, device, ms.Mirrored(event=event))
-    if files and part.prepared is None:
-        turn.effects.append(co.SendFiles(device, files))
+            turn.send(device, ms.Mirrored(event=event))
+    if total_bytes:
+        turn.effects.append(co.OfferFiles(device))
     turn.wait("receive", limits.RECEIVE_S)
     patience.mind_preparing(turn)
 
 
-def _on_prepared(turn: Turn, device: DeviceId, prepared: ms.Prepared) -> None:
+def _on_prepared(turn: CoordinatorTurn, device: DeviceId, prepared: ms.Prepared) -> None:
     part = turn.state.parts[device]
-    if isinstance(turn.state.stage, co.Running) and part.prepared is not None:
-        _send_launch(turn, device)  # the first one was lost with the link
     if not part.joined or part.prepared is not None:
         return
     if not _is_complete(turn.state.plan, device, prepared):
         fail(turn, problems.bad_message(turn.state.name(device)))
         return
-    know(turn, device, replace(part, prepared=prepared))
+    turn.know(device, replace(part, prepared=prepared))
     patience.mind_preparing(turn)
     _launch_if_ready(turn)
 
 
 def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
-    """Whether there is what every one of the device's tasks needs, and no more."""
+    """Whether it covers exactly what the device's tasks need."""
     tasks = {task.name for task in plan.tasks_of(device)}
     ports, certificates = prepared.ports, prepared.certificates
     lowest = 0 if plan.solo else 1024
     return (
         set(ports) == tasks
         and all(lowest <= port <= 65535 for port in ports.values())
-        and set(certificates) == (tasks if plan.has_keys else set())
+        and set(certificates) == (set() if plan.solo else tasks)
         and all(0 < len(certificate) <= MAX_DER_BYTES for certificate in certificates.values())
     )
 
 
-def _launch_if_ready(turn: Turn) -> None:
+def _launch_if_ready(turn: CoordinatorTurn) -> None:
     state = turn.state
     ready = all(part.prepared is not None for part in state.parts.values()) and not state.is_any_away
     if ready and isinstance(state.stage, co.Assembling):
         _launch(turn)
 
 
-def _launch(turn: Turn) -> None:
+def _launch(turn: CoordinatorTurn) -> None:
     prepared = {device: part.prepared for device, part in turn.state.parts.items() if part.prepared}
     plan = with_ports(
         turn.state.plan,
@@ -217,59 +231,44 @@ def _launch(turn: Turn) -> None:
         return
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
     patience.note_progress(turn)
-    emit(turn, ev.RunPlanned(plan=plan))
-    show(turn, Starting())
+    turn.share(ev.RunPlanned(plan=plan))
+    turn.show(Starting())
     turn.wait("start", turn.state.start_s)
     for device in turn.state.parts:
-        _send_launch(turn, device)
-
-
-def _send_launch(turn: Turn, device: DeviceId) -> None:
-    send(turn, device, ms.Launch(plan=turn.state.plan, meet_s=turn.state.load_s))
+        turn.send(device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
 
 
 # --- training ----------------------------------------------------------------------------------------------
 
 
-def _is_new(turn: Turn, device: DeviceId, number: int) -> bool:
-    """What is said again on a new link may have been heard on the old one."""
-    part = turn.state.parts[device]
-    if number > part.heard:
-        know(turn, device, replace(part, heard=number))
-    return number == 0 or number > part.heard
-
-
-def _on_report(turn: Turn, device: DeviceId, event: RunEvent) -> None:
-    """A member speaks for itself alone, and only of what happens at a member."""
+def _on_report(turn: CoordinatorTurn, device: DeviceId, event: MirroredEvent) -> None:
+    """Accept a member's report only about itself, and only events that happen at a member."""
     plan = turn.state.plan
-    if getattr(event, "run", None) != plan.run or getattr(event, "device", None) != device:
+    if not isinstance(event, ev.MemberEvent) or (event.run, event.device) != (plan.run, device):
         return
     match event:
         case ev.MemberPhaseChanged(phase=phase):
-            know(turn, device, replace(turn.state.parts[device], phase=phase))
-            emit(turn, event)
+            turn.know(device, replace(turn.state.parts[device], phase=phase))
+            turn.share(event)
             if phase == "receiving" and "receive" in turn.state.waits:
                 turn.wait("receive", limits.RECEIVE_S)
             if phase == "training":
                 on_met(turn)
         case ev.MemberMeasured(expectation=expectation):
-            if device == plan.chief.device and sound(expectation, plan):
-                emit(turn, event)
+            if device == turn.state.chief.device and sound(expectation, plan):
+                turn.share(event)
         case ev.MemberProgressed() | ev.MemberEndedEpoch():
             on_first_step(turn)
             patience.note_progress(turn)
-            emit(turn, event)
+            turn.share(event)
         case ev.MemberLogged(lines=lines):
-            # Each task's words are kept in memory and in a file of their own: no made-up tasks.
             if lines.task in {task.name for task in plan.tasks_of(device)}:
-                emit(turn, event)
+                turn.share(event)
         case ev.MemberEnded():
             _on_exit(turn, device, event)
-        case _:
-            pass
 
 
-def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
+def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> None:
     state, part, end = turn.state, turn.state.parts[device], event.exit
     own = {task.name for task in state.plan.tasks_of(device)}
     if isinstance(state.stage, co.Assembling) or event.task not in own or event.task in part.exits:
@@ -277,10 +276,13 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     part = replace(part, exits=MappingProxyType({**part.exits, event.task: end}))
     if own <= set(part.exits):
         part = replace(part, phase="ended")
-    know(turn, device, part)
-    emit(turn, event)
-    if _is_failure(turn.state, end, event.task):
+    turn.know(device, part)
+    turn.share(event)
+    if losses.is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
+        if losses.is_loss(end) and losses.may_go_on_without(state, device):
+            losses.go_on_without(turn, device, problems.what_ended(end))
+            return
         if end.reason == "script-error":
             fail_with_script(turn, problem, device)
         else:
@@ -292,59 +294,59 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     look_for_end(turn)
 
 
-def _is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
-    if end.reason == "finished":
-        return False
-    match state.stage:
-        case co.Ending(cause=cause):
-            # What was killed has no say; a fault of its own may still be the better cause.
-            return cause is not None and end.reason in problems.OWN_FAULTS
-        case co.Halting(force=force):
-            return force == 0 and end.reason in problems.OWN_FAULTS
-    return not (state.served() and task not in {each.name for each in state.own_enders()})
-
-
 # --- ending ------------------------------------------------------------------------------------------------
 
 
-def _on_outputs_offered(turn: Turn, device: DeviceId, offer: ms.OutputsOffered) -> None:
-    state, chief = turn.state, turn.state.plan.chief
+def _on_outputs_offered(turn: CoordinatorTurn, device: DeviceId, offer: ms.OutputsOffered) -> None:
+    state, chief = turn.state, turn.state.chief
     if device != chief.device or chief.name not in state.parts[device].exits:
         return
-    if state.outputs == "here":
-        send(turn, device, ms.OutputsReceived(run=state.plan.run))  # the word of it was lost with a link
-    if state.outputs not in ("expected", "cut") or isinstance(state.stage, co.Ending):
+    if state.outputs != "expected" or isinstance(state.stage, co.Ending):
         return
     turn.state = replace(state, outputs="coming")
     if offer.problem is not None:
-        say(turn, str(offer.problem))
+        turn.say(str(offer.problem))
     if "outputs" in state.waits:
         turn.wait("outputs", limits.OUTPUTS_S)
     turn.effects.append(co.TakeOutputs(device, offer.manifest))
 
 
-def _on_stop(turn: Turn, by: str, force: int) -> None:
+def _on_stop(turn: CoordinatorTurn, by: str, force: int) -> None:
+    if turn.state.back is not None:  # it was stopping only to go on
+        turn.state = replace(turn.state, back=None)
+        if isinstance(turn.state.stage, co.Halting):
+            turn.enter(replace(turn.state.stage, by=by))
+            return
     if not isinstance(turn.state.stage, co.Running):
         stop(turn, by, force)
     elif not patience.stop_without(turn, by):
         stop(turn, by, max(force, patience.least_force(turn)))
 
 
-def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
-    if patience.may_wait_for(turn, device, problem):
+def _on_away(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
+    if patience.may_wait_for(turn, device):
         patience.miss(turn, device, problem)
+    else:
+        _on_lost(turn, device, problem)
+
+
+def _on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
+    """The run goes on without it, or ends."""
+    if device in turn.state.unfinished() and losses.may_go_on_without(turn.state, device):
+        losses.go_on_without(turn, device, problems.why_lost(turn.state.plan, problem))
         return
-    know(turn, device, replace(turn.state.parts[device], linked=False, away_s=None, phase="ended"))
+    part = turn.state.parts[device]
+    turn.know(device, replace(part, takes_part=False, away_s=None, phase="ended"))
     state = turn.state
-    words = "its link was lost"
-    emit(turn, ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
+    words = problems.LINK_LOST
+    turn.share(ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
     verdict = problems.lost_device(state.plan, device, problem)
-    done = all(task.name in state.parts[device].exits for task in state.plan.tasks_of(device))
-    needed = device == state.plan.chief.device and state.outputs != "here"
+    done = state.has_ended(device)
+    needed = device == state.chief.device and state.outputs != "here"
     match state.stage:
         case co.Ending(weak=weak):
             if weak and not done:
-                fail(turn, verdict)  # TensorFlow misses a silent laptop a little before its link does
+                fail(turn, verdict)  # TensorFlow notices a silent laptop a little before its link does
             look_for_end(turn)
         case _ if done and needed:
             outputs_lost(turn, problem)
@@ -358,13 +360,13 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
             fail(turn, verdict)
 
 
-def _on_wait_over(turn: Turn, wait: Wait) -> None:
+def _on_wait_over(turn: CoordinatorTurn, wait: Wait) -> None:
     state = turn.state
     match wait, state.stage:
         case "look", _:
             patience.look(turn)
         case "away", _:
-            patience.on_away_over(turn)
+            losses.on_away_over(turn)
         case "consent", _:
             late = [device for device, part in state.parts.items() if not part.joined]
             fail(turn, problems.no_consent([state.name(device) for device in late]))
@@ -380,7 +382,7 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
         case "cause", co.Keeping(cause):
             abandon(turn, cause, cause=cause)
         case "end", _:
-            say(turn, problems.ended_by_force([state.name(device) for device in state.unfinished()]))
+            turn.say(problems.ended_by_force([state.name(device) for device in state.unfinished()]))
             conclude(turn)
         case "stop", co.Halting() as halting:
             on_stop_too_slow(turn, halting)

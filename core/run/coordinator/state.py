@@ -1,4 +1,4 @@
-"""What the coordinator knows, hears and asks for: data. Its steps are in ``machine`` and ``ending``."""
+"""The coordinator's state, inputs and effects: data. Its steps are in ``machine`` and ``ending``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, Self
 
-from core.run.draft import Shared
-from core.run.replay import Replay
-from core.runtime.timers import TimerFired
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.speed.summary import Tally
 from core.vocabulary import limits
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From, Prepared
-from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning, Training
+from core.vocabulary.manifest import Listing, Manifest
+from core.vocabulary.peer_messages import From, Prepared, Send
+from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Role, Task
 from core.vocabulary.waits import Stand, WaitsFor
 
@@ -38,16 +37,26 @@ class SendingFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberLost:
+class MemberAway:
+    """Nothing has come from it for a while. Messages to it wait until it is back."""
+
     device: DeviceId
     problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class MemberReturned:
-    """There is a link to it again."""
+    """It is back, and nothing is lost."""
 
     device: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLost:
+    """Its link is over, and everything under way is lost."""
+
+    device: DeviceId
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,13 @@ class StopWanted:
 
     by: str
     force: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoesOn:
+    """Stop at the end of a step, to go on at once with these laptops as well, by name."""
+
+    back: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +88,14 @@ class NodeEnds:
 
 @dataclass(frozen=True, slots=True)
 class GivesWay:
-    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+    """Yield to a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
 
     problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """Tandem failed on this laptop while it dealt with the run."""
+    """Tandem failed on this laptop while handling the run."""
 
     problem: Problem
 
@@ -105,9 +121,11 @@ Input = (
     Begun
     | From
     | SendingFailed
-    | MemberLost
+    | MemberAway
     | MemberReturned
+    | MemberLost
     | StopWanted
+    | GoesOn
     | WaitedOn
     | NodeEnds
     | GivesWay
@@ -122,9 +140,11 @@ Input = (
 
 
 @dataclass(frozen=True, slots=True)
-class SendFiles:
+class OfferFiles:
+    """``listing``: only the manifest, which is too long for a message."""
+
     device: DeviceId
-    files: tuple[int, ...]
+    listing: Listing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +157,11 @@ class TakeOutputs:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The last effect: nothing is waited for any more."""
+    """The last effect: no waits remain."""
 
 
-OwnEffect = SendFiles | TakeOutputs | Finish
-Effect = Shared | OwnEffect
+OwnEffect = OfferFiles | TakeOutputs | Finish
+Effect = OwnEffect | Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
 
 # --- stages ------------------------------------------------------------------------------------------------
 
@@ -158,14 +178,15 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Releasing:
-    """Who ends by itself has finished; what only served it was told to end, with ``force``."""
+    """The tasks that end without a stop have finished; the ones that served them were told to end, with
+    ``force``."""
 
     force: int
 
 
 @dataclass(frozen=True, slots=True)
 class Halting:
-    """Somebody pressed Stop on the device called ``by``. ``force`` is the highest that was asked for."""
+    """Somebody pressed Stop on the device called ``by``. ``force`` is the highest that was requested."""
 
     force: int
     by: str
@@ -173,21 +194,21 @@ class Halting:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Every trainer has ended; only the chief's outputs are waited for. ``halted``: Stop had been pressed."""
+    """Every trainer has ended; only the chief's outputs are missing. ``halted``: Stop had been pressed."""
 
     halted: Halting | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A trainer ended, perhaps because another one did: a better cause is waited for, for a moment."""
+    """A trainer ended, perhaps because another one did: wait a moment for a better cause."""
 
     cause: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Another member's script failed after some steps. The chief was asked to end, and keeps the weights."""
+    """Another member's script failed after some steps. The chief was asked to end and saves the weights."""
 
     cause: Problem
 
@@ -199,18 +220,18 @@ class Ending:
     cause: Problem | None
     """None: it was stopped."""
     weak: bool
-    """``cause`` may be a consequence: a better one that is heard of now takes its place."""
+    """``cause`` may be a consequence: a better one that arrives now replaces it."""
     by: str | None
     """The device on which Stop was pressed, or Tandem closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The last phase has been told; nothing follows."""
+    """The last phase has been reported; nothing follows."""
 
 
 Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Keeping | Ending | Over
-"""What the coordinator is doing; its ``phase`` is what screens are told of it."""
+"""What the coordinator is doing; screens see its ``phase``."""
 
 # --- the state ---------------------------------------------------------------------------------------------
 
@@ -220,32 +241,26 @@ class Part:
     """A member as the coordinator knows it."""
 
     linked: bool = True
+    """Messages to it arrive, sooner or later."""
+    takes_part: bool = True
+    """It is there, or waited for."""
+    left: bool = False
+    """It is gone for good, and the others go on without it: nothing from it counts any more."""
     joined: bool = False
-    """Its user allows the run: from here on it sees every event."""
+    """Its user allowed the run: from here on it sees every event."""
     prepared: Prepared | None = None
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
     away_s: float | None = None
-    """Since then nothing comes from it (``away_why``), and the run waits for it. Not ``linked``."""
+    """Since when it is silent (``away_why``) and the run waits for it."""
     away_why: Problem | None = None
     back_s: float | None = None
-    """When it was last there again; ``away_why`` stays."""
-    heard: int = 0
-    """The newest number among what it reported."""
-    resuming: bool = False
-    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
-    may_ask_again: bool = False
-    """For files: it was away while it got ready."""
-
-    @property
-    def takes_part(self) -> bool:
-        """It is there, or may come back."""
-        return self.linked or self.away_s is not None
+    """When it last returned; ``away_why`` stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a trainer does that takes long, as told at ``at_s``."""
+    """A trainer's long activity, as reported at ``at_s``."""
 
     stand: Stand
     at_s: float
@@ -253,40 +268,44 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Vigil:
-    """What was told last of whom the run waits for, and when anything came forward last."""
+    """The last report about members waited for, and the time of the last progress."""
 
     told: tuple[WaitsFor, ...] = ()
     told_s: float = 0.0
     progressed_s: float = 0.0
     come: int = 0
-    """Bytes that had come then, of what is waited for."""
+    """Bytes that had arrived then, of what is waited for."""
     asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
-    """The whole of what the coordinator knows of its run."""
+    """Everything that the coordinator knows of its run."""
 
     me: DeviceId
     plan: Plan
     manifest: Manifest
     source: str
-    """The script's own folder, told to this laptop's own part alone."""
+    """The script's own folder, given only to this laptop's own part."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
     checkpoint: Manifest | None = None
-    """The files of the checkpoint with which the run resumes another."""
+    """The files of the checkpoint from which the run resumes another."""
     texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """By path: what of the project the others' users can look at before their yes."""
+    """By path: the project's texts that the others' users can read before they answer."""
+    listing: Listing | None = None
+    """Where the manifest is too long for a message."""
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
-    outputs: Literal["expected", "coming", "cut", "here"] = "expected"
-    """Of the chief, in whatever stage. ``cut``: the link was lost midway, and they will be offered anew."""
+    back: tuple[str, ...] | None = None
+    """Not None: it stops only to go on at once, with these laptops as well."""
+    falls_back: bool = False
+    """Without a first step this run is replaced by one with fewer laptops, and has not failed."""
+    outputs: Literal["expected", "coming", "here"] = "expected"
+    """The chief's, in whatever stage."""
     unix_s: float = 0.0
-    """What to add to the clock of every step for Unix time."""
+    """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()
-    replay: Replay = field(default_factory=Replay)
-    """What was mirrored."""
     stands: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
     """By task name: trainers that wait, or may keep others waiting."""
     vigil: Vigil = field(default_factory=Vigil)
@@ -298,6 +317,11 @@ class Coordination:
         return self.plan.member(device).name
 
     @property
+    def chief(self) -> Task:
+        """The chief among the present members."""
+        return self.plan.chief_without([device for device, part in self.parts.items() if part.left])
+
+    @property
     def stopped_by(self) -> str | None:
         """Where Stop was pressed first; None: nowhere."""
         match self.stage:
@@ -307,7 +331,7 @@ class Coordination:
 
     @property
     def next_force(self) -> int:
-        """The least force with which a further Stop does anything."""
+        """The least force with which a further Stop has an effect."""
         match self.stage:
             case Halting(force=force) | Draining(halted=Halting(force=force)):
                 return force + 1
@@ -315,27 +339,19 @@ class Coordination:
 
     @property
     def load_s(self) -> float:
-        """The longest that TensorFlow may take to load on a member, and so that the others wait for it."""
+        """The longest time that TensorFlow may take to load on a member; the others wait as long."""
         told = [part.prepared.load_s for part in self.parts.values() if part.prepared is not None]
         return max(map(limits.loading_s, told), default=limits.LOAD_S)
 
     @property
     def start_s(self) -> float:
-        """From launch until every trainer has met the others."""
+        """From launch until every trainer has connected to the others."""
         away_s = self.plan.away_s if self.plan.redials else 0.0
         return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
 
     @property
     def exits(self) -> list[Exit]:
-        return [end for part in self.parts.values() for end in part.exits.values()]
-
-    @property
-    def may_keep(self) -> bool:
-        """The chief's trainer runs, and has weights that are worth it."""
-        chief = self.plan.chief
-        part = self.parts[chief.device]
-        trains = isinstance(self.phase, Training) and self.plan.strategy == "managed"
-        return trains and part.linked and chief.name not in part.exits
+        return [end for part in self.parts.values() if not part.left for end in part.exits.values()]
 
     @property
     def is_any_away(self) -> bool:
@@ -343,49 +359,35 @@ class Coordination:
 
     @property
     def lacks_outputs(self) -> bool:
-        """The chief's laptop has nothing left to do but to give what the script wrote there."""
-        device = self.plan.chief.device
-        ended = self.parts[device].exits
-        return self.outputs != "here" and all(task.name in ended for task in self.plan.tasks_of(device))
+        """Whether the chief's laptop only has the script's outputs left to send."""
+        return self.outputs != "here" and self.has_ended(self.chief.device)
 
     def all_ended(self) -> bool:
-        """Every trainer of a member that is linked or may come back."""
+        """Whether every trainer of members that are linked or may come back has ended."""
         return not self.unfinished()
 
     def unfinished(self) -> list[DeviceId]:
         """Members that are linked or may come back, with a trainer that has not ended."""
-        found = []
-        for device, part in self.parts.items():
-            names = {task.name for task in self.plan.tasks_of(device)}
-            if part.takes_part and not names <= set(part.exits):
-                found.append(device)
-        return found
+        return [each for each, part in self.parts.items() if part.takes_part and not self.has_ended(each)]
+
+    def has_ended(self, device: DeviceId) -> bool:
+        """Whether all of its trainers have ended."""
+        return all(task.name in self.parts[device].exits for task in self.plan.tasks_of(device))
 
     def own_enders(self) -> tuple[Task, ...]:
-        """The tasks that end by themselves; the others serve them until they are stopped."""
-        tasks = self.plan.tasks
+        """The tasks that end without a stop; the others serve them until they are stopped."""
+        tasks = tuple(task for task in self.plan.tasks if not self.parts[task.device].left)
         if any(task.role is Role.PS for task in tasks):
             return tasks[:1]
         return tuple(task for task in tasks if task.role is not Role.EVALUATOR)
 
-    def enders_gone(self) -> bool:
-        return all(task.name in self.parts[task.device].exits for task in self.own_enders())
-
     def served(self) -> bool:
-        """Whatever ends by itself has finished."""
+        """Whether all tasks that end without a stop have finished."""
         ends = [self.parts[task.device].exits.get(task.name) for task in self.own_enders()]
         return all(end is not None and end.reason == "finished" for end in ends)
 
 
-def coordinate(
-    me: DeviceId,
-    plan: Plan,
-    manifest: Manifest,
-    source: str,
-    pressed_s: float,
-    checkpoint: Manifest | None = None,
-    texts: Mapping[str, bytes] = MappingProxyType({}),
-) -> Coordination:
+def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, pressed_s: float) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
     parts = {member.device: Part() for member in plan.members}
     return Coordination(
@@ -395,6 +397,4 @@ def coordinate(
         source=source,
         parts=MappingProxyType(parts),
         tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
-        checkpoint=checkpoint,
-        texts=texts,
     )

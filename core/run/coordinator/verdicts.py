@@ -1,7 +1,7 @@
-"""Whom a run waits for and why: one verdict made of what all members tell of themselves and each other. Pure.
+"""Decides which member a run waits for and why: one verdict from all members' reports. Pure.
 
-A trainer tells what it sees (``Stand``), its node whether its process is stopped, and a lost link that
-nothing comes from a laptop at all. Of a chain of those who wait for each other only the end is named.
+A trainer reports what it sees (``Stand``), its node whether its process is stopped, and its silence shows
+that the laptop sends nothing. In a chain of members that wait for each other only the end is named.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from dataclasses import dataclass
 from core.run.coordinator.state import Coordination, Draining, Heard
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import ASK_AFTER_S, Task
+from core.vocabulary.options import ASK_AFTER_S
+from core.vocabulary.plan import Task
 from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
 QUIET_S = 3.5
-"""Keep-alives come every second: who says nothing for so long is not merely slow."""
+"""Keep-alives come every second: a member silent for so long is not merely slow."""
 FRESH_S = limits.STAND_TOLD_S + 2.0
-"""What a trainer told so lately holds: it would have told again, or that it goes on."""
+"""A trainer's report is valid for so long: otherwise it would have reported again, or that it goes on."""
 UNTOLD_S = 5.0
-"""A trainer that has told nothing of itself although others have waited for it so long will not soon."""
+"""A trainer that has reported nothing although others have waited for it so long will not soon."""
 
 _ENDS: frozenset[Cause] = frozenset({"away", "stopped", "starting", "script"})
-"""Causes that are the end of a chain: who waits for it has none of its own."""
+"""Causes that end a chain: their waiters have no cause of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """Somebody needs something of a task: as seen ``age_s`` ago."""
+    """A member needs something from a task: as seen ``age_s`` ago."""
 
     wait: PeerWait
     age_s: float
@@ -39,10 +40,12 @@ class _Need:
 
 
 def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
-    """One for each laptop that is waited for now, in the plan's order; empty: for nobody."""
+    """One for each laptop waited for now, in the plan's order; empty: nobody is waited for."""
     needs = _needs(state, now_s)
     found: dict[DeviceId, WaitsFor] = {}
     for rank, task in enumerate(state.plan.tasks):
+        if state.parts[task.device].left:
+            continue
         wait = _verdict(state, task, needs.get(rank, []), now_s)
         if wait is not None and (task.device not in found or wait.cause in _ENDS):
             found[task.device] = wait
@@ -51,7 +54,7 @@ def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
 
 
 def bytes_come(state: Coordination) -> int:
-    """Of all that is waited for: more than before is progress."""
+    """Bytes received of everything that is waited for: an increase is progress."""
     return sum(peer.bytes_come for heard in state.stands.values() for peer in heard.stand.peers)
 
 
@@ -73,7 +76,7 @@ def _live_stands(state: Coordination) -> Iterator[tuple[Task, Heard]]:
 
 def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
     part, heard = state.parts[task.device], state.stands.get(task.name)
-    is_due = isinstance(state.stage, Draining) and task == state.plan.chief and state.lacks_outputs
+    is_due = isinstance(state.stage, Draining) and task == state.chief and state.lacks_outputs
     if task.name in part.exits and not is_due:
         return None
     if part.away_s is not None:
@@ -83,15 +86,15 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         left_s = max(0.0, state.plan.away_s - lasted_s)
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
     if is_due:
-        return None  # they come, or are looked for
+        return None  # they come, or the search for them is on
     own = heard.stand if heard is not None else None
     held = own if own is not None and own.held else None
     if held is not None:
-        own = None  # its node said it; whether it is so, its keep-alives say
+        own = None  # its node reported it; keep-alives tell whether it still holds
     if heard is not None and heard.stand.stopped:
         return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)
     if not needs:
-        # Somebody has finished, and this one is still at work: the run's end waits for it.
+        # Another has finished, and this one is still at work: the run's end waits for it.
         is_last = own is not None and own.activity != "exchange" and state.exits
         return _in_script(task, own, own.lasted_s) if is_last and own is not None else None
     lasted_s = max(need.lasted_s for need in needs)
@@ -106,8 +109,8 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
 def _on_the_way(
     task: Task, own: Stand | None, needs: list[_Need], lasted_s: float, held: Stand | None
 ) -> WaitsFor | None:
-    """It is in the exchange itself, as far as anybody knows."""
-    # As it was told: what has come since then nobody knows, and an older word is no longer silence.
+    """The task is in the exchange itself, as far as anybody knows."""
+    # As reported: what has come since is unknown, and an older report no longer proves silence.
     quiet = [need.wait for need in needs if need.wait.heard_s > QUIET_S and need.age_s < FRESH_S]
     if any(not wait.connected for wait in quiet):
         return _waits(task, "connection", lasted_s)
@@ -118,7 +121,7 @@ def _on_the_way(
     come, total = (sum(getattr(need.wait, name) for need in needs) for name in ("bytes_come", "bytes_total"))
     rate = sum(need.wait.bytes_s for need in needs)
     if own is None and rate == 0:
-        # Nor does it tell what it does: perhaps something there holds the interpreter.
+        # It isn't reporting either; its interpreter may be blocked.
         return _waits(task, "script", lasted_s) if lasted_s >= UNTOLD_S else None
     left_s = (total - come) / rate if rate > 0 else None
     return _waits(task, "wire", lasted_s, bytes_come=come, bytes_total=total, left_s=left_s)
@@ -137,12 +140,12 @@ def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
 
 
 def _all_in_script(state: Coordination) -> tuple[WaitsFor, ...]:
-    """Each is in code of its own, and has been for as long as it takes until the user is asked, or would."""
+    """All members run their own code, for as long as it takes until the user is asked, or would be."""
     after_s = state.plan.ask_after_s or ASK_AFTER_S
     stands = {task.name: heard.stand for task, heard in _live_stands(state)}
     busy: dict[DeviceId, WaitsFor] = {}
     for task in state.plan.tasks:
-        if task.name in state.parts[task.device].exits:
+        if state.parts[task.device].left or task.name in state.parts[task.device].exits:
             continue
         own = stands.get(task.name)
         if own is None or own.held or own.activity == "exchange" or own.lasted_s < after_s:

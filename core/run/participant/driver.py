@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import asyncio
+import contextlib
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -11,34 +13,45 @@ from pathlib import Path
 from core.exchange import keys
 from core.exchange.keys import RunPair
 from core.project import checkpoint_store
-from core.project.copy import Changed, copy_project
+from core.project.copy import make_working_copy
 from core.project.outputs import collect_outputs, find_outputs
+from core.project.receipt import ListingReceipt
 from core.project.scan import is_broad
+from core.project.send import ManifestReader
 from core.run import outputs, problems
 from core.run.context import RunContext
-from core.run.draft import Send, Shown
 from core.run.outputs import FolderSnapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
-from core.run.transfer import Delivery, problem_of, send_pieces
+from core.run.transfer import Delivery, problem_of
+from core.runtime.removal import remove_tree
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
-from core.supervisor.trainers import Trainers
+from core.supervisor.trainers import Trainers, is_walled
+from core.transfer.lane import OfferedFiles
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
+from core.vocabulary.access import Grant
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import From, Message
-from core.vocabulary.phases import Exit
+from core.vocabulary.peer_messages import From, Message, Send
 from core.vocabulary.progress import LogLines
-from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
-from core.vocabulary.trainer_messages import Report
+from core.vocabulary.run_folder import AGREED, OUTPUTS, TASKS, task_name
+from core.vocabulary.wire import to_json
+
+_log = logging.getLogger(__name__)
 
 PART_S = 5.0
 """How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
+
+_UNTOLD = Problem(
+    code="files-untold",
+    what="the list of the project's files did not come.",
+    fix="Start the run again, closer to each other or over a cable.",
+)
 
 
 class ParticipantDriver:
@@ -58,22 +71,27 @@ class ParticipantDriver:
         self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
+        self._listing, self._outlines = prepare.listing, prepare.outlines
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
             context.make_trainer,
             context.temporary,
-            on_report=self._on_report,
-            on_output=self._on_output,
-            on_exit=self._on_exit,
+            on_report=lambda task, report: self.handle(pa.TrainerSaid(task, report)),
+            on_output=lambda lines: self.handle(pa.TrainerWrote(lines)),
+            on_exit=lambda task, end: self.handle(pa.TrainerEnded(task, end)),
         )
-        self._delivery: Delivery | None = None
+        self._receiving: asyncio.Task[None] | None = None
+        self._withdraw: Callable[[], None] = lambda: None
+        """Withdraws the offer of the script's outputs."""
         self._held = HeldPorts()
         self._pairs: dict[str, RunPair] = {}
-        """Of this run alone. In the state there are the certificates, the private keys are only here."""
+        """For this run only. The state has the certificates; the private keys are only here."""
         self._folders: dict[str, Path] = {}
+        self._agreed: dict[str, Path] = {}
+        """For a script that runs in its user's own folder: the files that were agreed on."""
+        self._opened: tuple[Grant, ...] = ()
         self._snapshot: FolderSnapshot | None = None
         self._stops_pressed = 0
-        self._offers = 0
 
     @property
     def folder(self) -> Path:
@@ -92,19 +110,34 @@ class ParticipantDriver:
 
     def on_message(self, device: DeviceId, message: Message) -> None:
         """A message from the starter."""
-        if isinstance(message, ms.Chunk):
-            self._on_chunk(message)
-        else:
-            self.handle(From(device, message))
+        self.handle(From(device, message))
+
+    async def learn(self) -> None:
+        """Fetch the manifest if it was too long for a message. Raises ``TandemError``. Leaving cancels it."""
+        if self._listing is None:
+            return
+        receipt, self._receiving = ListingReceipt(self._listing), asyncio.current_task()
+        try:
+            async with asyncio.timeout(self.context.limits.listing_s):
+                await self.context.transfers.fetch(self.starter, receipt)
+            self.handle(pa.Learned(await self.context.files.do(receipt.finish)))
+        except TimeoutError as error:
+            raise TandemError.of(_UNTOLD) from error
+        finally:
+            self._receiving = None
 
     def stop(self, by: str) -> None:
-        """The user pressed Stop. Pressed a third time, or while the starter is away, this laptop leaves."""
+        """The user pressed Stop. At the third press, or while the starter is away, this laptop leaves; once
+        it has left, only its own screen stops."""
         if isinstance(self.state.stage, pa.Asking):
             self.handle(pa.Decided(False))
             return
+        if self.state.me in self.state.gone:
+            self._leave_starter(by, problems.stopped_by(by))
+            return
         force = min(max(self._stops_pressed, self.state.next_force), 2)
         self._stops_pressed += 1
-        self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
+        self.context.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
         if self.state.away_s is not None:
             self._leave_starter(by, problems.stopped_by(by))
         elif self._stops_pressed > 2:
@@ -117,7 +150,7 @@ class ParticipantDriver:
 
     def _leave_starter(self, by: str, why: Problem) -> None:
         if not isinstance(self.state.stage, pa.Gone):
-            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))
+            self.context.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))
             self.handle(pa.StarterLost(why, by))
 
     # --- effects -------------------------------------------------------------------------------------------
@@ -125,29 +158,39 @@ class ParticipantDriver:
     def _do(self, effect: pa.Effect) -> None:
         match effect:
             case Send(device, message):
-                self.context.links.send(device, message)  # a lost link comes as StarterLost
+                self.context.send(device, message)  # a link that is over comes as StarterLost
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
                 self._timers.cancel(wait)
             case pa.ListMissing():
-                self._start("list the project's files", self._list_missing())
+                self._receiving = self.context.background.start("receive a project", self._receive())
             case pa.MakeReady():
                 self._start("make a run ready", self._make_ready())
             case pa.StartTrainers(plan, meet_s):
                 self._held.release()
                 own_keys = {task: pair.private_key for task, pair in self._pairs.items()}
-                self._trainers.start(plan, self.context.me, self._folders, self.folder, own_keys, meet_s)
+                self._trainers.start(
+                    plan,
+                    self.context.me,
+                    self._folders,
+                    self.folder,
+                    own_keys,
+                    meet_s,
+                    self._agreed,
+                    self._opened,
+                )
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
+            case pa.OrderTrainers(order):
+                self._trainers.order(order)
             case pa.LookAtTrainers():
                 self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):
                 if not self.state.local:
-                    self._offers += 1
-                    self._start("send a run's outputs", self._send_outputs(manifest))
+                    self._offer_outputs(manifest)
             case pa.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
             case event:
@@ -156,42 +199,20 @@ class ParticipantDriver:
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
         self.context.background.start(name, work)
 
-    async def _list_missing(self) -> None:
+    async def _receive(self) -> None:
         state = self.state
-        if self._delivery is not None:
-            if self._delivery.complete:
-                return  # all of it came before the link was lost, and is being stored
-            self._delivery.end()
-        self._delivery = Delivery(
-            self.context,
-            state.plan,
-            state.manifest,
-            state.checkpoint,
-            on_piece=lambda done, total: self.handle(pa.PiecesCame(done, total)),
-            on_complete=lambda: self._start("store what came for a run", self._store()),
-            on_trouble=self._preparing_failed,
+        delivery = Delivery(
+            self.context, state.plan, state.manifest, state.checkpoint, outlined=self._outlines
         )
         try:
-            missing = await self.context.files.do(self._delivery.begin)
+            total_bytes = await self.context.files.do(delivery.begin)
+            self.handle(pa.Listed(total_bytes))
+            if total_bytes:
+                await delivery.fetch(self.handle)
+                await self.context.files.do(delivery.store)
+                self.handle(pa.FilesHere())
         except Exception as error:
             self._preparing_failed(error)
-            return
-        self.handle(pa.Listed(missing))
-
-    async def _store(self) -> None:
-        assert self._delivery is not None
-        try:
-            await self.context.files.do(self._delivery.store)
-        except Exception as error:
-            self._preparing_failed(error)
-            return
-        self.handle(pa.FilesHere())
-
-    def _on_chunk(self, chunk: ms.Chunk) -> None:
-        if not isinstance(self.state.stage, pa.Receiving) or self._delivery is None:
-            return
-        if not self._delivery.take(chunk):
-            self.handle(pa.PreparingFailed(problems.bad_message(self.state.starter_name)))
 
     async def _make_ready(self) -> None:
         try:
@@ -211,30 +232,37 @@ class ParticipantDriver:
         except TandemError as error:
             self._preparing_failed(error)
             return
-        if self.state.plan.has_keys:
-            self._pairs = {task.name: keys.make() for task in tasks}
+        self._pairs = {task.name: keys.make() for task in tasks}
         certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
         self.handle(pa.MadeReady(self._held.ports, certificates, load_s))
 
     def _make_folders(self) -> float:
-        """On the files' thread. The starter's own chief runs where the script lies; all others on a copy.
+        """On the files' thread. The starter's own chief runs in the script's folder, unless other members act
+        through it; all others on a copy.
 
-        The longest that TensorFlow may take to load here, in seconds.
+        Returns the longest time that TensorFlow may take to load here, in seconds.
         """
         manifest, plan = self.state.manifest, self.state.plan
+        self._opened = self.context.opened(plan)
+        if self.state.opened not in (None, self._opened):
+            raise TandemError.of(problems.lies_elsewhere())
         for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:
                 self._folders[task.name] = self.context.store.checkout(manifest, home)
-            elif task is plan.chief:
+            elif task is plan.chief and not is_walled(plan, task):
                 self._snapshot = FolderSnapshot(
                     self._source,
                     deep=not is_broad(self._source),
                     limit_bytes=self.context.limits.outputs_bytes,
                 )
                 self._folders[task.name] = self._source
+                if not plan.solo:
+                    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._agreed[task.name] = home / AGREED
+                    (home / AGREED).write_bytes(to_json(manifest))
             else:
-                self._folders[task.name] = _copied(manifest, self._source, home / "work")
+                self._folders[task.name] = make_working_copy(manifest, self._source, self.folder, task)
         return self.context.loading.limit_s()
 
     def _preparing_failed(self, error: Exception) -> None:
@@ -251,15 +279,6 @@ class ParticipantDriver:
 
     # --- trainers ------------------------------------------------------------------------------------------
 
-    def _on_report(self, task: str, report: Report) -> None:
-        self.handle(pa.TrainerSaid(task, report))
-
-    def _on_output(self, lines: LogLines) -> None:
-        self.handle(pa.TrainerWrote(lines))
-
-    def _on_exit(self, task: str, end: Exit) -> None:
-        self.handle(pa.TrainerEnded(task, end))
-
     async def _find_outputs(self) -> None:
         try:
             manifest, problem = await self.context.files.do(self._outputs)
@@ -275,9 +294,9 @@ class ParticipantDriver:
 
     def _outputs(self) -> tuple[Manifest, Problem | None]:
         """On the files' thread."""
-        if self._snapshot is not None:
+        if self._snapshot is not None and self.state.chief == self.state.plan.chief:
             return self._snapshot.written()
-        work, saved = self._folders[self.state.plan.chief.name], self.folder / run_folder.SAVED
+        work, saved = self._folders[self.state.chief.name], self.folder / run_folder.SAVED
         name = self.state.plan.member(self.context.me).name
         limit_bytes = self.context.limits.outputs_bytes
         left: Problem | None = None
@@ -296,35 +315,18 @@ class ParticipantDriver:
         return found.manifest, Problem(
             code="outputs-left",
             what=f"Not brought back: {first.path} ({first.why})" + (f", and {more} more." if more else "."),
+            fix="Have the script save fewer or smaller files, under plain names.",
         )
 
-    async def _send_outputs(self, manifest: Manifest) -> None:
-        run, work = self.state.plan.run, self._folders[self.state.plan.chief.name]
-        files = tuple(range(len(manifest.files)))
-        offer = self._offers
+    def _offer_outputs(self, manifest: Manifest) -> None:
+        chief = self.state.chief
 
-        def goes_on() -> bool:
-            """On another link they are offered anew, and sent from the first on."""
-            state = self.state
-            lost = state.away_s is not None or state.resuming or offer != self._offers
-            at_work = isinstance(state.stage, pa.Running | pa.Trained | pa.Leaving)
-            return at_work and not (lost or state.outputs_taken)
-
-        try:
-            await send_pieces(
-                self.context,
-                self.starter,
-                run,
-                manifest.digest,
-                work,
-                manifest,
-                files,
-                goes_on,
-            )
-        except TandemError as error:
-            # The starter's wait for the next piece runs out and names this laptop.
-            lines = LogLines(task=self.state.plan.chief.name, stream="tandem", text=error.what)
+        def failed(error: TandemError) -> None:
+            lines = LogLines(task=chief.name, stream="tandem", text=error.what)
             self.handle(pa.TrainerWrote(lines))
+
+        reader = ManifestReader(self._folders[chief.name], manifest)
+        self._withdraw = self.context.transfers.offer(self.starter, OfferedFiles(reader, failed))
 
     # --- the end -------------------------------------------------------------------------------------------
 
@@ -332,41 +334,37 @@ class ParticipantDriver:
         self._timers.cancel_all()
         self._held.release()
         self._pairs = {}
-        if self._delivery is not None:
-            self._delivery.end()
-        if joined:  # before that, nothing was made here that could be tidied up
+        if self._receiving is not None:
+            self._receiving.cancel()
+        self._withdraw()
+        if joined:  # before that, nothing was made here
             self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
+        if self.state.left_out:
+            _log.info("%d events of %s could not be", self.state.left_out, self.state.starter_name)
         self._on_gone(self.state)
 
     async def _clean_up(self, *, outputs_taken: bool) -> None:
         await self.context.files.do(self._tidy, outputs_taken)
 
     def _tidy(self, outputs_taken: bool) -> None:
-        """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
+        """On the files' thread. Outputs of the chief that nobody fetched stay in ``outputs``."""
         try:
             outputs.move_models(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
             pass  # then it stays where it was saved
-        chief = self._folders.get(self.state.plan.chief.name)
-        if chief is not None and self._source is None and not outputs_taken and chief.is_dir():
+        chief = self._folders.get(self.state.chief.name)
+        if chief not in (None, self._source) and not outputs_taken and chief.is_dir():
             try:
                 found = find_outputs(chief, self.state.manifest)
                 if found.manifest.files:
                     collect_outputs(found.manifest, chief, self.folder)
             except (TandemError, OSError):
-                return  # then the working copy stays as it is
-        shutil.rmtree(self.folder / TASKS, ignore_errors=True)
-        self.context.store.trim(keep=frozenset([self.state.plan.project]))
+                return  # then keep the working copy
+        remove_tree(self.folder / TASKS)
+        # A trainer within walls may empty its folders, but not remove them.
+        for emptied in self.folder.glob(f"{run_folder.CHECKPOINTS}*") if self._folders else ():
+            with contextlib.suppress(OSError):
+                emptied.rmdir()
+        with contextlib.suppress(OSError):  # it is empty where this laptop was only invited
+            self.folder.rmdir()
         checkpoint_store.trim(self.context.runs)
-
-
-def _copied(manifest: Manifest, source: Path, work: Path) -> Path:
-    try:
-        copy_project(manifest, source, work)
-    except Changed as changed:
-        raise TandemError(
-            code="project-changed",
-            what=f"{shown(changed.path)} changed while the run was being prepared.",
-            fix="Save your files, let no other program write there, and start the run again.",
-        ) from changed
-    return work

@@ -1,8 +1,8 @@
-"""A participant in a run, the starter's own part included: ``step(state, input, now_s)``. Pure.
+"""A participant in a run, including the starter's own part: ``step(state, input, now_s)``. Pure.
 
-Invariants: nothing of the project is run before this user (or an earlier decision) allowed it, and only what
+Invariants: the project's code runs only after this user (or an earlier decision) allowed it, and only what
 was allowed; trainers run only between ``Launch`` and the end; an abandoned run ends them at once, and so does
-a lost starter, unless ``patience`` waits for it; every part comes to ``Leave``.
+a lost starter, unless ``patience`` waits for it; every part ends with ``Leave``.
 """
 
 from __future__ import annotations
@@ -10,37 +10,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import assert_never
 
+from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.cluster.tf_config import check
 from core.run import problems
-from core.run.draft import Draft
 from core.run.participant import patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
-    Turn,
     conclude,
     decline,
-    enter,
     go,
     go_if_over,
+    go_on_without,
     leave,
     lose_starter,
-    report,
-    say,
-    say_doing,
-    say_phase,
-    settle,
-    tell_starter,
 )
+from core.run.turn import ParticipantTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, TandemError
-from core.vocabulary.events import RunEvent
+from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import From, Message
+from core.vocabulary.permission import network_of
 from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan, without_ports
 from core.vocabulary.state import apply
@@ -65,45 +61,55 @@ def same_run(allowed: Plan, launched: Plan) -> bool:
     return without_ports(allowed) == without_ports(launched)
 
 
+def _are_trainers_ports(plan: Plan) -> bool:
+    """Security invariant: a walled script may call these ports, and a starter names them."""
+    return all(FIRST_PORT <= task.port < LAST_PORT for task in plan.tasks if task.port)
+
+
 def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
     """One step. After ``Leave`` nothing happens any more."""
     if isinstance(state.stage, pa.Gone):
         return state, ()
-    turn: Turn = Draft(state, now_s)
+    turn = ParticipantTurn(state, now_s)
     _take(turn, input)
     patience.stand_still(turn)
     go_if_over(turn)
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: Turn, input: pa.Input) -> None:
+def _take(turn: ParticipantTurn, input: pa.Input) -> None:
     state = turn.state
     match input:
+        case pa.Learned(manifest) if isinstance(state.stage, pa.Invited):
+            turn.state = replace(state, manifest=manifest)
         case pa.Asked() if isinstance(state.stage, pa.Invited):
             _on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
             _on_decided(turn, allowed)
-        case pa.Listed(files) if isinstance(state.stage, pa.Listing | pa.Receiving):
-            _on_listed(turn, files)
-        case pa.PiecesCame(done, total) if isinstance(state.stage, pa.Receiving):
+        case pa.Listed(total_bytes) if isinstance(state.stage, pa.Scanning):
+            _on_listed(turn, total_bytes)
+        case pa.PiecesCame(done, total, rate_bytes_s) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-            say_phase(turn, "receiving", done=done, total=total)
+            turn.say_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
         case pa.MadeReady() if isinstance(state.stage, pa.Copying):
             _on_ready(turn, input)
-        case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Listing | pa.Receiving | pa.Copying):
+        case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Scanning | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
         case pa.StarterLost(problem, by) if not state.local and not state.starter_lost:
             if by:
                 leave(turn, problem, starter_lost=True, by=by)
-            elif patience.may_wait_for(turn, problem):
-                patience.miss_starter(turn)
             else:
                 lose_starter(turn, problem)
+        case pa.StarterAway(problem) if not state.local and not state.starter_lost:
+            if patience.may_wait_for(turn):
+                patience.miss_starter(turn)
+            else:
+                patience.give_up(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
         case pa.TrainersSeen(stopped, cpu_s):
@@ -113,29 +119,45 @@ def _take(turn: Turn, input: pa.Input) -> None:
             patience.hear_word(turn, task)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
-            report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
+            turn.report(ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
         case pa.TrainerEnded(task, end) if task in state.doing:
             _on_exit(turn, task, end)
         case pa.OutputsFound():
-            turn.state = replace(state, found=input)
-            patience.offer(turn)
+            _on_outputs(turn, input)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
+        case pa.Learned() | pa.Asked() | pa.Decided() | pa.Listed() | pa.PiecesCame() | pa.FilesHere():
+            pass  # too late
+        case (
+            pa.MadeReady()
+            | pa.PreparingFailed()
+            | pa.StarterAway()
+            | pa.StarterLost()
+            | pa.TrainerSaid()
+            | pa.TrainerEnded()
+            | TimerFired()
+        ):
+            pass  # too late
+        case From():
+            pass  # only the starter may command
         case _:
-            pass
+            assert_never(input)
 
 
 # --- preparing -----------------------------------------------------------------------------------------
 
 
-def _on_asked(turn: Turn, asked: pa.Asked) -> None:
+def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
+    if not turn.state.local:
+        turn.state = replace(turn.state, opened=asked.opened)
     if asked.refusal is not None:
         decline(turn, asked.refusal)
     elif asked.allowed or turn.state.local:
         _join(turn)
     else:
         state, plan = turn.state, turn.state.plan
+        walls = asked.reach.walls if asked.reach is not None else "none"
         question = ev.ConsentAsked(
             run=plan.run,
             device=plan.starter,
@@ -146,13 +168,16 @@ def _on_asked(turn: Turn, asked: pa.Asked) -> None:
             files=state.manifest.files,
             changed=asked.differs is not None,
             differs=asked.differs or {},
+            beyond=asked.beyond,
             checkpoint_bytes=_checkpoint_bytes(state),
-            network=("downloads" if plan.downloads else "none") if plan.exchange == "sealed" else "",
-            open_port=plan.opens_port,
+            network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
+            walls=walls,
+            opened=asked.opened,
+            gaps=asked.gaps,
         )
-        enter(turn, pa.Asking())
+        turn.enter(pa.Asking())
         turn.emit(question)
-        say_phase(turn, "consent")
+        turn.say_phase("consent")
         turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
 
 
@@ -160,113 +185,105 @@ def _checkpoint_bytes(state: pa.Participation) -> int:
     return 0 if state.checkpoint is None else state.checkpoint.total_bytes
 
 
-def _on_decided(turn: Turn, allowed: bool) -> None:
+def _on_decided(turn: ParticipantTurn, allowed: bool) -> None:
     if allowed:
-        settle(turn, True)
+        turn.settle(True)
         _join(turn)
     else:
         decline(turn, problems.refused_by_user())
 
 
-def _join(turn: Turn) -> None:
+def _join(turn: ParticipantTurn) -> None:
     if turn.state.local and turn.state.checkpoint is None:
-        _on_listed(turn, ())  # it is the laptop that has the files
+        _on_listed(turn, 0)  # this laptop has the files
         return
-    enter(turn, pa.Listing())
+    turn.enter(pa.Scanning())
     turn.effects.append(pa.ListMissing())
 
 
-def _on_listed(turn: Turn, files: tuple[int, ...]) -> None:
-    tell_starter(turn, ms.FilesWanted(run=turn.state.plan.run, files=files))
-    if files:
-        enter(turn, pa.Receiving())
-        project = turn.state.manifest
-        total = project.total_bytes if files[0] < len(project.files) else 0
-        if files[-1] >= len(project.files):
-            total += _checkpoint_bytes(turn.state)
-        say_phase(turn, "receiving", total=total)
+def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
+    turn.tell_starter(ms.FilesWanted(run=turn.state.plan.run, total_bytes=total_bytes))
+    if total_bytes:
+        turn.enter(pa.Receiving())
+        turn.say_phase("receiving", total=total_bytes)
         turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
     else:
         _make_ready(turn)
 
 
-def _make_ready(turn: Turn) -> None:
-    enter(turn, pa.Copying())
+def _make_ready(turn: ParticipantTurn) -> None:
+    turn.enter(pa.Copying())
     turn.effects.append(pa.MakeReady())
 
 
-def _on_ready(turn: Turn, made: pa.MadeReady) -> None:
-    enter(turn, pa.Ready())
+def _on_ready(turn: ParticipantTurn, made: pa.MadeReady) -> None:
+    turn.enter(pa.Ready())
     prepared = ms.Prepared(
         run=turn.state.plan.run,
         ports=dict(made.ports),
         certificates=dict(made.certificates),
         load_s=made.load_s,
     )
-    turn.state = replace(turn.state, prepared=prepared)
-    tell_starter(turn, prepared)
-    say_phase(turn, "prepared")
+    turn.tell_starter(prepared)
+    turn.say_phase("prepared")
     turn.wait("launch", limits.LAUNCH_S)
 
 
-# --- the starter's word --------------------------------------------------------------------------------
+# --- messages of the starter ---------------------------------------------------------------------------
 
 
-def _on_message(turn: Turn, message: Message) -> None:
-    if getattr(message, "run", turn.state.plan.run) != turn.state.plan.run:
+def _on_message(turn: ParticipantTurn, message: Message) -> None:
+    state = turn.state
+    if isinstance(message, ms.RunMessage) and message.run != state.plan.run:
         return
     match message:
         case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, message)
-        case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
+        case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.TrainersRunning):
             turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
-            say_doing(turn)
+            turn.say_doing()
+        case ms.GoOnWithout() if isinstance(state.stage, pa.TrainersRunning | pa.Trained):
+            go_on_without(turn, message)
         case ms.RunAbandoned() if turn.state.unheard:
             go(turn)
-        case ms.Mirrored(event=ev.RunPhaseChanged(phase=phase)) if ended(phase) and turn.state.unseen:
-            # It came back to a run that was over before it was shown here.
-            go(turn) if turn.state.unheard else leave(turn, problems.over_meanwhile(turn.state.starter_name))
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
-        case ms.Mirrored(event=event, number=number):
-            # What is said again on a new link may have been heard on the old one.
-            if number == 0 or number > turn.state.heard:
-                turn.state = replace(turn.state, heard=max(number, turn.state.heard))
-                _on_mirrored(turn, event)
-        case ms.Resumed(heard=heard):
-            patience.repeat(turn, heard)
+        case ms.Mirrored(event=event):
+            _on_mirrored(turn, event)
         case ms.OutputsReceived():
             turn.state = replace(turn.state, outputs_taken=True)
+        case ms.Launch() | ms.StopAsked() | ms.GoOnWithout():
+            pass  # too early, or too late
         case _:
-            pass
+            raise IllegalTransition(f"{type(message).__name__} is nothing that a starter says")
 
 
-def _on_launch(turn: Turn, launch: ms.Launch) -> None:
+def _on_launch(turn: ParticipantTurn, launch: ms.Launch) -> None:
     turn.no_longer("launch")
     state, plan = turn.state, launch.plan
     tasks = state.plan.tasks_of(state.me)
     try:
-        if not same_run(state.plan, plan):
-            # What this user allowed is this run; nothing else is ever started.
+        if not same_run(state.plan, plan) or not _are_trainers_ports(plan):
+            # This user allowed this run; nothing else is ever started.
             raise TandemError.of(problems.bad_message(state.starter_name))
         check(plan)
     except TandemError as error:
         end = Exit(reason="killed", problem=error.problem, shared=False)
         for task in tasks:
-            report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task.name, exit=end))
+            turn.report(ev.MemberEnded(run=state.plan.run, device=state.me, task=task.name, exit=end))
         leave(turn, error.problem)
         return
-    turn.state = replace(turn.state, plan=plan, stage=pa.Running())
+    turn.state = replace(turn.state, plan=plan, stage=pa.TrainersRunning())
     _do(turn, {task.name: "starting" for task in tasks})
     turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
-    say_doing(turn)
+    turn.say_doing()
     patience.begin(turn)
 
 
-def _on_mirrored(turn: Turn, event: RunEvent) -> None:
-    """The starter's events are shown only where they can follow; a last phase ends this part."""
+def _on_mirrored(turn: ParticipantTurn, event: MirroredEvent) -> None:
+    """Show the starter's events only where they can follow; a last phase ends this part."""
     state = turn.state
     if state.local:
         if isinstance(event, ev.RunPhaseChanged) and ended(event.phase):
@@ -280,6 +297,7 @@ def _on_mirrored(turn: Turn, event: RunEvent) -> None:
     try:
         shown = apply(state.shown, event)
     except IllegalTransition:
+        turn.state = replace(state, left_out=state.left_out + 1)
         return
     turn.state = replace(state, shown=shown)
     turn.emit(event)
@@ -290,65 +308,76 @@ def _on_mirrored(turn: Turn, event: RunEvent) -> None:
 # --- trainers ------------------------------------------------------------------------------------------
 
 
-def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
+def _on_said(turn: ParticipantTurn, task: str, said: trainer_messages.Report) -> None:
     plan, run, me = turn.state.plan, turn.state.plan.run, turn.state.me
     match said:
         case trainer_messages.Booted() if plan.solo or plan.strategy == "own":
             _does(turn, task, "training")
-        case trainer_messages.Meeting():
+        case trainer_messages.Connecting():
             _does(turn, task, "meeting")
         case trainer_messages.Met(strategy=strategy):
             turn.state = replace(turn.state, strategy=strategy)
             _does(turn, task, "training")
         case trainer_messages.Progressed(progress=progress) if _speaks(turn, task):
-            # The trainer tells ten steps a second at most.
-            report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
+            # The trainer reports ten steps a second at most.
+            turn.report(ev.MemberProgressed(run=run, device=me, progress=progress))
         case trainer_messages.Measured(expectation=expectation):
-            if task == plan.chief.name:
-                report(turn, ev.MemberMeasured(run=run, device=me, expectation=expectation))
+            if task == turn.state.chief.name:
+                turn.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
         case trainer_messages.EpochEnded(epoch=epoch) if _speaks(turn, task):
-            report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
+            turn.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
         case trainer_messages.Evaluated(logs=logs):
-            say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
+            turn.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
         case trainer_messages.Said(words=words, difference=difference):
-            say(turn, task, words, difference=difference)
+            turn.say(task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
+        case trainer_messages.Progressed() | trainer_messages.EpochEnded():
+            pass  # of another task than this laptop's first
+        case trainer_messages.Booted() | trainer_messages.FitBegan() | trainer_messages.Ended():
+            pass  # nothing that a screen shows
         case _:
-            pass
+            assert_never(said)
 
 
-def _speaks(turn: Turn, task: str) -> bool:
-    """Of several trainers here, which do the same steps, the first tells them."""
+def _speaks(turn: ParticipantTurn, task: str) -> bool:
+    """Several trainers here do the same steps, so only the first reports them."""
     return task == turn.state.plan.tasks_of(turn.state.me)[0].name
 
 
-def _does(turn: Turn, task: str, phase: MemberPhase) -> None:
+def _does(turn: ParticipantTurn, task: str, phase: MemberPhase) -> None:
     if turn.state.doing[task] != "stopping":
         _do(turn, {**turn.state.doing, task: phase})
-        say_doing(turn)
+        turn.say_doing()
 
 
-def _do(turn: Turn, doing: Mapping[str, MemberPhase]) -> None:
+def _do(turn: ParticipantTurn, doing: Mapping[str, MemberPhase]) -> None:
     turn.state = replace(turn.state, doing=MappingProxyType(dict(doing)))
 
 
-def _on_exit(turn: Turn, task: str, end: Exit) -> None:
+def _on_exit(turn: ParticipantTurn, task: str, end: Exit) -> None:
     _do(turn, {name: phase for name, phase in turn.state.doing.items() if name != task})
     state, leaving = turn.state, isinstance(turn.state.stage, pa.Leaving)
-    report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
-    if task == state.plan.chief.name and not leaving:
+    turn.report(ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
+    if task == state.chief.name and not leaving:
         turn.effects.append(pa.FindOutputs())
     if state.doing:
-        say_doing(turn)
+        turn.say_doing()
     elif not leaving:
-        enter(turn, pa.Trained())
+        turn.enter(pa.Trained())
+
+
+def _on_outputs(turn: ParticipantTurn, found: pa.OutputsFound) -> None:
+    if not isinstance(turn.state.stage, pa.Leaving):
+        run = turn.state.plan.run
+        turn.tell_starter(ms.OutputsOffered(run=run, manifest=found.manifest, problem=found.problem))
+        turn.effects.append(pa.SendOutputs(found.manifest))
 
 
 # --- leaving -------------------------------------------------------------------------------------------
 
 
-def _on_wait_over(turn: Turn, wait: Wait) -> None:
+def _on_wait_over(turn: ParticipantTurn, wait: Wait) -> None:
     match wait, turn.state.stage:
         case "consent", _:
             decline(turn, problems.no_consent(["this laptop"]))
@@ -359,4 +388,4 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
         case "away", _:
             patience.on_away_over(turn)
         case "farewell", pa.Leaving() as leaving:
-            enter(turn, replace(leaving, starter_lost=True))
+            turn.enter(replace(leaving, starter_lost=True))

@@ -1,6 +1,6 @@
-"""A starter from which nothing comes is waited for, and trainers are watched meanwhile. Pure.
+"""Waits for a silent starter, and watches the trainers meanwhile. Pure.
 
-Only where what joins the trainers outlasts silence (``Plan.patient``).
+Applies only where the trainers' connections outlast silence (``Plan.patient``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from types import MappingProxyType
 
 from core.run import problems
 from core.run.participant import state as pa
-from core.run.participant.ending import Turn, lose_starter, show, tell_starter
+from core.run.participant.ending import (
+    lose_starter,
+)
+from core.run.turn import ParticipantTurn
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
@@ -21,36 +24,34 @@ from core.vocabulary.waits import Stand, WaitsFor
 # --- the starter -------------------------------------------------------------------------------------------
 
 
-def may_wait_for(turn: Turn, problem: Problem) -> bool:
-    """Whether this part goes on although its starter's link is lost for this reason."""
+def may_wait_for(turn: ParticipantTurn) -> bool:
+    """Whether this part goes on although nothing comes from its starter."""
     at_work = not isinstance(turn.state.stage, pa.Leaving)
-    stopping = "stopping" in turn.state.doing.values()
-    return turn.state.plan.patient and at_work and not stopping and problem.code in problems.SILENCES
+    return turn.state.plan.patient and at_work and "stopping" not in turn.state.doing.values()
 
 
-def miss_starter(turn: Turn) -> None:
+def miss_starter(turn: ParticipantTurn) -> None:
     if turn.state.away_s is None:
         turn.state = replace(turn.state, away_s=turn.now_s)
         turn.wait("away", turn.state.plan.away_s)
         turn.wait("look", limits.LOOK_S)
 
 
-def stand_still(turn: Turn) -> None:
-    """While the starter is away, only that has a limit."""
+def stand_still(turn: ParticipantTurn) -> None:
+    """While the starter is away, its absence is the only limit."""
     if turn.state.away_s is not None:
         turn.no_longer("consent", "receive", "launch")
 
 
-def welcome_starter(turn: Turn) -> None:
-    """It is linked again: what may have been lost is asked for, and will be asked for."""
+def welcome_starter(turn: ParticipantTurn) -> None:
+    """The starter is back, and everything that it said meanwhile arrives."""
     if turn.state.away_s is None:
         return
     turn.no_longer("away")
-    turn.state = replace(turn.state, away_s=None, resuming=True, stopped=frozenset())  # told anew
+    turn.state = replace(turn.state, away_s=None)
     run = turn.state.plan.run
     if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
-        show(turn, ev.WaitingChanged(run=run))
-    tell_starter(turn, ms.Resumed(run=run, heard=turn.state.heard))
+        turn.show(ev.WaitingChanged(run=run))
     match turn.state.stage:
         case pa.Asking():
             turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
@@ -60,41 +61,19 @@ def welcome_starter(turn: Turn) -> None:
             turn.wait("launch", limits.LAUNCH_S)
 
 
-def repeat(turn: Turn, heard: int) -> None:
-    """What the starter missed while there was no link."""
-    turn.state = replace(turn.state, resuming=False)
-    run, prepared = turn.state.plan.run, turn.state.prepared
-    match turn.state.stage:
-        case pa.Receiving():
-            turn.effects.append(pa.ListMissing())  # what came is kept; the rest is sent anew
-        case pa.Copying() | pa.Ready():
-            tell_starter(turn, ms.FilesWanted(run=run, files=()))
-    for event, number in turn.state.replay.since(heard):
-        tell_starter(turn, ms.Reported(event=event, number=number))
-    if isinstance(turn.state.stage, pa.Ready) and prepared is not None:
-        tell_starter(turn, prepared)
-    offer(turn)
+def give_up(turn: ParticipantTurn, problem: Problem) -> None:
+    """Go on without the starter, which learns of it when it is back."""
+    if not isinstance(turn.state.stage, pa.Leaving):
+        turn.tell_starter(ms.Declined(run=turn.state.plan.run, problem=problems.part_gone()))
+    lose_starter(turn, problem)
 
 
-def offer(turn: Turn) -> None:
-    """What the chief's script wrote: not before the starter is there and has heard of the chief's end, and
-    again from the first piece on where the link was lost before it had all of them."""
-    state, found = turn.state, turn.state.found
-    if found is None or state.outputs_taken or isinstance(state.stage, pa.Leaving):
-        return
-    if state.away_s is not None or state.resuming:
-        return
-    offered = ms.OutputsOffered(run=state.plan.run, manifest=found.manifest, problem=found.problem)
-    tell_starter(turn, offered)
-    turn.effects.append(pa.SendOutputs(found.manifest))
-
-
-def on_away_over(turn: Turn) -> None:
+def on_away_over(turn: ParticipantTurn) -> None:
     name, limit_s = turn.state.starter_name, turn.state.plan.away_s
-    lose_starter(turn, problems.away_too_long(name, limit_s))
+    give_up(turn, problems.away_too_long(name, limit_s))
 
 
-def _show_away(turn: Turn) -> None:
+def _show_away(turn: ParticipantTurn) -> None:
     state = turn.state
     if state.away_s is None:
         return
@@ -109,20 +88,20 @@ def _show_away(turn: Turn) -> None:
         since_s=state.away_s + state.unix_s,
         left_s=left_s,
     )
-    show(turn, ev.WaitingChanged(run=state.plan.run, waits=(away,)))
+    turn.show(ev.WaitingChanged(run=state.plan.run, waits=(away,)))
 
 
 # --- own trainers ------------------------------------------------------------------------------------------
 
 
-def begin(turn: Turn) -> None:
+def begin(turn: ParticipantTurn) -> None:
     """Trainers were started."""
     if turn.state.plan.patient:
         turn.wait("look", limits.LOOK_S)
 
 
-def look(turn: Turn) -> None:
-    """A process that is stopped can't say so itself."""
+def look(turn: ParticipantTurn) -> None:
+    """Check the processes: a stopped one can't report it itself."""
     _show_away(turn)
     if turn.state.doing:
         turn.effects.append(pa.LookAtTrainers())
@@ -130,8 +109,8 @@ def look(turn: Turn) -> None:
         turn.wait("look", limits.LOOK_S)
 
 
-def see(turn: Turn, stopped: frozenset[str]) -> None:
-    """``stopped``: tasks whose process is."""
+def see(turn: ParticipantTurn, stopped: frozenset[str]) -> None:
+    """``stopped``: tasks whose process is stopped."""
     before = turn.state.stopped
     turn.state = replace(turn.state, stopped=stopped)
     for task in sorted(stopped - before):
@@ -140,19 +119,20 @@ def see(turn: Turn, stopped: frozenset[str]) -> None:
         tell_stand(turn, task, None)
 
 
-def hear_word(turn: Turn, task: str) -> None:
-    """Its trainer said something, whatever it was."""
+def hear_word(turn: ParticipantTurn, task: str) -> None:
+    """The task's trainer said something."""
     word = turn.state.words.get(task)
     if word is not None and word.held_told_s is not None:
         tell_stand(turn, task, None)
     _note(turn, task, pa.Word(turn.now_s))
 
 
-def listen(turn: Turn, cpu_s: Mapping[str, float]) -> None:
-    """Who has met the others and has said nothing for long is told of: native code may hold the interpreter.
+def listen(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:
+    """Report trainers that have met the others and have long been silent: native code may hold the
+    interpreter.
 
-    Alone it proves nothing (where each batch of ``predict`` ends soon, nobody has anything to say): the
-    starter believes it of a trainer whose keep-alives do not come either.
+    Silence alone proves nothing (short batches of ``predict`` report nothing): the starter believes it of a
+    trainer whose keep-alives are missing, too.
     """
     state = turn.state
     for task, phase in state.doing.items():
@@ -168,10 +148,10 @@ def listen(turn: Turn, cpu_s: Mapping[str, float]) -> None:
             _note(turn, task, replace(word, held_told_s=turn.now_s))
 
 
-def _note(turn: Turn, task: str, word: pa.Word) -> None:
+def _note(turn: ParticipantTurn, task: str, word: pa.Word) -> None:
     words = {**turn.state.words, task: word}
     turn.state = replace(turn.state, words=MappingProxyType(words))
 
 
-def tell_stand(turn: Turn, task: str, stand: Stand | None) -> None:
-    tell_starter(turn, ms.StandTold(run=turn.state.plan.run, task=task, stand=stand))
+def tell_stand(turn: ParticipantTurn, task: str, stand: Stand | None) -> None:
+    turn.tell_starter(ms.StandTold(run=turn.state.plan.run, task=task, stand=stand))

@@ -1,4 +1,4 @@
-"""What a participant knows, hears and asks for: data. Its steps are in ``machine`` and ``ending``."""
+"""The participant's state, inputs and effects: data. Its steps are in ``machine`` and ``ending``."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
-from core.run.draft import Shared
-from core.run.replay import Replay
-from core.runtime.timers import TimerFired
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.vocabulary.access import Grant
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From, Prepared
+from core.vocabulary.peer_messages import From, Send
+from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase, Stopping
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Task
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
-from core.vocabulary.trainer_messages import Report
+from core.vocabulary.trainer_messages import MeetWithout, Report
 
 # --- inputs ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The manifest, where it came as a file. Before ``Asked``."""
+
+    manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,14 @@ class Asked:
 
     allowed: bool
     differs: dict[str, Difference] | None = None
-    """From the version that was allowed last; None: none was, or not this."""
+    """From the version that was allowed last; None: none was, or not this one."""
+    beyond: tuple[Part, ...] = ()
+    """How it exceeds that version's permission."""
+    reach: Permission | None = None
+    """What it could access here."""
+    opened: tuple[Grant, ...] = ()
+    """The part of it that the script asks to open beside its own folders."""
+    gaps: tuple[Gap, ...] = ()
     refusal: Problem | None = None
     """Why this node cannot take part at all."""
 
@@ -44,17 +59,18 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What is missing of the project here."""
+    """Bytes of the project and the checkpoint that are missing here; 0: both are complete."""
 
-    files: tuple[int, ...]
+    total_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class PiecesCame:
-    """Bytes of the project that are here."""
+    """Bytes of the project that are here, and their rate; 0: not known yet."""
 
     done: int
     total: int
+    rate_bytes_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +85,7 @@ class MadeReady:
     ports: Mapping[str, int]
     certificates: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
     load_s: float = LOAD_S
-    """The longest that TensorFlow may take to load here."""
+    """The longest time that TensorFlow may take to load here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,16 @@ class PreparingFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class StarterAway:
+    """Nothing has come from it for a while. Messages to it wait until it is back."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class StarterLost:
+    """Its link is over, and everything under way is lost."""
+
     problem: Problem
     by: str = ""
     """This laptop's name, where its user leaves."""
@@ -86,13 +111,13 @@ class StarterLost:
 
 @dataclass(frozen=True, slots=True)
 class StarterReturned:
-    """There is a link to it again."""
+    """It is back, and nothing is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and the seconds of processor time
-    that each has used."""
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and each one's processor time in
+    seconds."""
 
     stopped: frozenset[str]
     cpu_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -117,14 +142,15 @@ class TrainerEnded:
 
 @dataclass(frozen=True, slots=True)
 class OutputsFound:
-    """What the chief's script wrote; ``problem``: why some of it stays here."""
+    """The outputs of the chief's script; ``problem``: why some of them stay here."""
 
     manifest: Manifest
     problem: Problem | None = None
 
 
 Input = (
-    Asked
+    Learned
+    | Asked
     | Decided
     | Listed
     | PiecesCame
@@ -132,8 +158,9 @@ Input = (
     | MadeReady
     | PreparingFailed
     | From
-    | StarterLost
+    | StarterAway
     | StarterReturned
+    | StarterLost
     | TrainersSeen
     | TrainerSaid
     | TrainerWrote
@@ -147,7 +174,7 @@ Input = (
 
 @dataclass(frozen=True, slots=True)
 class ListMissing:
-    """Look what of the project is not here. Answer: ``Listed`` or ``PreparingFailed``."""
+    """Find the project's files that are missing here. Answer: ``Listed`` or ``PreparingFailed``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +184,8 @@ class MakeReady:
 
 @dataclass(frozen=True, slots=True)
 class StartTrainers:
-    """One trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each will come back
-    as ``TrainerEnded``."""
+    """Start one trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each comes
+    back as ``TrainerEnded``."""
 
     plan: Plan
     meet_s: float = MEET_S
@@ -170,13 +197,20 @@ class StopTrainers:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTrainers:
+    """Send this order to every running trainer here."""
+
+    order: MeetWithout
+
+
+@dataclass(frozen=True, slots=True)
 class LookAtTrainers:
-    """Whether their processes are stopped. Answer: ``TrainersSeen``."""
+    """Check whether their processes are stopped. Answer: ``TrainersSeen``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindOutputs:
-    """Look what the chief's script wrote. Answer: ``OutputsFound``."""
+    """Find the outputs of the chief's script. Answer: ``OutputsFound``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +220,11 @@ class SendOutputs:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The last effect: this node's part is over. ``outputs_taken``: the starter has them all."""
+    """The last effect: this node's part is over. ``outputs_taken``: the starter has all outputs."""
 
     outputs_taken: bool
     joined: bool
-    """This user had allowed the run: what was made for it is to be tidied up."""
+    """This user had allowed the run: clean up what was made for it."""
 
 
 OwnEffect = (
@@ -198,34 +232,35 @@ OwnEffect = (
     | MakeReady
     | StartTrainers
     | StopTrainers
+    | OrderTrainers
     | LookAtTrainers
     | FindOutputs
     | SendOutputs
     | Leave
 )
-Effect = Shared | OwnEffect
+Effect = OwnEffect | Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
 
 # --- stages ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """The request is being looked at."""
+    """The request is being checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """This user is asked."""
+    """This user is being asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """It is looked up which of the files are missing here. From here on the run is shown here, too."""
+class Scanning:
+    """Looks up which files are missing here. From here on the run is shown here, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receiving:
-    """The files that were missing come."""
+    """The missing files are coming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,31 +270,31 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The launch is waited for."""
+    """Waits for the launch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class TrainersRunning:
     """Trainers run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Every trainer here has ended. How the run ends is the starter's to say, however long others train."""
+    """Every trainer here has ended. The starter reports how the run ends, however long others train."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Nothing is left to do but to end trainers and to hear how the run ended."""
+    """Only ends trainers, and waits to hear how the run ended."""
 
     verdict: Problem
-    """How the run ends here if the starter does not say it."""
+    """How the run ends here if the starter does not report it."""
     starter_lost: bool = False
-    """The starter will not say it any more."""
+    """The starter can no longer report it."""
     concluded: bool = False
     """The last phase has been shown."""
     by: str = ""
-    """Who ended it, where it was this laptop's user."""
+    """This laptop's name, if its user ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,68 +302,71 @@ class Gone:
     """Nothing follows."""
 
 
-Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Trained | Leaving | Gone
+Stage = Invited | Asking | Scanning | Receiving | Copying | Ready | TrainersRunning | Trained | Leaving | Gone
 
 # --- the state ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A trainer's last one. ``cpu_s``: what its process had used when it was looked at first since."""
+    """A trainer's last message. ``cpu_s``: its process's time at the first check since then."""
 
     at_s: float
     looked_s: float = 0.0
     cpu_s: float = 0.0
     held_told_s: float | None = None
-    """When the starter was told last that it says nothing."""
+    """When the starter was last told of its silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """The whole of what a participant knows of its part."""
+    """Everything that a participant knows of its part."""
 
     me: DeviceId
     plan: Plan
     manifest: Manifest
     starter_name: str
     checkpoint: Manifest | None = None
-    """The files of the checkpoint with which the run resumes another."""
+    """The files of the checkpoint from which the run resumes another."""
     texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """By path: what of the project came with the request, to be looked at."""
+    """By path: the project's texts that came with the request, for this user to read."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
-    """The mirrored run, to see that what the starter says can follow."""
+    """The mirrored run, to check that the starter's events can follow."""
+    left_out: int = 0
+    """Number of the starter's events that could not follow."""
     refusal: Problem | None = None
-    """With which this laptop said no."""
+    """This laptop's reason for declining."""
+    opened: tuple[Grant, ...] | None = None
+    """Folders that were allowed beside the script's own; None: nobody was asked."""
+    allowed: bool | None = None
+    """This user's answer; None: nobody was asked."""
     doing: Mapping[str, MemberPhase] = field(default_factory=lambda: MappingProxyType({}))
-    """By task name, of trainers that run."""
+    """By task name, of running trainers."""
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
-    found: OutputsFound | None = None
-    """What the chief's script wrote, once that is known."""
-    prepared: Prepared | None = None
-    """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
+    gone: tuple[DeviceId, ...] = ()
+    """Members that have left the run, as far as the starter has said so."""
     asked_force: int = -1
     """The highest force with which the starter asked trainers here to end; -1: it has not."""
     away_s: float | None = None
-    """Since then nothing comes from the starter, and it is waited for."""
-    resuming: bool = False
-    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
-    heard: int = 0
-    """The newest number among what the starter mirrored."""
-    replay: Replay = field(default_factory=Replay)
-    """What was reported."""
+    """Since when the starter is silent and waited for."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
     words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
-    """By task: when its trainer said something last."""
+    """By task: its trainer's last message."""
     unix_s: float = 0.0
-    """What to add to the clock of every step for Unix time."""
+    """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
         return replace(self, waits=waits)
+
+    @property
+    def chief(self) -> Task:
+        """The chief among the present members: everybody gets its outputs."""
+        return self.plan.chief_without(self.gone)
 
     @property
     def joined(self) -> bool:
@@ -336,24 +374,19 @@ class Participation:
         return not isinstance(self.stage, Invited | Asking)
 
     @property
-    def unseen(self) -> bool:
-        """The starter has shown nothing of the run here."""
-        return not self.local and self.shown.run is None
-
-    @property
     def unheard(self) -> bool:
-        """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
-        return self.joined and self.unseen
+        """The starter has not heard this laptop's yes, so it reports no last phase here."""
+        return self.joined and not self.local and self.shown.run is None
 
     @property
     def next_force(self) -> int:
-        """The least force with which a further Stop does anything: the starter may have begun with more."""
+        """The least force with which a further Stop has an effect: the starter may have begun with more."""
         run = self.shown.run
         return self.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0
 
     @property
     def launched(self) -> bool:
-        return isinstance(self.stage, Running | Trained | Leaving | Gone)
+        return isinstance(self.stage, TrainersRunning | Trained | Leaving | Gone)
 
     @property
     def starter_lost(self) -> bool:
@@ -361,5 +394,5 @@ class Participation:
 
     @property
     def local(self) -> bool:
-        """The starter's own part: its screen already shows what the coordinator emits."""
+        """Whether this is the starter's own part: its screen already shows the coordinator's events."""
         return self.plan.starter == self.me

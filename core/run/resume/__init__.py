@@ -1,1 +1,1 @@
-"""Which checkpoint a run resumes from, and how it comes to the laptops that need it."""
+"""Which checkpoint a run resumes from, and how it reaches the laptops that need it."""

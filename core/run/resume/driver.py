@@ -1,4 +1,5 @@
-"""Checkpoints between laptops: sent to those who ask, fetched when a run is resumed. On the core loop."""
+"""Exchanges checkpoints between laptops: sends them on request, fetches one to resume a run. On the core
+loop."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from core.run.context import RunContext
 from core.run.resume import plan
 from core.run.resume.fetch import CheckpointSearch, FoundCheckpoint
 from core.run.resume.serve import CheckpointServer
+from core.runtime.background import Background
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import CheckpointCame, CheckpointFound, FetchEnded
@@ -31,7 +33,7 @@ class FetchedCheckpoint:
 
 
 class CheckpointDriver:
-    """One for a node's life."""
+    """One per node."""
 
     def __init__(
         self, context: RunContext, emit: Callable[[CheckpointFound | CheckpointCame | FetchEnded], None]
@@ -39,39 +41,42 @@ class CheckpointDriver:
         self._context = context
         self._emit = emit
         self._server = CheckpointServer(context)
+        self._asking = Background()
+        """Questions that may outlive their asker: closing the node does not wait for their answers."""
         self._fetching: CheckpointSearch | None = None
-        self._looking: CheckpointSearch | None = None
         self._one_look = asyncio.Lock()
         self._work: asyncio.Task[FetchedCheckpoint] | None = None
 
     def on_message(self, device: DeviceId, message: Message) -> bool:
-        """False: the message is not about this."""
+        """False: the message is about something else."""
         match message:
             case ms.CheckpointAsked() | ms.CheckpointWanted():
                 self._server.on_message(device, message)
                 return True
-            case ms.CheckpointTold(run=run) | ms.Chunk(run=run):
-                heard = [each for each in self._asking if each.run == run]
-                for each in heard:
-                    each.on_message(device, message)
-                return bool(heard)
+            case ms.CheckpointTold(run=run):
+                if self._fetching is not None and self._fetching.run == run:
+                    self._fetching.on_told(device, message)
+                    return True
         return False
 
     def project_of(self, old: Plan) -> Manifest | None:
-        """The files that a run began with, where that is recorded. Blocks."""
+        """The files that a run began with, if recorded. Blocks."""
         return read_project(self._context.folder(old.run)) or self._context.store.manifest(old.project)
 
     def on_link_down(self, device: DeviceId) -> None:
-        for each in self._asking:
-            each.on_link_down(device)
+        if self._fetching is not None:
+            self._fetching.on_link_down(device)
 
     async def look(self, old: Plan) -> None:
         """Emits ``CheckpointFound``. Waits no longer than the limit; later answers still count."""
         async with self._one_look:  # A laptop answers only the newest question.
             if self._fetching is not None:
-                return  # A question would end the sending that is under way.
-            self._looking = CheckpointSearch(self._context, old.run, on_better=self._tell_found)
-            await self._looking.ask(self._others(old), self._context.limits.look_s)
+                return  # A question would end the transfer under way.
+            search = CheckpointSearch(self._context, old.run, self._asking, on_better=self._tell_found)
+            await search.ask(self._others(old), self._context.limits.look_s)
+
+    async def close(self) -> None:
+        await self._asking.cancel()
 
     def stop(self) -> None:
         """Ends ``fetch``."""
@@ -79,7 +84,7 @@ class CheckpointDriver:
             self._work.cancel()
 
     async def fetch(self, old: Plan) -> FetchedCheckpoint | None:
-        """The newest checkpoint of a run that can be had; None: stopped. Raises ``TandemError``."""
+        """The newest available checkpoint of a run; None: stopped. Raises ``TandemError``."""
         work = self._work = asyncio.ensure_future(self._fetch_newest(old))
         try:
             await asyncio.wait({work})
@@ -90,7 +95,9 @@ class CheckpointDriver:
 
     async def _fetch_newest(self, old: Plan) -> FetchedCheckpoint:
         names = self._others(old)
-        search = self._fetching = CheckpointSearch(self._context, old.run, on_piece=self._tell_piece)
+        search = self._fetching = CheckpointSearch(
+            self._context, old.run, self._asking, on_piece=self._tell_piece
+        )
         try:
             await search.ask(names)
             absent = tuple(name for device, name in names.items() if device in search.silent)
@@ -115,16 +122,12 @@ class CheckpointDriver:
         finally:
             self._fetching = None
 
-    @property
-    def _asking(self) -> list[CheckpointSearch]:
-        return [each for each in (self._looking, self._fetching) if each is not None]
-
     def _others(self, old: Plan) -> dict[DeviceId, str]:
-        """Who took part, but for this laptop, by name."""
+        """The other members, by name."""
         return {member.device: member.name for member in old.members if member.device != self._context.me}
 
     def _tell_found(self, found: FoundCheckpoint) -> None:
-        assert found.device is not None  # Those that lie here are told to nobody.
+        assert found.device is not None  # Local checkpoints are not announced.
         self._emit(CheckpointFound(run=found.run, device=found.device, moment=found.moment))
 
     def _tell_piece(self, found: FoundCheckpoint, received: int) -> None:

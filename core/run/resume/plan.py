@@ -1,4 +1,4 @@
-"""From a run that ended early to the plan of the run that resumes it. Pure."""
+"""Makes the plan that resumes a run which ended early. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import Finished, ended
 from core.vocabulary.plan import Plan, Role, RunSpec, ranks
+from core.vocabulary.text import listed
 
 
 def before(details: RunDetails) -> Plan:
-    """The plan of the run that is to be resumed. Raises ``TandemError`` where it cannot be."""
+    """The plan of the run to resume. Raises ``TandemError`` where it cannot be resumed."""
     entry, plan = details.entry, details.plan
     if isinstance(entry.phase, Finished):
         raise TandemError(
@@ -44,7 +45,7 @@ def before(details: RunDetails) -> Plan:
 
 
 def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
-    """With the old run's seed and, where the same laptops take part, their tasks."""
+    """``spec`` with the old run's seed and, where the same laptops take part, their tasks."""
     wanted = replace(spec, seed=old.seed, strategy=old.strategy)
     if spec.roles or {member.device for member in old.members} != set(devices):
         return wanted
@@ -54,10 +55,26 @@ def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
     return replace(wanted, roles=roles)
 
 
-def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str, ...]:
-    """Raises ``TandemError`` where the script or a module of it is not as it was; remarks on what is unsure.
+def among(spec: RunSpec, devices: tuple[DeviceId, ...], me: DeviceId) -> RunSpec:
+    """``spec`` for exactly these laptops: drops options and shares of others."""
+    others = tuple(device for device in devices if device != me)
+    shares = spec.shares if spec.shares.keys() == set(devices) else {}
+    return replace(
+        spec,
+        devices=others,
+        solo=not others,
+        roles={device: roles for device, roles in spec.roles.items() if device in devices},
+        shares=shares,
+        shares_total=spec.shares_total if shares else None,
+        opens={device: opens for device, opens in spec.opens.items() if device in devices},
+    )
 
-    Other files may have changed: what the script wrote beside itself is among them.
+
+def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str, ...]:
+    """Raises ``TandemError`` where the script or one of its modules has changed; returns remarks on uncertain
+    files.
+
+    Other files may have changed: the script's own outputs are among them.
     """
     now = {file.path: file.sha256 for file in new.files}
     then = () if old is None else old.files
@@ -81,7 +98,7 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str
 
 
 def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
-    """``absent``: names of laptops that took part and could not be asked."""
+    """``absent``: names of members that could not be asked."""
     if absent:
         return TandemError(
             code="no-checkpoint",
@@ -90,14 +107,23 @@ def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
         )
     return TandemError(
         code="no-checkpoint",
-        what=f"No laptop has a checkpoint of the run {old.run}. They are kept every minute and at epochs' "
-        "ends of a fit; a loop of train_on_batch has none.",
+        what=f"No laptop has a checkpoint of the run {old.run}. The first is kept after 10 s of training, or "
+        "at a stop; a loop of train_on_batch has none.",
         fix="Start the training anew.",
     )
 
 
+def no_project(old: Plan) -> TandemError:
+    starter = next((each.name for each in old.members if each.device == old.starter), "the other laptop")
+    return TandemError(
+        code="no-project",
+        what=f"The files of the run {old.run} are not kept here any more.",
+        fix=f"Resume it on {starter}, where it was started.",
+    )
+
+
 def not_asked(absent: tuple[str, ...]) -> str:
-    """``absent``: names of laptops that took part."""
+    """``absent``: names of members."""
     return f"{', '.join(absent)} could not be asked for a checkpoint: a newer one may lie there."
 
 
@@ -109,8 +135,18 @@ def taken(found: FoundCheckpoint, where: str) -> str:
     return f"Going on with that of step {found.moment.step} on {where}."
 
 
-def continued(plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint) -> Plan:
-    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then."""
+def with_more(back: tuple[str, ...], plan: Plan) -> str:
+    """The remark on a run that goes on with laptops that were absent at its end."""
+    assert plan.resume is not None
+    are = "is" if len(back) == 1 else "are"
+    return f"{listed(back)} {are} in; going on with {listed(back)} from step {plan.resume.moment.step:,}."
+
+
+def continued(
+    plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint, back: tuple[str, ...] = ()
+) -> Plan:
+    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then. ``back``:
+    as in ``Resumption``."""
     computing = ranks(plan)
     if (
         not spec.shares
@@ -122,9 +158,9 @@ def continued(plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint) -> P
         shares: Counter[DeviceId] = Counter()
         for device, share in zip(computing, found.shares, strict=True):
             shares[device] += share  # A laptop with several cards has as many ranks.
-        # What computes nothing (ps, evaluator) has a share that counts nowhere.
+        # Tasks that compute nothing (ps, evaluator) have a share that never counts.
         members = tuple(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )
         plan = replace(plan, members=members, balance=old.balance)
-    return replace(plan, resume=found.resumption)
+    return replace(plan, resume=replace(found.resumption, back=back))

@@ -1,20 +1,22 @@
-"""Tells paired laptops which checkpoint of a common run lies here, and sends it. On the core loop.
+"""Tells paired laptops which checkpoint of a common run is here, and sends it. On the core loop.
 
-Questions are answered without hashing: gigabytes take longer than anybody waits for an answer. What is sent
-is hashed first, and again by the laptop that receives it.
+Questions are answered without hashing: gigabytes take longer than anybody waits for an answer. An offered
+checkpoint is hashed first, and again by the laptop that fetches it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from core.history.read import read_plan
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
-from core.project.files import NotRegular
+from core.project.send import ManifestReader
 from core.run.context import RunContext
-from core.run.transfer import send_pieces
+from core.runtime.regular_file import NotRegular
+from core.transfer.lane import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
@@ -26,15 +28,18 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointServer:
-    """One answer at a time for each device; a newer question ends the sending that is under way."""
+    """One answer at a time for each device; a newer question ends the current offer."""
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._asked: dict[DeviceId, CheckpointAsked | CheckpointWanted] = {}
         self._busy: set[DeviceId] = set()
+        self._offers: dict[DeviceId, Callable[[], None]] = {}
+        """Functions that withdraw the offers."""
 
     def on_message(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
         self._asked[device] = message
+        self._offers.pop(device, lambda: None)()
         if device not in self._busy:
             self._busy.add(device)
             self._context.background.start("send a checkpoint", self._answer_all(device))
@@ -46,7 +51,7 @@ class CheckpointServer:
                     await self._answer(device, message)
                 except (TandemError, OSError, NotRegular) as error:
                     _log.warning("a checkpoint of %s could not be sent: %s", message.run, error)
-                    if isinstance(message, CheckpointWanted):  # else it would be waited for
+                    if isinstance(message, CheckpointWanted):  # otherwise it would be waited for
                         self._context.links.send(device, CheckpointTold(run=message.run))
         finally:
             self._busy.discard(device)
@@ -64,21 +69,15 @@ class CheckpointServer:
             told = CheckpointTold(run=message.run, moment=head.moment, shares=head.shares, files=files)
             self._context.links.send(device, told)
             return
-        await send_pieces(
-            self._context,
-            device,
-            message.run,
-            files.digest,
-            Path(checkpoint.folder),
-            files,
-            tuple(range(len(files.files))),
-            lambda: device not in self._asked,
-        )
+        if device not in self._asked:
+            folder = Path(checkpoint.folder)
+            offered = OfferedFiles(ManifestReader(folder.parent, files, inside=folder.name))
+            self._offers[device] = self._context.transfers.offer(device, offered)
 
     def _find(
         self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
     ) -> tuple[Checkpoint, Manifest] | None:
-        """On the files' thread. Only who took part in a run, or started it, learns of its checkpoints."""
+        """On the files' thread. Only members and the starter of a run learn of its checkpoints."""
         if not is_run_id(message.run):
             return None
         folder = self._context.folder(message.run)

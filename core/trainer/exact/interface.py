@@ -1,6 +1,6 @@
-"""What the process around the engine hands it, a Cluster and an Observer to call back: data only.
+"""The engine's interface to the process around it: a Cluster, and an Observer to call back. Data only.
 
-Use, in the trainer process, on its main thread, with `install` of `patch.install`:
+Usage, on the main thread of the trainer process, with `install` from `patch.install`:
 
     cluster = Cluster(strategy, rank, shares, seed)
     installation = install(cluster, observer)       # patches Keras, sets every seed
@@ -27,39 +27,39 @@ from core.vocabulary.progress import Expectation
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """Checkpoints: where this member writes them, and the one from which its training resumes."""
+    """Checkpoints: where this member writes them, and which one its training resumes from."""
 
     folder: Path
-    every_s: float = 60.0
+    every_s: float | None = None
+    """Seconds of training between two checkpoints; None: follows what one costs, see ``keeper``."""
     resume: Path | None = None
-    """A checkpoint's own folder; every member must have the same one."""
+    """A single checkpoint's folder; every member must have the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """This member's place among the members. Rank 0 is the chief."""
+    """This member's place among the members. The first member present is the chief."""
 
     strategy: Any
-    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, that of ``collectives`` where
-    given, or any for one member alone."""
+    """A tf.distribute.Strategy: that of ``collectives``, or any for one member alone."""
     rank: int
     shares: tuple[int, ...]
-    """One whole number a member; only their proportions matter."""
+    """One whole number per member; only their proportions matter."""
     seed: int | None
-    """None: whoever installs has set every seed, alike on all members."""
+    """None: the installer has already set every seed, the same on all members."""
     wire: str = "f32"
     """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see gradients.py)."""
     balance: bool = False
-    """Shares follow the members' speeds; `shares` is where they begin."""
+    """Let shares follow the members' speeds, starting from `shares`."""
     checkpointing: Checkpointing | None = None
     """None: no checkpoints. Set on every member or on none."""
     collectives: Any = None
-    """The ``Collectives`` by which members meet; None: the strategy's own."""
+    """The ``Collectives`` that connect the members; None for one member alone."""
     names: tuple[str, ...] = ()
-    """Of the members' laptops, by rank, for words about them."""
+    """Names of the members' laptops, by rank, for messages."""
     folders: tuple[Path, ...] = ()
-    """This member's own: its script's, its temporary one. Callbacks that write files do so there on every
-    member, and on the chief alone elsewhere."""
+    """This member's own folders: its script's and its temporary one. Callbacks that write files run on every
+    member there, and on the chief alone elsewhere."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):
@@ -69,14 +69,10 @@ class Cluster:
     def members(self) -> int:
         return len(self.shares)
 
-    @property
-    def is_chief(self) -> bool:
-        return self.rank == 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """Where a training is after a step, and what the steps since the last report were like."""
+    """Where training is after a step, and what the steps since the last report were like."""
 
     step: int
     """Steps done in this process, over all fits."""
@@ -85,52 +81,55 @@ class StepReport:
     """Steps done in this epoch."""
     steps_in_epoch: int | None
     rows: int
-    """Of the newest global batch."""
+    """Rows of the newest global batch."""
     logs: Mapping[str, float]
     """The metrics over all members, equal on each of them."""
     step_s: float
     """Mean time of a step since the last report."""
+    recent: Mapping[str, float] | None = None
+    """`logs` over only the steps since the last report, where that can be computed."""
     wait_s: float | None = None
-    """Where measured, the part of it from when this member's gradients were there until all members' were."""
+    """The part of `step_s` between this member's gradients being ready and all members' being ready; None if
+    not measured."""
     grad_norm: float | None = None
-    """The norm of a step's gradient not long ago, before clipping."""
+    """The norm of a recent step's gradient, before clipping."""
     wire_s: float | None = None
-    """The shortest `wait_s` of all members, which is what the exchange itself takes."""
+    """The shortest `wait_s` of all members: the time of the exchange itself."""
     wire_bytes: int | None = None
-    """The gradients that this member sends in a step, as they travel."""
+    """Bytes of gradients that this member sends in a step, in wire format."""
 
 
 class Observer(Protocol):
-    """Hears of the training. `logs` are the metrics over all members, equal on each of them."""
+    """Receives training events. `logs` are the metrics over all members, equal on each of them."""
 
     def on_fit_began(
         self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
     ) -> None:
-        """`first_epoch`: that of the fit as the script calls it, wherever it resumes. `done`: steps of the
-        training before it."""
+        """`first_epoch`: the fit's first epoch as the script calls it, wherever it resumes. `done`: steps
+        trained before it."""
 
     def step_due(self) -> bool:
-        """Whether a step's report would be passed on now. Asked before metrics are read from the device,
-        which holds the training up; a report that comes anyway is good for counting."""
+        """Whether a step's report would be passed on now. Asked before reading metrics from the device, which
+        stalls training; a report that comes anyway is good for counting."""
 
     def on_step(self, report: StepReport) -> None: ...
 
     def on_measured(self, expectation: Expectation) -> None:
-        """Before a model's first step in a fit of several members: what they measured. The same on each."""
+        """The members' measurements before a model's first step in a fit of several; the same on each."""
 
     def on_shares(self, shares: tuple[int, ...]) -> None:
-        """The shares of the steps to come."""
+        """The shares of the coming steps."""
 
     def on_epoch_ended(self, epoch: int, logs: Mapping[str, float], steps: int, whole: bool) -> None:
-        """`steps` of it are done; `whole` False: it was broken off there."""
+        """`steps` of the epoch are done; `whole` False: it was cut short there."""
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
 
     def on_fit_ended(self) -> None: ...
 
     def on_said(self, words: str, difference: bool = False) -> None:
-        """Something about the training that the user should read, a fallback say. `difference`: by it the
-        result may differ from one machine's."""
+        """A message about the training that the user should read, such as a fallback. `difference`: the
+        result may differ from one machine's because of it."""
 
     def should_stop(self) -> bool:
         """True once this member has been asked to stop. The members agree, end after the same step, run

@@ -1,1 +1,1 @@
-"""The mirrored strategy that a script opens itself, in a run of several members."""
+"""Mirrored strategies that a script opens itself, in a run of several members."""

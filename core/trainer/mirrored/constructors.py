@@ -1,9 +1,10 @@
-"""Scripts that open a mirrored strategy themselves, in a run of several members: they get that of the run.
+"""Gives the run's strategy to scripts that open a mirrored strategy themselves, in a run of several members.
 
-A hand-written loop gets a strategy whose replicas are the members (`replica.py`). Around ``fit`` the script
-stays what it would be without a strategy: what it makes in ``scope()`` are plain variables that the engine
-keeps equal (docs/exactness.md says why), and a dataset that it distributes comes back whole, since the rows
-of each step are shared between the members anyway. Main thread of the trainer.
+A hand-written loop gets a strategy whose replicas are the members (`replica.py`, and `workers.py` for a
+MultiWorkerMirroredStrategy). Around ``fit`` the script stays what it would be without a strategy: in
+``scope()`` it creates plain variables that the engine keeps equal (docs/exactness.md says why), and a dataset
+that it distributes comes back whole, since members share the rows of each step anyway. Main thread of the
+trainer.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from tensorflow.python.distribute.distribute_lib import StrategyBase, StrategyV1
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.mirrored.replica import MemberExtended, on_read
+from core.trainer.mirrored.workers import WorkerExtended
 from core.vocabulary.errors import TandemError
 
 _MIRRORED = (tf.distribute.MirroredStrategy, tf.compat.v1.distribute.MirroredStrategy)
 _MULTI_WORKER = (
     tf.distribute.MultiWorkerMirroredStrategy,
     tf.distribute.experimental.MultiWorkerMirroredStrategy,
+    tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy,
 )
 _LEFT_OUT = {
     "devices": "a list of devices (each member computes on one of its own)",
@@ -36,8 +39,8 @@ _LEFT_OUT = {
     "communication": "an implementation of its communication (members are added up over TLS)",
 }
 _LOOP = (
-    "The script's MirroredStrategy has {members} replicas, one a member: each gets an equal part of every "
-    "batch that the strategy distributes."
+    "The script's {name} has {members} replicas, one a member: each gets an equal part of every batch that "
+    "the strategy distributes."
 )
 _FIT = (
     "The script's fit trains on {members} members, which are the replicas of its own {name}: a batch counts "
@@ -47,7 +50,7 @@ _WHOLE = "The dataset that the script distributes is taken whole: each step's ro
 
 
 class Constructors:
-    """What a script gets that opens a mirrored strategy, from ``install`` on."""
+    """Replaces the mirrored strategies that a script opens, from ``install`` on."""
 
     def __init__(self, collectives: Collectives, say: Callable[[str], None]) -> None:
         self._collectives = collectives
@@ -57,12 +60,12 @@ class Constructors:
 
     @property
     def shared(self) -> bool:
-        """Whether some loop has summed or gathered anything over the members."""
+        """Whether any loop has summed or gathered anything over the members."""
         return any(extended.meetings for extended in self._loops)
 
     def for_loops(self) -> None:
-        """MirroredStrategy is that of the run, wherever the script uses it by hand."""
-        for kind in _MIRRORED:
+        """Makes mirrored strategies the run's one, for scripts that use them by hand."""
+        for kind in (*_MIRRORED, *_MULTI_WORKER):
             self._replace(kind, self._open_loop)
         distribute_utils.VARIABLE_CLASS_MAPPING[tf.VariableSynchronization.ON_READ] = on_read
         original = private.TensorFlowTrainer.fit
@@ -75,19 +78,20 @@ class Constructors:
         private.TensorFlowTrainer.fit = fit
 
     def for_fits(self) -> None:
-        """MirroredStrategy and MultiWorkerMirroredStrategy stand back, for the engine's fit."""
+        """Makes mirrored strategies pass everything through, for the engine's fit."""
         for kind in (*_MIRRORED, *_MULTI_WORKER):
             self._replace(kind, self._open_fit)
 
     def _replace(self, kind: Any, opened: Callable[[Any, MemberExtended], None]) -> None:
         original = kind.__init__
-        # Not the next class in line: that may be one of those that are replaced.
+        # Not the next class in the MRO: that may be one of those that are replaced.
         base: Any = StrategyV1 if issubclass(kind, StrategyV1) else tf.distribute.Strategy
+        extends = WorkerExtended if kind in _MULTI_WORKER else MemberExtended
 
         @functools.wraps(original)
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
             self._say_what_is_left_out(kind, original, args, kwargs)
-            extended = MemberExtended(strategy, self._collectives, _device())
+            extended = extends(strategy, self._collectives, _device())
             base.__init__(strategy, extended)
             opened(strategy, extended)
 
@@ -106,12 +110,10 @@ class Constructors:
 
     def _open_loop(self, strategy: Any, extended: MemberExtended) -> None:
         self._loops.append(extended)
-        self._say_once(_LOOP.format(members=self._collectives.members))
+        self._say_once(_LOOP.format(members=self._collectives.members, name=_name(strategy)))
 
     def _open_fit(self, strategy: Any, extended: MemberExtended) -> None:
-        name = type(strategy).__name__.replace("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
-        name = name.removesuffix("Experimental")
-        self._say_once(_FIT.format(members=self._collectives.members, name=name.strip("_")))
+        self._say_once(_FIT.format(members=self._collectives.members, name=_name(strategy)))
         strategy.scope = functools.partial(_no_scope, strategy)
         strategy.experimental_distribute_dataset = self._whole
         strategy.distribute_datasets_from_function = self._whole_from
@@ -121,12 +123,12 @@ class Constructors:
         return dataset
 
     def _whole_from(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:
-        """One pipeline that reads everything, as on one machine."""
+        """One pipeline that reads everything, like on one machine."""
         self._say_once(_WHOLE)
         return dataset_fn(tf.distribute.InputContext())
 
     def _refuse_fit_of(self, model: Any) -> None:
-        """Keras cannot train a model of several members by ``fit``; one outside of the strategy it can."""
+        """Keras' ``fit`` cannot train a model of several members; it can train one outside the strategy."""
         if any(model.distribute_strategy.extended is extended for extended in self._loops):
             raise TandemError(
                 code="fit-beside-loop",
@@ -136,9 +138,15 @@ class Constructors:
             )
 
     def _say_once(self, words: str) -> None:
-        if self._collectives.rank == 0 and words not in self._said:
+        if self._collectives.is_chief and words not in self._said:
             self._said.add(words)
             self._say(words)
+
+
+def _name(strategy: StrategyBase) -> str:
+    """Its name in ``tf.distribute``; the class's own name if the script defines it."""
+    name = type(strategy).__name__.replace("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
+    return name.removesuffix("V1").removesuffix("Experimental").strip("_")
 
 
 def _no_scope(strategy: StrategyBase) -> AbstractContextManager[Any]:
@@ -146,5 +154,5 @@ def _no_scope(strategy: StrategyBase) -> AbstractContextManager[Any]:
 
 
 def _device() -> str:
-    """This member's graphics card, where it has one."""
+    """This member's GPU, if it has one."""
     return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"

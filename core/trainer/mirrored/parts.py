@@ -1,7 +1,7 @@
-"""Which part of a script's data is this member's, where it distributes datasets by hand.
+"""This member's part of a script's data, where it distributes datasets by hand.
 
-As TensorFlow deals a batch to the devices of one machine, so that a loop trains on the same rows: every
-member reads the whole data and takes its part of each batch.
+Batches are cut like TensorFlow deals them to one machine's devices, so that a loop trains on the same rows:
+every member reads the whole data and takes its part of each batch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from core.trainer.exact.members import step as steps
 
 
 def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
-    """A dataset with this member's rows of each global batch, none at times; as many elements on each member.
+    """A dataset with this member's rows of each global batch, maybe none; equally many elements on each.
 
-    Each batch is cut into parts of as many rows, rounded up: the last ones may have fewer.
+    Each batch is cut into parts of equal size, rounded up: the last ones may have fewer rows.
 
     Raises ``ValueError`` for a dataset without batches.
     """
@@ -43,7 +43,7 @@ def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
 
 
 class PipelineContext(tf.distribute.InputContext):
-    """What a function that makes a dataset is told, and whether it asked which pipeline it is."""
+    """The context for a function that makes a dataset; records whether it asked which pipeline it is."""
 
     __slots__ = ("asked",)
 
@@ -58,9 +58,9 @@ class PipelineContext(tf.distribute.InputContext):
 
 
 def dealt(dataset_fn: Callable[[Any], Any], rank: int, members: int) -> Callable[[PipelineContext], Any]:
-    """``dataset_fn``, which makes a pipeline of batches for one replica.
+    """Wraps ``dataset_fn``, which makes a pipeline of batches for one replica.
 
-    One that does not ask which of the pipelines it is makes the same for each member: then its batches are
+    If it does not ask which of the pipelines it is, it makes the same for each member: then its batches are
     dealt out in turn, as to the devices of one machine.
     """
 

@@ -1,10 +1,10 @@
-"""What a MirroredStrategy is made of where its replicas are the members of a run.
+"""The parts of a MirroredStrategy whose replicas are the members of a run.
 
 TensorFlow hides a strategy's workings in its ``extended``. That of MirroredStrategy never asks
 ``CrossDeviceOps`` for integers, for sums that end on a processor, for gathers and for first values of
-variables: with one device they would stay this member's own, without a word. So all of these are replaced
-here, as in TensorFlow's strategy for several machines (``CollectiveAllReduceExtended``), and members meet by
-the exchange.
+variables: with one device they would silently stay local to this member. So all of these are replaced here,
+as in TensorFlow's strategy for several machines (``CollectiveAllReduceExtended``), and members meet by the
+exchange.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from core.trainer.mirrored import parts
 from core.vocabulary.errors import TandemError
 
 _OWN_COUNTERS = ("iteration",)
-"""Variables that take the chief's value at each write, and that every member counts alike by itself: Keras'
-optimizers have one, and asking for it would be one more meeting in each step."""
+"""Variables that take the chief's value at each write, but that every member counts alike: Keras' optimizers
+have one, and asking for it would cost another meeting in each step."""
 
 
 class MemberExtended(MirroredExtended):
@@ -43,7 +43,7 @@ class MemberExtended(MirroredExtended):
         self._strategy = strategy
         super().__init__(strategy, devices=[device])
         self.meetings = 0
-        """Sums and gathers that the script asked for, as traced: none, and it shares nothing."""
+        """Sums and gathers that the script traced; with none, it shares nothing."""
 
     # --- who is who ----------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class MemberExtended(MirroredExtended):
         return self._reduced(reduce_op, [value for value, _ in value_destination_pairs], "all_reduce")
 
     def _reduced(self, reduce_op: Any, given: list[Any], what: str) -> list[Any]:
-        """All at once: one wait for all of them."""
+        """Reduces all at once, with a single wait."""
         own = [_own(value) for value in given]
         dense = [value for value in own if not isinstance(value, tf.IndexedSlices)]
         with self._meeting():
@@ -106,20 +106,20 @@ class MemberExtended(MirroredExtended):
         return found
 
     def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """The first replica's, who is the chief."""
+        """The value of the first replica, the chief."""
         counts = str(getattr(destinations, "name", "")).rpartition("/")[2].partition(":")[0] in _OWN_COUNTERS
         if isinstance(tensor, float | int) or counts:
             return tensor
         return self.from_chief(tensor, "a value of the script's")
 
     def from_chief(self, tensor: Any, what: str) -> Any:
-        """The chief's ``tensor``, on each member; their shapes are equal. Texts stay each one's own."""
+        """The chief's ``tensor``, on each member; their shapes are equal. Texts stay each member's own."""
         tensor = tf.convert_to_tensor(tensor)
         if not (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool):
             return tensor
         with self._meeting(shares=False):
             flat = tf.reshape(tensor, [-1])
-            joined = self._collectives.gather(flat if self._collectives.rank == 0 else flat[:0], what)
+            joined = self._collectives.gather(flat if self._collectives.is_chief else flat[:0], what)
             return tf.ensure_shape(tf.reshape(joined, tf.shape(tensor)), tensor.shape)
 
     def _meeting(self, shares: bool = True) -> Any:
@@ -139,7 +139,7 @@ class MemberExtended(MirroredExtended):
     def _get_variable_creator_initial_value(
         self, replica_id: int, device: Any, primary_var: Any, **kwargs: Any
     ) -> Any:
-        """The chief's: members may draw other numbers."""
+        """The chief's value: members may draw other numbers."""
 
         def initial_value() -> Any:
             with tf.device(device):
@@ -155,9 +155,13 @@ class MemberExtended(MirroredExtended):
     # --- data ----------------------------------------------------------------------------------------------
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
-        _refuse_replication(options)
+        refuse_replication(options)
+        return self.cut(dataset, options)
+
+    def cut(self, dataset: Any, options: Any) -> Any:
+        """Each batch of a dataset that all members read, in equal parts, as on one machine."""
         part = parts.of_each_batch(dataset, self._collectives.rank, self._collectives.members)
-        # Each member has a part of every batch, an empty one at times: nobody has to ask who has one left.
+        # Each member has a part of every batch, sometimes an empty one: nobody has to ask who has one left.
         self.experimental_enable_get_next_as_optional = False
         try:
             workers = self._workers(options)
@@ -166,7 +170,7 @@ class MemberExtended(MirroredExtended):
             self.experimental_enable_get_next_as_optional = True
 
     def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
-        _refuse_replication(options)
+        refuse_replication(options)
         rank, members = self._collectives.rank, self._collectives.members
         return input_util.get_distributed_datasets_from_function(
             parts.dealt(dataset_fn, rank, members),
@@ -177,7 +181,7 @@ class MemberExtended(MirroredExtended):
         )
 
     def _workers(self, options: Any) -> Any:
-        """This member's processor, with the device to which it takes each part."""
+        """This member's processor, with the device to which it copies each part."""
         [device] = self.worker_devices
         host = device_util.get_host_for_device(device)
         stays = options is not None and not options.experimental_fetch_to_device
@@ -189,7 +193,7 @@ class MemberExtended(MirroredExtended):
 
 
 def on_read(strategy: Any, replicas: Any, aggregation: Any) -> Any:
-    """A variable that each replica writes by itself, and that reads as its aggregation says."""
+    """A variable that each replica writes separately, and that reads according to its aggregation."""
     first = aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA
     ours = first and isinstance(strategy.extended, MemberExtended)
     return (_ChiefsVariable if ours else values.SyncOnReadVariable)(strategy, replicas, aggregation)
@@ -216,7 +220,7 @@ def _own(value: Any) -> Any:
     return value if isinstance(value, tf.IndexedSlices) else tf.convert_to_tensor(value)
 
 
-def _refuse_replication(options: Any) -> None:
+def refuse_replication(options: Any) -> None:
     each = tf.distribute.InputReplicationMode.PER_REPLICA
     if options is not None and options.experimental_replication_mode == each:
         raise NotImplementedError("A member has one replica: InputReplicationMode.PER_WORKER is the same.")

@@ -1,1 +1,1 @@
-"""A trainer whose TensorFlow nobody reaches but the members of its run: by a relay that speaks TLS."""
+"""A trainer whose TensorFlow only the members of its run can reach: by a relay that speaks TLS."""

@@ -1,6 +1,6 @@
-"""A connection of TensorFlow's, carried on over TLS: a thread a direction, each with a connection of its own.
+"""Carries one of TensorFlow's connections over TLS: one thread per direction, each with its own connection.
 
-What is sent has its length before it, so that an end is told from a cut.
+Data is preceded by its length, so that an end is distinguished from a cut.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import struct
 import threading
 from collections.abc import Callable
 
-from core.exchange.handshake import Sockets, wake
-from core.exchange.tls_stream import TlsStream
+from core.net.tls_stream import Sockets, TlsStream, wake
 
 CHUNK_BYTES = 256 * 1024
 _LENGTH = struct.Struct(">I")
@@ -20,7 +19,7 @@ _END = 0
 
 
 class Carrier:
-    """``plain``: TensorFlow's. The thread that ends last closes all three."""
+    """``plain``: TensorFlow's connection. The thread that ends last closes all three."""
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class Carrier:
         try:
             carry()
         except OSError:
-            # One direction is cut: neither side can make anything of the other one alone.
+            # One direction is cut: neither side can use the other one alone.
             for sock in (self._plain, self._sending.sock, self._receiving.sock):
                 wake(sock)
         with self._lock:

@@ -1,7 +1,7 @@
-"""A network of this process's own, with a loopback and nothing else. Linux; as an ordinary user.
+"""A separate network for this process, with a loopback and nothing else. Linux; as an ordinary user.
 
-A socket stays in the network in which it was made, whoever holds it. So a process that is left outside can
-listen and call inside with sockets that are made in here and handed out (``give_sockets``).
+A socket stays in the network in which it was created, whoever holds it. So a process that is left outside can
+listen and call inside with sockets that are created in here and handed out (``give_sockets``).
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ _ONE_MORE = b"s"
 _IN_EVERY_NETWORK = {
     "lo", "sit0", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6tnl0", "ip6gre0", "ip6_vti0",
 }  # fmt: skip
-"""Of these all but the first lead nowhere: where their modules are loaded, Linux makes them in each network
+"""All but the first of these lead nowhere: where their modules are loaded, Linux creates them in each network
 (net.core.fb_tunnels_only_for_init_net)."""
 
 
 def enter() -> None:
-    """For a process of one thread. Raises ``OSError`` where the system does not allow it.
+    """Enters a new network; call it with a single thread. Raises ``OSError`` if the system does not allow it.
 
-    The user stays who they are, with all their files and graphics cards; only the network is another one.
+    The user stays the same, with all their files and graphics cards; only the network changes.
     """
     if sys.platform == "linux":
         user, group = os.geteuid(), os.getegid()
         try:
-            _unshare(_CLONE_NEWNET)  # an administrator's right, and nobody else's
-        except PermissionError:
+            # Root enters its own user namespace, too, and has no rights over the laptop inside.
             _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+        except PermissionError:
+            _unshare(_CLONE_NEWNET)  # allowed only to an administrator
+        else:
             # Without it, an ordinary user may not name its own group (user_namespaces(7)).
             Path("/proc/self/setgroups").write_bytes(b"deny")
             Path("/proc/self/uid_map").write_bytes(b"%d %d 1" % (user, user))
@@ -53,7 +55,7 @@ def enter() -> None:
 
 
 def give_sockets(giving: socket.socket) -> None:
-    """Answer each byte that is asked with a new TCP socket of this process's network, until nobody asks."""
+    """Answers each byte received with a new TCP socket of this process's network, until nobody asks."""
     with contextlib.suppress(OSError), giving:
         while giving.recv(1):
             with socket.socket() as made:
@@ -62,7 +64,7 @@ def give_sockets(giving: socket.socket) -> None:
 
 
 def taking(asking: socket.socket) -> MakeSocket:
-    """Makes sockets at the other end's: for one thread at a time. They raise ``OSError`` when it is gone."""
+    """Makes sockets at the other end; for one thread at a time. Raises ``OSError`` once that is gone."""
 
     def make() -> socket.socket:
         asking.sendall(_ONE_MORE)
@@ -77,9 +79,9 @@ def taking(asking: socket.socket) -> MakeSocket:
 
 
 def is_apart(pid: int) -> bool:
-    """Whether this process's network is another one than ours, with nothing in it that leads out.
+    """Whether this process's network differs from ours, with nothing in it that leads out.
 
-    Raises ``OSError`` where it cannot be read.
+    Raises ``OSError`` if it cannot be read.
     """
     theirs, ours = (Path(f"/proc/{each}/ns/net").readlink() for each in (pid, "self"))
     devices = Path(f"/proc/{pid}/net/dev").read_text(encoding="utf-8").splitlines()[2:]

@@ -1,4 +1,4 @@
-"""What a seal is, and why a trainer has none, in sentences."""
+"""Sentences that explain what a seal is, and why a trainer has none."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from collections.abc import Sequence
 from core.vocabulary.errors import Problem
 
 NOT_SEALED = "not-sealed"
-"""The code of every failure by which TensorFlow's port would be open."""
-_INSTEAD = (
-    "Or train by model.fit or MirroredStrategy, which need no seal; or accept an open port for this one run, "
-    "in a network whose members you all trust: --open-port."
-)
+"""The code of every failure that would leave TensorFlow's port open."""
+_INSTEAD = "Or train by model.fit or MirroredStrategy, which need no seal."
 
 
-def words(way: str, *, downloads: bool) -> str:
-    """What the user is told of a seal that holds. ``downloads``: the script may."""
-    if way == "loopback":
-        return (
-            "Sealed against the network: TensorFlow listens on this laptop's loopback alone, as the system "
-            "gives the trainer no network of its own. Other users of this laptop could reach it."
-        )
+def words(*, downloads: bool) -> str:
+    """The message about a seal that holds. ``downloads``: the script may."""
     network = "What it downloads goes through Tandem's proxy." if downloads else "It has no network."
     return (
         "Sealed: the script is in a network of its own, and TensorFlow is reached by the members of this run "
@@ -29,22 +21,12 @@ def words(way: str, *, downloads: bool) -> str:
 
 
 def not_sealed(error: OSError) -> Problem:
-    """The system does not give an ordinary user a network of its own."""
+    """The system does not give an ordinary user a separate network."""
     return Problem(
         code=NOT_SEALED,
         what=f"TensorFlow's port cannot be sealed on this laptop ({error.strerror or error}), and it would "
         "be open to the whole network.",
         fix=f"`tandem doctor` says what keeps user namespaces from being used here. {_INSTEAD}",
-    )
-
-
-def not_kept_in(error: OSError) -> Problem:
-    """``--no-downloads``, where the script cannot be kept from the network."""
-    return Problem(
-        code=NOT_SEALED,
-        what=f"The script is to reach no network, and this laptop gives it no other one than its own "
-        f"({error.strerror or error}).",
-        fix="Train without --no-downloads; or allow user namespaces: `tandem doctor` says how.",
     )
 
 

@@ -1,60 +1,53 @@
-"""Seals a trainer, first of all: its network becomes one of its own, and its relay a process that is left
-outside. Call ``begin`` before anything has started a thread.
+"""Seals a trainer: moves it into a network of its own, and leaves its relay outside as a separate process.
+Call ``begin`` before any thread is started.
 
-Beside the relay stands who makes sockets for it and watches it. All are of the trainer's process group, but
-no children of its: a script may wait for those. Where one of them ends by itself, the trainer is ended.
+Another process creates sockets for the relay and watches it. All are in the trainer's process group, but not
+its children: a script may wait for those. If one of them ends unexpectedly, the trainer is ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import select
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import msgspec
-from msgspec import structs
 
-from core.net.address import parse
-from core.trainer.sealed import listeners, loopback, namespace, problems
+from core.trainer.apart import apart
+from core.trainer.sealed import listeners, namespace, problems
+from core.vocabulary.bounds import FewBy, Name, Words
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Ended, Seal
 from core.vocabulary.wire import from_json, to_json
 
-Way = Literal["namespace", "loopback"]
-"""A network of the trainer's own; or, where the system forbids that, the laptop's loopback alone, which other
-users of the laptop reach, too."""
 OPEN_S = 30.0
-"""For the relay to load what it needs, and to listen."""
+"""Time for the relay to load its modules, and to listen."""
 SWITCH_S = 2e-4
-"""As in a trainer (``core.trainer.tls_cluster``): threads that encrypt take turns so often."""
+"""As in a trainer (``core.trainer.tls_cluster``): switch interval of threads that encrypt."""
 ENDING_S = 0.5
-"""Who ends with the trainer may be a moment ahead of it."""
+"""Processes that end with the trainer may do so a moment earlier."""
 _READ = 65536
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """What the relay is told, as one line of JSON."""
+    """The message to the relay, as one line of JSON."""
 
-    run: str
+    run: Name
     rank: int
     seal: Seal
-    way: Way
 
 
 class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
-    """What it answers. ``environment``: by which programs inside find the way out, where there is one."""
+    """The relay's answer. ``environment``: lets programs inside find the way out, if there is one."""
 
-    environment: dict[str, str] = {}
+    environment: FewBy[Name, Words] = {}
     problem: Problem | None = None
 
 
@@ -64,15 +57,14 @@ class Sealed:
     def __init__(self, control: socket.socket, refusal: OSError | None) -> None:
         self._control = control
         self._refusal = refusal
-        self.way: Way = "namespace" if refusal is None else "loopback"
 
     def open(self, run: str, rank: int, seal: Seal) -> RelayReady:
-        """Have the relay listen; TensorFlow is loaded, and listens nowhere yet. Raises ``TandemError``: not
+        """Makes the relay listen; TensorFlow is loaded, and listens nowhere yet. Raises ``TandemError``: not
         sealed, a taken port, unfit keys."""
         if self._refusal is not None:
-            self._stay_on_loopback(self._refusal, seal, rank)
+            raise TandemError.of(problems.not_sealed(self._refusal))
         self._control.settimeout(OPEN_S)
-        opening = Opening(run=run, rank=rank, seal=seal, way=self.way)
+        opening = Opening(run=run, rank=rank, seal=seal)
         try:
             self._control.sendall(to_json(opening) + b"\n")
             answer = from_json(_line(self._control), RelayReady)
@@ -82,26 +74,14 @@ class Sealed:
             raise TandemError.of(answer.problem)
         return answer
 
-    def _stay_on_loopback(self, refusal: OSError, seal: Seal, rank: int) -> None:
-        if not loopback.is_possible():
-            raise TandemError.of(problems.not_sealed(refusal))
-        if not seal.downloads:
-            raise TandemError.of(problems.not_kept_in(refusal))
-        try:
-            places = loopback.listen_at(parse(seal.inside[rank]).host)
-        except OSError as error:
-            raise TandemError.of(problems.not_sealed(error)) from error
-        if not places:
-            raise TandemError.of(problems.not_sealed(refusal))
-
 
 def begin(report_fd: int) -> Sealed:
-    """In the trainer, while it has one thread. ``report_fd``: by which the relay says that a seal broke."""
+    """Call it in the trainer while it has one thread. The relay reports a broken seal on ``report_fd``."""
     control, relays = socket.socketpair()
     asking, giving = socket.socketpair()
     watching, watched = socket.socketpair()
     trainer = os.getpid()
-    _apart(lambda: _relay(relays, asking, watching, trainer, report_fd), control, giving, watched)
+    apart(lambda: _relay(relays, asking, watching, trainer, report_fd), control, giving, watched)
     for of_the_relay in (relays, asking, watching):
         of_the_relay.close()
     refusal = None
@@ -110,14 +90,14 @@ def begin(report_fd: int) -> Sealed:
         namespace.enter()
     except OSError as error:
         refusal = error
-    _apart(lambda: _give_and_watch(giving, trainer, report_fd), control)
+    apart(lambda: _give_and_watch(giving, trainer, report_fd), control)
     giving.close()
     watched.close()
     return Sealed(control, refusal)
 
 
 def _try_to_enter() -> None:
-    """In a process that ends with it: who fails halfway is left somewhere between. Raises ``OSError``."""
+    """Tries in a process that then exits: failing halfway would spoil this one. Raises ``OSError``."""
     if sys.platform != "win32":
         pid = os.fork()
         if pid:
@@ -134,30 +114,8 @@ def _try_to_enter() -> None:
         os._exit(0)
 
 
-def _apart(work: Callable[[], None], *of_others: socket.socket) -> None:
-    """Do it in a process of its own, which ends with it. ``of_others``: what it is not to hold open."""
-    if sys.platform != "win32":
-        between = os.fork()
-        if between:
-            os.waitpid(between, 0)
-            return
-        if os.fork():
-            os._exit(0)
-        try:
-            # The trainer decides what Stop means; these end with it.
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
-            for each in of_others:
-                each.close()
-            work()
-        except BaseException:
-            logging.getLogger(__name__).exception("the seal's process broke")
-        finally:
-            os._exit(0)
-
-
 def _give_and_watch(giving: socket.socket, trainer: int, report_fd: int) -> None:
-    """In the process beside the relay, until that has ended."""
+    """Runs in the process beside the relay, until that has ended."""
     namespace.give_sockets(giving)
     _end_if_alone(trainer, report_fd)
 
@@ -174,7 +132,7 @@ def _end_if_alone(trainer: int, report_fd: int) -> None:
 def _relay(
     control: socket.socket, asking: socket.socket, watching: socket.socket, trainer: int, report_fd: int
 ) -> None:
-    """In the relay's process, until the trainer has ended. ``watching`` ends with who makes sockets."""
+    """Runs in the relay's process until the trainer has ended. ``watching`` ends with the socket maker."""
     try:
         line = _line(control)
     except OSError:  # the trainer ended before it had anything to do
@@ -183,8 +141,8 @@ def _relay(
 
     def check() -> None:
         try:
-            problem = _why_open(trainer, opening.way)
-        except (FileNotFoundError, ProcessLookupError):  # it has ended, and somebody else says why
+            problem = _why_open(trainer)
+        except (FileNotFoundError, ProcessLookupError):  # the trainer has ended; another process says why
             os._exit(0)
         except OSError as error:
             problem = problems.not_sealed(error)
@@ -192,15 +150,11 @@ def _relay(
             _end_trainer(problem, report_fd)
 
     sys.setswitchinterval(SWITCH_S)
-    # Loaded here: the trainer itself needs nothing of it.
+    # Imported here: the trainer itself needs nothing of it.
     from core.trainer.sealed.relay import Relay
 
-    apart = opening.way == "namespace"
-    inside = namespace.taking(asking) if apart else socket.socket
-    # On the laptop's own loopback the script has the laptop's network, too.
-    seal = opening.seal if apart else structs.replace(opening.seal, downloads=False)
     try:
-        relay = Relay(opening.run, opening.rank, seal, inside, check)
+        relay = Relay(opening.run, opening.rank, opening.seal, namespace.taking(asking), check)
         ready = RelayReady(environment=relay.start())
     except TandemError as error:
         ready = RelayReady(problem=error.problem)
@@ -212,15 +166,15 @@ def _relay(
         _end_if_alone(trainer, report_fd)
 
 
-def _why_open(trainer: int, way: Way) -> Problem | None:
-    """Security invariant: nobody is joined with a trainer that others can reach."""
+def _why_open(trainer: int) -> Problem | None:
+    """Security invariant: nobody is connected to a trainer that others can reach."""
     if found := listeners.reachable(trainer):
         return problems.reachable(found)
-    return None if way == "loopback" or namespace.is_apart(trainer) else problems.not_apart()
+    return None if namespace.is_apart(trainer) else problems.not_apart()
 
 
 def _end_trainer(problem: Problem, report_fd: int) -> None:
-    """With everything of it, this process included."""
+    """Ends the trainer's whole process group, including this process."""
     ended = Ended(exit=Exit(reason="killed", problem=problem, shared=False))
     with contextlib.suppress(OSError):
         os.write(report_fd, to_json(ended) + b"\n")
@@ -229,7 +183,7 @@ def _end_trainer(problem: Problem, report_fd: int) -> None:
 
 
 def _line(control: socket.socket) -> bytes:
-    """Raises ``ConnectionError`` where the other end has gone."""
+    """Reads one line. Raises ``ConnectionError`` if the other end has gone."""
     line = b""
     while not line.endswith(b"\n"):
         got = control.recv(_READ)

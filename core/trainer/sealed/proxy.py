@@ -1,36 +1,49 @@
-"""How a sealed script downloads: an HTTP proxy (RFC 9110, 7.6 and 9.3.6) in its network, which calls outside.
+"""Downloads for a sealed script: an HTTP proxy (RFC 9110, 7.6 and 9.3.6) in its network, which calls outside.
 
-It calls for the script alone: nobody gets in by it. Where the laptop itself goes through a proxy, each
-connection is handed on to that one as it is. Threads that block, in the relay's process.
+It calls for the script alone: nobody gets in through it. If the laptop itself uses a proxy, each connection
+is handed on to that one unchanged. Threads that block, in the relay's process.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hmac
+import ipaddress
 import logging
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from core.exchange.handshake import Sockets, wake
+import psutil
+
+from core.net.tls_stream import Sockets, wake
 
 PLACE = ("127.77.255.254", 3128)
-"""Inside, apart from every task's address."""
+"""Its address inside, apart from every task's."""
 AT_ONCE = 64
 CALL_S = 30.0
 _HEAD_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\nToo many downloads at once\r\n"
+_NOBODY = (
+    b'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="tandem"\r\n'
+    b"Connection: close\r\n\r\n"
+)
+_WITH_IPV4 = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
+"""Ranges whose last four bytes are an IPv4 address (RFC 4291, 6052, 8215 and 2765)."""
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Whom to call, and what is said to them first; then ``answer`` is said to the script."""
+    """The address to call, and what to send there first; then ``answer`` goes to the script."""
 
     host: str
     port: int
@@ -38,19 +51,66 @@ class Request:
     answer: bytes
 
 
-class Proxy:
-    """``listener``: a socket inside that listens. It ends with ``sockets``."""
+def is_public(address: str) -> bool:
+    """Whether the address is on the internet: not this laptop's own, nor in its network."""
+    found = _meant(ipaddress.ip_address(address.partition("%")[0]))
+    return (
+        found.is_global
+        and not found.is_multicast
+        and not (isinstance(found, ipaddress.IPv6Address) and found.is_site_local)
+        and not any(found in network for network in _own_networks())
+    )
 
-    def __init__(self, listener: socket.socket, sockets: Sockets, *, at_once: int = AT_ONCE) -> None:
+
+def _meant(address: _Address) -> _Address:
+    """The IPv4 address embedded in an IPv6 one, by whichever way it is reached."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    found = address.ipv4_mapped or address.sixtofour
+    if found is None and any(address in network for network in _WITH_IPV4):
+        found = ipaddress.IPv4Address(address.packed[-4:])
+    return found or address
+
+
+def _own_networks() -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The networks that this laptop is in: its own and its neighbours' addresses may be public ones."""
+    for addresses in psutil.net_if_addrs().values():
+        for each in addresses:
+            if each.family in (socket.AF_INET, socket.AF_INET6):
+                host = ipaddress.ip_address(each.address.partition("%")[0])
+                mask = ipaddress.ip_address(each.netmask) if each.netmask else None
+                length = bin(int(mask)).count("1") if mask is not None else 0
+                yield ipaddress.ip_network((host, length or host.max_prefixlen), strict=False)
+
+
+class Proxy:
+    """``listener``: where it listens. It ends with ``sockets``.
+
+    ``token``: a password, if others than the script can reach it. ``may_call``: judges an address as text.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        sockets: Sockets,
+        *,
+        at_once: int = AT_ONCE,
+        token: str = "",
+        may_call: Callable[[str], bool] = is_public,
+    ) -> None:
         self._listener, self._sockets = listener, sockets
+        self._may_call = may_call
         self._places = threading.BoundedSemaphore(at_once)
         self._upstream = _of_this_laptop()
+        # The laptop's own proxy asks for its own password.
+        self._token = "" if self._upstream else token
 
     @property
     def environment(self) -> dict[str, str]:
-        """By which programs find it."""
-        user = f"{self._upstream[2]}@" if self._upstream and self._upstream[2] else ""
-        url = f"http://{user}{PLACE[0]}:{PLACE[1]}"
+        """Environment variables by which programs find the proxy."""
+        user = self._upstream[2] if self._upstream else f"tandem:{self._token}" if self._token else ""
+        host, port = self._listener.getsockname()[:2]
+        url = f"http://{user}{'@' if user else ''}{host}:{port}"
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
         return dict.fromkeys(names, url)
 
@@ -78,14 +138,18 @@ class Proxy:
             if self._upstream is not None:
                 outside = socket.create_connection(self._upstream[:2], CALL_S)
             else:
-                asked = read(_head(inside))
-                outside = socket.create_connection((asked.host, asked.port), CALL_S)
+                head = _head(inside)
+                if self._token and not hmac.compare_digest(password(head).encode(), self._token.encode()):
+                    inside.sendall(_NOBODY)
+                    return
+                asked = read(head)
+                outside = self._call(asked)
                 inside.sendall(asked.answer)
                 outside.sendall(asked.first)
             self._sockets.add(outside)
             for sock in (inside, outside):
                 sock.settimeout(None)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # one may go without a word
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer may leave without a word
             back = threading.Thread(target=partial(_carry, outside, inside), name="proxy-back", daemon=True)
             back.start()
             _carry(inside, outside)
@@ -100,11 +164,33 @@ class Proxy:
                     self._sockets.end(each)
             self._places.release()
 
+    def _call(self, asked: Request) -> socket.socket:
+        """Security invariant: calls the address that was checked, without resolving its name again."""
+        found = socket.getaddrinfo(asked.host, asked.port, type=socket.SOCK_STREAM)
+        error: OSError = PermissionError(f"{asked.host} is no address of the internet")
+        for *_, place in found:
+            if self._may_call(str(place[0])):
+                try:
+                    return socket.create_connection((str(place[0]), asked.port), CALL_S)
+                except OSError as unreached:
+                    error = unreached
+        raise error
+
+
+def password(head: bytes) -> str:
+    """The *basic* credentials in a request to the proxy (RFC 7617); ``""`` for none."""
+    for line in head.partition(_END)[0].split(b"\r\n"):
+        name, _, text = line.partition(b":")
+        if name.lower() == b"proxy-authorization" and text.strip()[:6].lower() == b"basic ":
+            with contextlib.suppress(ValueError):
+                return base64.b64decode(text.strip()[6:]).partition(b":")[2].decode()
+    return ""
+
 
 def read(head: bytes) -> Request:
-    """What the script asks for. Raises ``ValueError`` for what is no request to a proxy.
+    """The script's request. Raises ``ValueError`` if it is no request to a proxy.
 
-    ``head``: with whatever has come of the body behind it, which is passed on as it is.
+    ``head``: with whatever part of the body has arrived behind it, which is passed on unchanged.
     """
     head, _, body = head.partition(_END)
     line, _, rest = head.partition(b"\r\n")
@@ -120,7 +206,7 @@ def read(head: bytes) -> Request:
     if url.scheme != "http" or not url.hostname:
         raise ValueError(f"no address of http: {target[:100]}")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    # One request a connection: the next one may be for somebody else.
+    # One request per connection: the next one may be for another host.
     kept = [each for each in rest.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
     line = f"{method} {path} {version}".encode("latin-1")
     first = b"\r\n".join([line, b"Connection: close", *filter(None, kept)]) + _END + body
@@ -128,7 +214,7 @@ def read(head: bytes) -> Request:
 
 
 def _head(inside: socket.socket) -> bytes:
-    """With what may have come of the body behind it."""
+    """The head, with any part of the body that arrived behind it."""
     head = b""
     while _END not in head:
         got = inside.recv(_CHUNK_BYTES)
@@ -139,7 +225,7 @@ def _head(inside: socket.socket) -> bytes:
 
 
 def _carry(source: socket.socket, sink: socket.socket) -> None:
-    """Until one of the two has had enough."""
+    """Copies until one of the two closes."""
     try:
         while got := source.recv(_CHUNK_BYTES):
             sink.sendall(got)
@@ -150,7 +236,7 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _of_this_laptop() -> tuple[str, int, str] | None:
-    """Host, port and user of the proxy by which this laptop goes out, where it has one."""
+    """Host, port and user of the proxy that this laptop uses, if any."""
     found = getproxies()
     url = urlsplit(found.get("https") or found.get("http") or "")
     if url.scheme != "http" or not url.hostname:

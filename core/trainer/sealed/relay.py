@@ -1,9 +1,9 @@
-"""Joins a trainer's TensorFlow with those of the run's other members over TLS. In a process of its own.
+"""Connects a trainer's TensorFlow with those of the run's other members over TLS. In its own process.
 
 Inside, each member has an address on the loopback, the same in every member's TF_CONFIG. The relay listens at
-those of the others and carries on what TensorFlow calls there; what the others' relays bring, it takes to the
-trainer's own address. Outside it listens where the plan says, for members of this run and generation alone.
-Threads that block: the trainer's interpreter is another one.
+the others' addresses and carries on what TensorFlow calls there; connections from the others' relays go to
+the trainer's own address. Outside it listens where the plan says, for members of this run and generation
+alone. Threads that block: the trainer has a separate interpreter.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
-from core.exchange import duplex
+from core.exchange import handshake
 from core.exchange.acceptor import Acceptor
 from core.exchange.frames import VERSION, MemberHello
-from core.exchange.handshake import MemberConnection, Sockets
+from core.exchange.handshake import MemberConnection
 from core.exchange.keys import Keyring, RunPair
 from core.exchange.state import LIMITS
 from core.net.address import Address, parse
+from core.net.tls_stream import Sockets, TlsStream
+from core.session.halves import Halves
+from core.session.interface import ConnectionPair
 from core.supervisor.ports import listen_at
 from core.trainer.sealed.carrier import Carrier
 from core.trainer.sealed.namespace import MakeSocket
@@ -31,23 +33,17 @@ from core.trainer.sealed.proxy import PLACE, Proxy
 from core.vocabulary.trainer_messages import Seal
 
 PATIENCE_S = 20.0
-"""gRPC gives up on a call that is not answered after so long, and makes a new one."""
+"""gRPC gives up on an unanswered call after this long, and makes a new one."""
 PAUSE_S = 0.2
+MOST_HALVES = 64
+"""TensorFlow may open many connections to a member at once."""
 _DONT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Half:
-    """The first of the two connections that a peer dials for one of TensorFlow's."""
-
-    connection: MemberConnection
-    since_s: float
-
-
 class Relay:
-    """``inside`` makes sockets in the trainer's network. ``check`` is called before anybody is joined, and
-    raises where the trainer is not sealed.
+    """``inside`` creates sockets in the trainer's network. ``check`` is called before anybody is connected,
+    and raises if the trainer is not sealed.
 
     Raises ``TandemError`` for keys that do not fit, ``OSError`` for a taken port.
     """
@@ -65,9 +61,9 @@ class Relay:
         self._inside, self._check = inside, check
         self._sockets = Sockets()
         self._lock = threading.Lock()
-        self._halves: dict[tuple[int, bytes], _Half] = {}
+        self._halves = {other: Halves(MOST_HALVES) for other in pins}
         self._met: set[int] = set()
-        """Ranks that were reached before: who refuses afterwards has gone."""
+        """Ranks that were reached before: one that refuses afterwards has gone."""
         self._acceptor = Acceptor(
             listen_at(self._outside[rank]),
             self._keyring,
@@ -79,7 +75,7 @@ class Relay:
         )
 
     def start(self) -> dict[str, str]:
-        """Listen inside and outside. By which programs inside find their way out. Raises ``OSError``."""
+        """Listens inside and outside. Returns the variables for programs inside. Raises ``OSError``."""
         proxy = Proxy(self._new_listener(PLACE), self._sockets) if self._downloads else None
         if proxy is not None:
             proxy.start()
@@ -114,7 +110,7 @@ class Relay:
         until_s = time.monotonic() + PATIENCE_S
         while not _is_gone(plain):
             try:
-                session = duplex.dial(
+                sending, receiving = handshake.dial_both(
                     _plain(self._outside[rank]),
                     rank,
                     self._keyring,
@@ -124,40 +120,27 @@ class Relay:
                 )
             except OSError as error:
                 _log.debug("member %d was not reached: %s", rank, error)
-                # One that was never there is still starting.
+                # A member that was never reached is still starting.
                 if rank in self._met or time.monotonic() > until_s or self._sockets.wait_closed(PAUSE_S):
                     break
                 continue
             self._met.add(rank)
-            Carrier(plain, session.sending, session.receiving, self._sockets).start()
+            Carrier(plain, sending, receiving, self._sockets).start()
             return
         self._sockets.end(plain)
 
     # --- what the others' TensorFlow calls -----------------------------------------------------------------
 
     def _on_connection(self, connection: MemberConnection) -> None:
-        """Each of the two that belong together comes once, in a thread of its own."""
+        """Each of the two that belong together arrives once, on its own thread."""
         self._check()
-        key = connection.rank, connection.hello.nonce
-        now_s = time.monotonic()
-        with self._lock:
-            late = [key for key, half in self._halves.items() if now_s - half.since_s > PATIENCE_S]
-            lost = [self._halves.pop(each) for each in late]
-            other = self._halves.pop(key, None)
-            if other is None:
-                self._halves[key] = _Half(connection, now_s)
-        for half in lost:
-            self._sockets.end(half.connection.stream.sock)
-        if other is None:
-            return
-        both = {each.hello.carries: each for each in (other.connection, connection)}
-        if len(both) < 2:
-            for each in (other.connection, connection):
-                self._sockets.end(each.stream.sock)
-            return
-        self._thread("relay-answer", partial(self._take_in, both["from-caller"], both["to-caller"]))
+        halves, hello = self._halves[connection.rank], connection.hello
+        if pair := halves.add(hello.nonce, hello.carries, connection.stream):
+            self._thread("relay-answer", partial(self._take_in, pair))
 
-    def _take_in(self, receiving: MemberConnection, sending: MemberConnection) -> None:
+    def _take_in(self, pair: ConnectionPair) -> None:
+        sending, receiving = pair.sending, pair.receiving
+        assert isinstance(sending, TlsStream) and isinstance(receiving, TlsStream)
         until_s = time.monotonic() + PATIENCE_S
         place = self._places[self._rank]
         while True:
@@ -171,19 +154,18 @@ class Relay:
                 if time.monotonic() < until_s and not self._sockets.wait_closed(PAUSE_S):
                     continue
                 _log.debug("TensorFlow does not answer: %s", error)
-                for each in (receiving, sending):
-                    self._sockets.end(each.stream.sock)
+                pair.end()
                 return
             break
-        # Now that TensorFlow listens for sure.
+        # TensorFlow certainly listens by now.
         self._check()
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        Carrier(plain, sending.stream, receiving.stream, self._sockets).start()
+        Carrier(plain, sending, receiving, self._sockets).start()
 
     # --- both ----------------------------------------------------------------------------------------------
 
     def _new_listener(self, place: tuple[str, int]) -> socket.socket:
-        """Inside."""
+        """Opens a listener inside."""
         listener = self._new_socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
@@ -205,7 +187,7 @@ class Relay:
 
 
 def _is_gone(sock: socket.socket) -> bool:
-    """Whether the other end has hung up, without having said anything."""
+    """Whether the other end has hung up without sending anything."""
     try:
         return not sock.recv(1, socket.MSG_PEEK | _DONT_WAIT)
     except BlockingIOError:

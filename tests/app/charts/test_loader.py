@@ -1,4 +1,4 @@
-"""pyqtgraph comes in small bites, and only when asked for."""
+"""pyqtgraph is loaded in small pieces, and only when requested."""
 
 import subprocess
 import sys

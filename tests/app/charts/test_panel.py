@@ -1,4 +1,4 @@
-"""The panel of plots: what it shows, when it draws, what it writes."""
+"""The panel of plots: what it shows, when it draws, what it exports."""
 
 import csv
 import math
@@ -11,25 +11,28 @@ from typing import Any
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app import theme
 from app.charts.panel import ChartPanel
-from app.charts.picture import paint, scene
 from app.charts.plot import Plot
-from app.charts.points import RunPoints, Source
-from core.report.curves import CPU_USE, GPU_USE
+from app.charts.sources import Source
+from core.report.points import CPU_USE, GPU_USE, RunPoints
 from core.vocabulary.events import MemberEndedEpoch
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.progress import EpochEnd
 from tests.app import world
-from tests.app.charts.test_points import RUN, A, B, epoch, plan, step
 from tests.core.fake_node import ME
+from tests.core.report.test_points import RUN, A, B, epoch, plan, step
 
 LIMIT_MS = 60_000
+C = DeviceId("c" * 64)
 
 
 @pytest.fixture
@@ -41,15 +44,15 @@ def panel(qtbot: QtBot) -> Iterator[ChartPanel]:
     panel.hide()
 
 
-def run_of(*events: object) -> RunPoints:
-    points = RunPoints(plan())
+def run_of(*events: object, strategy: str = "managed") -> RunPoints:
+    points = RunPoints(plan(strategy))
     for event in events:
         points.hear(event)  # type: ignore[arg-type]
     return points
 
 
 def drawn(qtbot: QtBot, panel: ChartPanel) -> None:
-    """Waits until the next drawing."""
+    """Waits for the next drawing."""
     before = panel.redraws
     panel.take_in()
     qtbot.waitUntil(lambda: panel.redraws > before, timeout=LIMIT_MS)
@@ -67,12 +70,12 @@ def test_without_points_it_says_when_they_come(qtbot: QtBot, panel: ChartPanel) 
     assert not panel.bar.isVisible()
 
 
-def test_loss_and_the_next_metric_have_a_plot(qtbot: QtBot, panel: ChartPanel) -> None:
+def test_every_metric_has_a_plot(qtbot: QtBot, panel: ChartPanel) -> None:
     points = run_of(
         *(step(n, accuracy=n / 9, loss=9.0 - n, extra=1.0) for n in range(9)), epoch(8, val_loss=3.0)
     )
     shown(qtbot, panel, Source("now", points))
-    assert [plot.shown for plot in panel.plots] == ["loss", "accuracy"]
+    assert [plot.shown for plot in panel.plots] == ["loss", "accuracy", "extra"]
     assert all(plot.isVisible() for plot in panel.plots)
     for plot in panel.plots:
         left = plot.canvas.width() - plot.canvas.getPlotItem().vb.sceneBoundingRect().right()
@@ -145,11 +148,26 @@ def test_moving_pauses_and_follow_goes_on(qtbot: QtBot, panel: ChartPanel) -> No
     assert not panel.bar.follow.isVisible()
 
 
+def test_all_plots_show_the_same_part_of_the_run_however_late_they_came(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    points = run_of(*(step(n, loss=3.0, accuracy=0.5) for n in range(40)))
+    shown(qtbot, panel, Source("now", points))
+    for number in range(40, 90, 3):
+        points.hear(step(number, loss=2.0, accuracy=0.6))
+        if number > 60:
+            points.add_use(A, CPU_USE, float(number), 40.0)
+        drawn(qtbot, panel)
+        assert len({plot.range for plot in panel.all_plots}) == 1
+    assert [plot.shown for plot in panel.all_plots] == ["loss", "accuracy", CPU_USE]
+
+
 def test_keys_move_a_plot(qtbot: QtBot, panel: ChartPanel) -> None:
     from PySide6.QtCore import Qt
 
     shown(qtbot, panel, Source("now", run_of(*(step(n, loss=1.0) for n in range(20)))))
     plot = panel.plots[0]
+    qtbot.keyClick(plot.canvas, Qt.Key.Key_Plus)
     left = plot.canvas.viewRange()[0][0]
     qtbot.keyClick(plot.canvas, Qt.Key.Key_Right)
     assert plot.canvas.viewRange()[0][0] > left
@@ -160,8 +178,8 @@ def test_smoothing_log_scale_and_time_change_the_look(qtbot: QtBot, panel: Chart
     points = run_of(*(step(n, loss=10.0 ** (n - 5)) for n in range(10)))
     shown(qtbot, panel, Source("now", points))
     panel.bar.smoothing.setValue(0)
-    panel.bar.log.setChecked(True)
-    panel.bar.axis.setCurrentIndex(1)
+    panel.plots[0].log.click()
+    panel.bar.axis.setCurrentIndex(2)
     drawn(qtbot, panel)
     plot = panel.plots[0]
     assert plot.curves[0].smooth is None
@@ -169,10 +187,16 @@ def test_smoothing_log_scale_and_time_change_the_look(qtbot: QtBot, panel: Chart
     assert plot.canvas.getPlotItem().getAxis("bottom").labelText == "time"
 
 
-def test_a_value_that_is_no_number_is_said_with_its_step(qtbot: QtBot, panel: ChartPanel) -> None:
-    shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0), step(7, loss=math.nan))))
+@pytest.mark.parametrize(
+    ("later", "said"), [((), "training is NaN from step 7 on"), ((0.5,), "training was NaN at step 7")]
+)
+def test_a_value_that_is_no_number_is_said_with_its_step(
+    qtbot: QtBot, panel: ChartPanel, later: tuple[float, ...], said: str
+) -> None:
+    lost = (step(0, loss=1.0), step(7, loss=math.nan), *(step(9, loss=value) for value in later))
+    shown(qtbot, panel, Source("now", run_of(*lost)))
     assert panel.plots[0].flag.isVisible()
-    assert panel.plots[0].flag.text() == "training is NaN from step 7 on"
+    assert panel.plots[0].flag.text() == said
 
 
 def test_two_runs_lie_over_each_other(qtbot: QtBot, panel: ChartPanel) -> None:
@@ -183,25 +207,24 @@ def test_two_runs_lie_over_each_other(qtbot: QtBot, panel: ChartPanel) -> None:
     assert len({curve.colour for curve in panel.plots[0].curves}) == 2
 
 
-def test_members_are_called_by_their_names(qtbot: QtBot, panel: ChartPanel) -> None:
-    points = RunPoints(plan("own"))
-    points.hear(step(0, A, loss=1.0))
-    points.hear(step(0, B, loss=1.0))
+def test_members_are_called_by_their_names_or_the_beginning_of_their_ids(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    points = run_of(*(step(0, device, loss=1.0) for device in (A, B, C)), strategy="own")
     shown(qtbot, panel, Source("now", points, {A: "Ada", B: "<b>Bob</b>"}))
-    assert panel.legend.names == ["Ada, training", "<b>Bob</b>, training"]
+    assert panel.legend.names == ["Ada, training", "<b>Bob</b>, training", "cccccccc, training"]
 
 
-def test_other_metrics_can_be_chosen_and_one_always_stays(qtbot: QtBot, panel: ChartPanel) -> None:
+def test_a_filter_leaves_the_metrics_with_these_letters(qtbot: QtBot, panel: ChartPanel) -> None:
     shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0, accuracy=0.5, auc=0.5))))
-    for action in panel.bar.menu.actions():
-        if action.isChecked() and action.text() == "accuracy":
-            action.trigger()
-            break
+    panel.bar.filter.setText(" AC")
     drawn(qtbot, panel)
-    assert [plot.shown for plot in panel.plots] == ["loss"]
-    next(action for action in panel.bar.menu.actions() if action.text() == "loss").trigger()
-    drawn(qtbot, panel)
-    assert [plot.shown for plot in panel.plots] == ["loss"]
+    assert [plot.shown for plot in panel.plots] == ["accuracy"]
+    panel.bar.filter.setText("none such")
+    qtbot.waitUntil(panel.empty.isVisible, timeout=LIMIT_MS)
+    assert panel.empty.text() == "No metric matches the filter."
+    panel.bar.filter.clear()
+    qtbot.waitUntil(lambda: len(panel.plots) == 3, timeout=LIMIT_MS)
 
 
 def with_use(points: RunPoints) -> RunPoints:
@@ -262,40 +285,10 @@ def test_smoothed_and_raw_are_told_apart(qtbot: QtBot, panel: ChartPanel) -> Non
     assert panel.bar.look.smoothing == 0, "nothing is smoothed unasked"
     panel.bar.smoothing.setValue(60)
     drawn(qtbot, panel)
-    assert panel.legend.names == ["training (smoothed)", "training", "validation"]
-
-
-def test_a_picture_is_what_is_seen_with_title_legend_and_margins(
-    qtbot: QtBot, panel: ChartPanel, tmp_path: Path
-) -> None:
-    from app.charts.picture import scene
-
-    points = with_use(run_of(*(step(n, loss=9.0 - n) for n in range(9)), epoch(8, val_loss=3.0)))
-    shown(qtbot, panel, Source("digits.py", points, {A: "Ada", B: "Bob"}))
-    panel.bar.smoothing.setValue(50)
-    drawn(qtbot, panel)
-    panel.plots[0].canvas.setXRange(2, 5, padding=0)
-    panel.plots[0].canvas.moved.emit()
-    seen = scene("digits.py", panel.all_plots)
-    assert seen.title == "digits.py"
-    assert [panel.title for panel in seen.panels] == ["loss", GPU_USE]
-    assert seen.panels[0].x == pytest.approx((2, 5))
-    names = [(line.name, line.faint, line.dashed) for line in seen.panels[0].lines]
-    assert names == [
-        ("training", True, False),
-        ("training (smoothed)", False, False),
-        ("validation", False, True),
-    ]
-    path = tmp_path / "plots.png"
-    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
-        panel.export.save(path)
-    image = QImage(str(path))
-    assert (image.width(), image.height()) == (2 * seen.size.width(), 2 * seen.size.height())
-    white = QColor("#ffffff")
-    for at in range(0, image.height(), 7):
-        assert image.pixelColor(2, at) == image.pixelColor(image.width() - 3, at) == white, "a margin"
-    title = [image.pixelColor(x, y).lightness() for x in range(240, 500) for y in range(40, 100)]
-    assert min(title) < 100, "the title"
+    plot = panel.plots[0]
+    _, faint, line, _ = plot._items[0]
+    assert len(faint.getData()[0]) == len(line.getData()[0]) == 9
+    assert faint.opts["pen"].color().name() != line.opts["pen"].color().name()
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "csv"])
@@ -326,14 +319,6 @@ def test_one_point_gives_axes_that_a_person_would_draw(qtbot: QtBot, panel: Char
         assert all(value >= 0 for value in labelled), side
         assert labelled[0] == 0.0
     assert plot.vb.viewRange()[1][1] > 0.9
-
-
-def test_where_it_was_saved_is_said_for_a_while(qtbot: QtBot, panel: ChartPanel, tmp_path: Path) -> None:
-    panel.export.said.shown_ms = 50
-    shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0))))
-    panel.export.save(tmp_path / "plots.png")
-    qtbot.waitUntil(lambda: "plots.png" in panel.export.said.text().replace("\u200b", ""), timeout=LIMIT_MS)
-    qtbot.waitUntil(panel.export.said.isHidden, timeout=LIMIT_MS)
 
 
 @pytest.mark.parametrize("suffix", ["png", "csv"])
@@ -370,13 +355,6 @@ def test_a_table_is_written_though_its_window_is_gone(
     threads[0].join(60)
     assert not threads[0].is_alive()
     assert "now" in (tmp_path / "plots.csv").read_text()
-
-
-def test_member_ids_that_nobody_named_are_shortened(qtbot: QtBot, panel: ChartPanel) -> None:
-    points = RunPoints(plan("own"))
-    points.hear(step(0, DeviceId("c" * 64), loss=1.0))
-    shown(qtbot, panel, Source("now", points))
-    assert panel.legend.names == ["cccccccc, training"]
 
 
 def words_in(plot: Plot) -> list[QRectF]:
@@ -422,7 +400,7 @@ def test_turns_follow_the_axis_and_are_left_out_of_several_runs(qtbot: QtBot, pa
     points.add_turn(B, "left", 50.0, 40.0)
     shown(qtbot, panel, Source("one", points, {B: "ben"}))
     assert [(turn.x, turn.words) for turn in panel.plots[0].marks.turns] == [(40.0, "ben left")]
-    panel.bar.axis.setCurrentIndex(1)
+    panel.bar.axis.setCurrentIndex(2)
     qtbot.waitUntil(lambda: [turn.x for turn in panel.plots[0].marks.turns] == [50.0], timeout=LIMIT_MS)
     shown(qtbot, panel, Source("one", points), Source("two", run_of(step(0, loss=2.0))))
     assert panel.plots[0].marks.turns == ()
@@ -443,20 +421,253 @@ def test_a_past_runs_plots_have_the_use_below_over_the_same_axis_and_several_run
     assert panel.uses == []
 
 
-def test_a_saved_picture_has_the_turns_that_are_seen(qtbot: QtBot, panel: ChartPanel) -> None:
-    points = run_of(*(step(n, loss=1.0 - n / 200) for n in range(100)))
-    points.add_turn(B, "away", 50.0, 50.0)
-    points.add_turn(B, "back", 60.0, 60.0)
-    shown(qtbot, panel, Source("one", points, {B: "ben"}))
-    found = scene("one", panel.plots).panels[0]
-    assert [(x, words) for x, words, _ in found.turns] == [(50.0, "ben away"), (60.0, "ben back")]
-    assert found.turns[0][2] == theme.LIGHT.warning, "light, whatever the screen is"
-    image = QImage(scene("one", panel.plots).size, QImage.Format.Format_RGB32)
-    painter = QPainter(image)
-    paint(scene("one", panel.plots), painter)
-    painter.end()
-    amber = QColor(theme.LIGHT.warning).rgb()
-    columns = {
-        x for x in range(image.width()) for y in range(300, image.height() - 80) if image.pixel(x, y) == amber
-    }
-    assert columns and max(columns) - min(columns) <= 3, "one dotted line"
+def many(count: int) -> list[Source]:
+    return [
+        Source(
+            f"--learning-rate {0.1 / (n + 1):.4f} --layers {n}",
+            run_of(*(step(at, loss=1 / (at + n + 1)) for at in range(30))),
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 6, 12])
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_picture_has_all_that_the_screen_shows_and_nothing_lies_over_another(
+    qtbot: QtBot, panel: ChartPanel, tmp_path: Path, count: int, suffix: str
+) -> None:
+    shown(qtbot, panel, *many(count))
+    what, path = panel._picture(), tmp_path / f"plots.{suffix}"
+    places = [entry.geometry().translated(panel.legend.pos()).toRectF() for entry in panel.legend.entries] + [
+        slot.geometry().translated(panel.grid.pos()).toRectF() for slot in what.slots
+    ]
+    assert len(panel.legend.entries) == count
+    assert not any(one.intersects(other) for one, other in combinations(places, 2))
+    marks = panel.plots[0].marks
+    height = marks.fontMetrics().height()
+    tops = [marks._place(mark).y() for mark in marks.ends]
+    assert len(tops) == count <= marks._canvas.area.height() / height
+    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS) as saved:
+        panel.export.save(path)
+    assert saved.args[1] is None
+    if suffix == "svg":
+        drawing = path.read_text()
+        assert QSvgRenderer(str(path)).isValid()
+        assert all(f"--layers {n}" in drawing for n in range(count)), "names are words, not pictures"
+        assert drawing.count("<polyline") + drawing.count("<path") > count, "and curves are lines"
+        return
+    image = QImage(str(path))
+    assert (image.width(), image.height()) == (2 * what.size.width(), 2 * what.size.height())
+    last = what.slots[-1]
+    assert what.size.height() > what._top + last.geometry().bottom()
+    for place in range(count):
+        colour = QColor(theme.run_colour(place)).rgb()
+        assert any(
+            image.pixel(x, y) == colour for y in range(2 * what._top) for x in range(0, image.width(), 2)
+        ), "its line in the legend"
+
+
+def test_a_picture_has_the_plots_that_nobody_has_scrolled_to(qtbot: QtBot, tmp_path: Path) -> None:
+    panel = ChartPanel()
+    area = QScrollArea()
+    area.setWidget(panel)
+    area.setWidgetResizable(True)
+    qtbot.addWidget(area)
+    area.resize(500, 300)
+    names = {f"metric{n}": 1.0 for n in range(12)}
+    panel.show_sources([Source("now", run_of(*(step(at, A, fit=0, **names) for at in range(9))))])
+    area.show()
+    drawn(qtbot, panel)
+    assert 0 < len(panel.plots) < 12, "those out of sight are not made"
+    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
+        panel.export.save(tmp_path / "plots.png")
+    assert len(panel.plots) == 12
+    assert all(len(plot._items[0][2].getData()[0]) == 9 for plot in panel.plots)
+    area.verticalScrollBar().setValue(area.verticalScrollBar().maximum())
+    drawn(qtbot, panel)
+    area.hide()
+
+
+# --- gestures, by mouse ------------------------------------------------------------------------------------
+
+
+def zoomable(qtbot: QtBot, panel: ChartPanel) -> tuple[Plot, Plot]:
+    steps = (step(n, loss=100.0 - n, accuracy=n / 100) for n in range(100))
+    shown(qtbot, panel, Source("now", run_of(*steps)))
+    drawn(qtbot, panel)
+    first, second = panel.plots
+    return first, second
+
+
+def drag(plot: Plot, left: float, right: float) -> None:
+    """Drags from one fraction of the width to another."""
+    area, over = plot.canvas.area, plot.canvas.viewport()
+    begin = QPoint(round(area.left() + left * area.width()), round(area.center().y()))
+    end = QPoint(round(area.left() + right * area.width()), begin.y() + 9)
+    QTest.mousePress(over, Qt.MouseButton.LeftButton, pos=begin)
+    for at in (begin + QPoint(12, 0), (begin + end) / 2, end):
+        QTest.mouseMove(over, at)
+        QApplication.processEvents()
+    QTest.mouseRelease(over, Qt.MouseButton.LeftButton, pos=end)
+
+
+def click_twice(plot: Plot) -> None:
+    """Two clicks as the window system sends them: the second press has its own event type."""
+    over, at = plot.canvas.viewport(), plot.canvas.area.center()
+    left, none = Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
+    for kind, held in (
+        (QEvent.Type.MouseButtonPress, left),
+        (QEvent.Type.MouseButtonRelease, none),
+        (QEvent.Type.MouseButtonDblClick, left),
+        (QEvent.Type.MouseButtonRelease, none),
+    ):
+        place = QPointF(over.mapToGlobal(at.toPoint()))
+        event = QMouseEvent(kind, at, place, left, held, Qt.KeyboardModifier.NoModifier)
+        QApplication.sendEvent(over, event)
+
+
+def turn_wheel(plot: Plot, held: Qt.KeyboardModifier, part: float = 0.25) -> QWheelEvent:
+    area, over = plot.canvas.area, plot.canvas.viewport()
+    at = QPointF(area.left() + part * area.width(), area.center().y())
+    event = QWheelEvent(
+        *(at, QPointF(over.mapToGlobal(at.toPoint())), QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton),
+        *(held, Qt.ScrollPhase.NoScrollPhase, False),
+    )
+    QApplication.sendEvent(over, event)
+    return event
+
+
+def test_a_drag_selects_for_all_plots_and_a_double_click_shows_everything(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    whole = loss.range
+    drag(loss, 0.2, 0.6)
+    qtbot.waitUntil(lambda: not panel.following, timeout=LIMIT_MS)
+    assert loss.range == pytest.approx((20, 60), abs=2)
+    assert accuracy.range == loss.range
+    qtbot.waitUntil(lambda: loss.canvas.viewRange()[1][0] > 30, timeout=LIMIT_MS)
+    low, high = loss.canvas.viewRange()[1]
+    assert 30 < low < 42 and 78 < high < 88, "the values fit what is seen"
+    click_twice(accuracy)
+    qtbot.waitUntil(lambda: panel.following, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: loss.range == pytest.approx(whole, abs=1), timeout=LIMIT_MS)
+
+
+def test_ctrl_and_the_wheel_zoom_about_the_pointer_and_the_wheel_alone_is_the_pages(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    before = loss.range
+    assert not turn_wheel(loss, Qt.KeyboardModifier.NoModifier).isAccepted()
+    assert loss.range == before
+    pointed = before[0] + 0.25 * (before[1] - before[0])
+    turn_wheel(loss, Qt.KeyboardModifier.ControlModifier)
+    left, right = loss.range
+    assert right - left < 0.9 * (before[1] - before[0])
+    assert left + 0.25 * (right - left) == pytest.approx(pointed, abs=1.5)
+    assert accuracy.range == loss.range
+
+
+def test_nothing_can_be_seen_beyond_the_data(qtbot: QtBot, panel: ChartPanel) -> None:
+    loss, _ = zoomable(qtbot, panel)
+    whole = panel._range
+    assert whole is not None
+    for _ in range(40):
+        qtbot.keyClick(loss.canvas, Qt.Key.Key_Minus)
+        qtbot.keyClick(loss.canvas, Qt.Key.Key_Left)
+    assert whole[0] <= loss.range[0] and loss.range[1] <= whole[1] + 1e-9
+
+
+def test_a_plot_goes_to_full_size_and_back(qtbot: QtBot, panel: ChartPanel) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    qtbot.mouseClick(accuracy.enlarge, Qt.MouseButton.LeftButton)
+    assert accuracy.isVisible() and not loss.isVisible()
+    qtbot.waitUntil(lambda: accuracy.width() > 0.9 * panel.grid.width(), timeout=LIMIT_MS)
+    accuracy.canvas.setFocus()
+    qtbot.keyClick(accuracy.canvas, Qt.Key.Key_Escape)
+    assert accuracy.isVisible() and loss.isVisible()
+    qtbot.mouseClick(loss.enlarge, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(loss.enlarge, Qt.MouseButton.LeftButton)
+    assert accuracy.isVisible()
+
+
+def test_a_curve_of_many_points_becomes_one_of_few_as_its_plot_grows(qtbot: QtBot, panel: ChartPanel) -> None:
+    shown(qtbot, panel, Source("now", run_of(*(step(n, loss=n % 7) for n in range(2000)))))
+    plot = panel.plots[0]
+    band = plot._items[0][0]
+    assert not band.boundingRect().isNull(), "an extent for each column"
+    drag(plot, 0.45, 0.5)
+    qtbot.waitUntil(lambda: band.boundingRect().isNull(), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: 50 < len(plot._items[0][2].getData()[0]) < 300, timeout=LIMIT_MS)
+
+
+def test_a_logarithmic_scale_is_one_plots_own(qtbot: QtBot, panel: ChartPanel) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    qtbot.mouseClick(loss.log, Qt.MouseButton.LeftButton)
+    drawn(qtbot, panel)
+    assert loss.canvas.viewRange()[1][1] < 3
+    assert (loss.look.log, accuracy.look.log) == (True, False)
+
+
+def test_a_click_on_the_legend_hides_a_run_and_shows_it(qtbot: QtBot, panel: ChartPanel) -> None:
+    shown(qtbot, panel, *many(3))
+    first, second, _ = panel.legend.entries
+    qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
+    drawn(qtbot, panel)
+    plot = panel.plots[0]
+    assert [curve.hidden for curve in plot.curves] == [False, True, False]
+    assert [items[2].isVisible() for items in plot._items] == [True, False, True]
+    assert len(plot.marks.ends) == 2
+    assert {run for run, _, _ in panel._shown_points()} == {first.name, panel.legend.entries[2].name}
+    qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
+    drawn(qtbot, panel)
+    assert not any(curve.hidden for curve in plot.curves)
+    qtbot.mouseClick(second, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier)
+    panel._show_alone(second.name)
+    drawn(qtbot, panel)
+    assert [curve.hidden for curve in plot.curves].count(True) in (0, 2)
+
+
+def test_the_difference_to_a_run_is_drawn_where_both_reach(qtbot: QtBot, panel: ChartPanel) -> None:
+    long = run_of(*(step(n, loss=3.0) for n in range(20)))
+    short = run_of(*(step(n, loss=2.0) for n in range(10)))
+    shown(qtbot, panel, Source("long", long), Source("short", short))
+    assert [panel.bar.base.itemText(n) for n in range(3)] == [
+        "Values",
+        "Difference to long",
+        "Difference to short",
+    ]
+    panel.bar.base.setCurrentIndex(2)
+    drawn(qtbot, panel)
+    curve, base = panel.plots[0].curves
+    assert list(curve.raw.y[:10]) == [1.0] * 10 and all(map(math.isnan, curve.raw.y[10:]))
+    assert list(base.raw.y) == [0.0] * 10
+    panel._point_at(5.0)
+    cursor = panel.plots[0].marks.cursor_at
+    assert cursor is not None and [mark.words for mark in cursor.marks] == [
+        "long, training +1",
+        "short, training +0",
+    ]
+
+
+def test_values_that_are_no_numbers_are_marked_where_they_are(qtbot: QtBot, panel: ChartPanel) -> None:
+    values = [1.0, 0.9, math.nan, math.inf, 0.7, -math.inf, 0.5]
+    shown(qtbot, panel, Source("now", run_of(*(step(n, loss=value) for n, value in enumerate(values)))))
+    plot = panel.plots[0]
+    assert [mark.x for mark in plot.marks.bad] == [2.0, 3.0, 5.0]
+    said, area = words_in(plot), plot.canvas.area
+    low = [place for place in said if place.bottom() > area.bottom() - 12]
+    high = [place for place in said if place.top() < area.top() + 6 and place.width() < 20]
+    assert (len(low), len(high)) == (2, 1)
+
+
+def test_the_smoothing_that_somebody_wants_is_told_once(qtbot: QtBot, panel: ChartPanel) -> None:
+    told: list[float] = []
+    panel.bar.smoothing_kept.connect(told.append)
+    panel.bar.show_smoothing(0.3)
+    assert panel.bar.look.smoothing == 0.3
+    for value in (40, 50, 60):
+        panel.bar.smoothing.setValue(value)
+    qtbot.waitUntil(lambda: bool(told), timeout=LIMIT_MS)
+    assert told == [0.6]

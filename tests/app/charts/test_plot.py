@@ -4,6 +4,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.charts.axes import RunAxis, ValueAxis
+from core.report.points import Axis
 
 
 def labels(numbers: list[float]) -> list[str]:
@@ -19,10 +20,10 @@ def test_a_part_of_a_decade_has_every_label(qtbot: QtBot) -> None:
     assert labels([0.6, 0.7, 0.8, 0.9]) == ["0.6", "0.7", "0.8", "0.9"]
 
 
-def ticks(left: float, right: float, *, pixels: float = 600.0, whole: bool = True) -> list[float]:
-    axis = RunAxis()
-    axis.whole = whole
-    return [value for _, values in axis.tickValues(left, right, pixels) for value in values]
+def ticks(left: float, right: float, *, pixels: float = 600.0, axis: Axis = "step") -> list[float]:
+    made = RunAxis()
+    made.axis = axis
+    return [value for _, values in made.tickValues(left, right, pixels) for value in values]
 
 
 def test_one_point_has_its_own_step_below_it_and_nothing_else(qtbot: QtBot) -> None:
@@ -31,7 +32,7 @@ def test_one_point_has_its_own_step_below_it_and_nothing_else(qtbot: QtBot) -> N
 
 
 def test_no_second_is_less_than_zero(qtbot: QtBot) -> None:
-    assert ticks(-0.51, 0.51, whole=False)[0] == 0.0
+    assert ticks(-0.51, 0.51, axis="time")[0] == 0.0
 
 
 def test_nineteen_steps_have_a_few_labels(qtbot: QtBot) -> None:
@@ -59,7 +60,7 @@ def test_a_long_run_has_enough_labels_to_read_it(qtbot: QtBot, last: int, pixels
 
 def test_time_is_labelled_as_a_clock_shows_it(qtbot: QtBot) -> None:
     axis = RunAxis()
-    axis.whole = False
+    axis.axis = "time"
     ((spacing, values),) = axis.tickValues(0.0, 400.0, 400.0)
     assert axis.tickStrings(values, 1.0, spacing) == ["0:00", "1:00", "2:00", "3:00", "4:00", "5:00", "6:00"]
     assert RunAxis().tickStrings([20_000.0, 3_000_000.0], 1.0, 1.0) == ["20k", "3000k"]

@@ -1,24 +1,24 @@
-"""What a plot says in numbers."""
+"""A plot's numbers in words."""
 
 import math
 
 import pytest
 
-from app.charts.curve import Curve, Look
+from app.charts.curve import Look, PlotCurve
 from app.charts.marks import apart
-from app.charts.points import Points
 from app.charts.readout import best_mark, brief, cursor_at, end_marks
+from core.report.points import Points
 
 LOG = Look(log=True)
 
 
 def curve(
     *values: float, name: str = "training", apart: float = 1.0, look: Look | None = None, epochs: bool = False
-) -> Curve:
+) -> PlotCurve:
     points = Points()
     for number, value in enumerate(values):
         points.add(number * apart, number * apart / 10, value, number if epochs else None)
-    made = Curve(points, name, "#123456", dashed=epochs)
+    made = PlotCurve(points, name, "#123456", dashed=epochs)
     made.begin(look or Look())
     while not made.catch_up("step"):
         pass
@@ -98,3 +98,18 @@ def test_last_values_keep_apart_and_inside() -> None:
     assert apart([10.0, 12.0, 50.0], 10.0, 100.0) == [10.0, 20.0, 50.0]
     assert apart([80.0, 89.0, 95.0], 10.0, 100.0) == [70.0, 80.0, 90.0]
     assert apart([], 10.0, 100.0) == []
+
+
+def test_the_pointer_finds_the_curves_that_reach_there() -> None:
+    short, long = curve(3.0, 2.0, name="short"), curve(3.0, 2.0, 1.0, 0.5, name="long")
+    found = cursor_at(3.0, [short, long], Look(), near=0.5)
+    assert found is not None and [mark.words for mark in found.marks] == ["long 0.5"]
+    assert cursor_at(9.0, [short, long], Look(), near=0.5) is None
+
+
+def test_of_many_lines_the_validations_last_values_are_said() -> None:
+    lines = [curve(1.0, 0.5, name=str(number), epochs=number % 2 == 1) for number in range(8)]
+    assert len(end_marks(lines[:6], Look())) == 6
+    assert len(end_marks(lines, Look())) == 4
+    lines[1].hidden = True
+    assert len(end_marks(lines, Look())) == 3

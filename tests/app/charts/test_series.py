@@ -1,4 +1,4 @@
-"""The pyramid of a curve."""
+"""The min/max pyramid of a curve."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Over even points smoothing gives what TensorBoard's loop gives; over others it respects distance."""
+"""Smoothing evenly spaced points matches TensorBoard's loop; for others it respects distance."""
 
 import math
 
@@ -22,7 +22,7 @@ def tensorboard(values: list[float], weight: float) -> list[float]:
 
 
 def smoothed(smoother: Smoother, values: Floats) -> Floats:
-    """Of points that stand one unit apart."""
+    """Smooths points one unit apart."""
     return smoother.next(np.arange(float(len(values))), values)
 
 
@@ -57,7 +57,7 @@ def test_a_constant_stays_what_it_is() -> None:
 
 
 def by_distance(x: list[float], y: list[float], weight: float, unit: float) -> list[float]:
-    """The definition, point by point: each earlier one weighs weight ** (distance / unit)."""
+    """The definition, point by point: each earlier point weighs weight ** (distance / unit)."""
     return [
         sum(weight ** ((x[i] - x[j]) / unit) * y[j] for j in range(i + 1))
         / sum(weight ** ((x[i] - x[j]) / unit) for j in range(i + 1))
@@ -73,7 +73,7 @@ def test_a_point_far_off_counts_less(weight: float) -> None:
 
 
 def test_after_a_thinned_stretch_the_line_is_near_the_values() -> None:
-    """Dense at first, then one point in hundred: the last values are not held up by the many before."""
+    """Dense at first, then one point in a hundred: the many early points do not hold back the last values."""
     x = np.concatenate((np.arange(100.0), np.arange(100.0, 2_000.0, 100.0)))
     y = 0.8 + 1.5 * np.exp(-x / 40)
     made = Smoother(0.9, float(x[-1] / (len(x) - 1))).next(x, y)

@@ -1,4 +1,4 @@
-"""A fake node that answers as told, and a screen whose words can be read. For the command line's tests."""
+"""A fake node with scripted answers, and a screen whose output can be read. For the command line's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from app.cli.screen import Screen
-from app.connection import Connection
+from app.connection import NodeConnection
 from app.follower import Follower
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Refused
@@ -27,7 +27,7 @@ PROBLEM = Problem(code="test", what="It did not work.", fix="Do this.")
 
 
 class ScriptedNode(FakeNode):
-    """``answers``: by command type, an answer or what makes one. ``then``: events that follow a command."""
+    """``answers``: by command type, an answer or its factory. ``then``: events that follow a command."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ScriptedNode(FakeNode):
 
 
 class Words(Screen):
-    """What was said, and what was told as JSON."""
+    """Collects the printed words and the JSON results."""
 
     def __init__(self, *, json: bool = False) -> None:
         self.out = io.StringIO()
@@ -75,8 +75,8 @@ class Words(Screen):
 
 
 def follower(node: ScriptedNode, *, own: bool = False) -> Follower:
-    """To be entered; needs the running loop."""
-    return Follower(Connection(node, own=own))
+    """Enter it as a context; needs the running loop."""
+    return Follower(NodeConnection(node, own=own))
 
 
 async def typed(*lines: str) -> AsyncIterator[bytes]:

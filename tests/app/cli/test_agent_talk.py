@@ -3,15 +3,16 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from app import wait_words
 from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.prompts import Asker
+from app.words import wait_words
 from core.project.look import difference
 from core.vocabulary import events as ev
-from core.vocabulary.answers import RequestFile, RequestRead
+from core.vocabulary.access import Grant
+from core.vocabulary.answers import Deed, RequestFile, RequestRead
 from core.vocabulary.commands import AnswerConsent, AnswerPairing, LookAtRequest
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Failed, Preparing
 from core.vocabulary.waits import WaitsFor
@@ -115,10 +116,10 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
         talking.node.happen(ev.ConsentSettled(run=RUN, allowed=True))
         await talking.screen.wait_said("is allowed here")
     said = talking.screen.said
-    assert "other (bbbbbbbb) wants to run digits.py --epochs 3 on this laptop." in said
+    assert "other (bbbbbbbb) wants to run digits.py --epochs '3⟨U+001B⟩[2J' on this laptop." in said
     assert "It is not what was allowed here before. Changed: lib/model.py. New: digits.keras." in said
     assert "No longer there: old.csv." in said
-    assert "whatever you can do" in said
+    assert "this one can do anything you can do on this laptop." in said
     assert "12 files, 12,000 bytes, project dddddddd:" in said
     assert "and 2 more" in said
     assert "\x1b" not in said
@@ -132,6 +133,26 @@ async def test_the_end_of_a_long_argument_is_shown_and_where_each_begins() -> No
     assert "a --hidden' 'b c' on this laptop." in talking.screen.said
 
 
+async def test_what_hides_in_an_argument_or_a_files_name_is_spelled_out_and_nothing_is_cut() -> None:
+    file = ProjectFile(path="tr\u202eyp.nia", size=1, sha256="a" * 64)
+    arguments = ("--out=\u200b/etc", "a\nb", "a" * 5_000 + " --end")
+    question = structs.replace(asked(), arguments=arguments, files=(file,))
+    async with Talking() as talking:
+        talking.node.happen(question)
+        await talking.screen.wait_said("May other run this here?")
+    said = talking.screen.said
+    assert "'--out=⟨U+200B⟩/etc' 'a⟨U+000A⟩b' 'aaa" in said and "aaa --end' on this laptop." in said
+    assert "tr⟨U+202E⟩yp.nia" in said and "\u202e" not in said
+
+
+async def test_a_name_that_passes_for_another_is_marked() -> None:
+    async with Talking() as talking:
+        talking.node.happen(ev.DevicePaired(device=DeviceId("c" * 64), name="\u043ether"))
+        talking.node.happen(asked())
+        await talking.screen.wait_said("May other run this here?")
+    assert "Careful: other looks like the name of another laptop here, \u043ether." in talking.screen.said
+
+
 async def test_a_checkpoint_that_comes_too_is_said() -> None:
     async with Talking() as talking:
         talking.node.happen(structs.replace(asked(), checkpoint_bytes=70_000))
@@ -141,7 +162,14 @@ async def test_a_checkpoint_that_comes_too_is_said() -> None:
 async def test_the_files_can_be_looked_at_before_the_answer() -> None:
     diff = difference("train.py", "epochs = 5", "epochs = [50]")
     files = (
-        RequestFile(path="train.py", size=13, change="changed", text="epochs = [50]", diff=diff),
+        RequestFile(
+            path="train.py",
+            size=13,
+            change="changed",
+            text="epochs = [50]",
+            diff=diff,
+            deeds=(Deed(kind="starts", what="os.system x", line=7, marked=True),),
+        ),
         RequestFile(path="model.py", size=9, change="new", text="layers = 3"),
         RequestFile(path="rows.npz", size=5_000, change="new"),
         RequestFile(path="same.py", size=9, change="same", text="never shown"),
@@ -156,6 +184,7 @@ async def test_the_files_can_be_looked_at_before_the_answer() -> None:
         talking.keyboard.types("no\n")
         await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
     said = talking.screen.said
+    assert "Starts: os.system x (line 7)\nNot looked through, read it yourself: model.py, same.py" in said
     assert "--- train.py, 13 bytes: changed since you allowed it" in said
     assert "-epochs = 5\n+epochs = [50]" in said
     assert "--- model.py, 9 bytes: new\nlayers = 3" in said
@@ -219,3 +248,30 @@ def test_allow_means_one_paired_device_and_no_namesake() -> None:
     node.happen(paired(THIRD, "other"))
     assert not allows(node.state, ("other",), OTHER)
     assert not allows(node.state, ("other",), THIRD)
+
+
+MORE = structs.replace(
+    asked(), walls="default", opened=(Grant(asked="~/Pictures", path="/home/me/Pictures"),)
+)
+
+
+async def test_what_lies_beyond_the_walls_is_asked_on_the_terminal_though_the_device_is_allowed() -> None:
+    async with Talking("other") as talking:
+        talking.node.happen(MORE)
+        await talking.screen.wait_said("May other run this here?")
+        assert "Read ~/Pictures (/home/me/Pictures)" in talking.screen.said
+        talking.keyboard.types("once\n")
+        await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
+    assert "was named with --allow" not in talking.screen.said
+
+
+async def test_without_a_screen_allow_answers_for_the_walls_alone() -> None:
+    node = ScriptedNode()
+    node.happen(paired())
+    with Allowed(node, ["other"]):
+        node.happen(MORE)
+        node.happen(asked(RunId("within")))
+        while not node.commands:
+            node.asked.clear()
+            await node.asked.wait()
+    assert node.commands == [AnswerConsent(run=RunId("within"), decision="once")]

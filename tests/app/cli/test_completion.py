@@ -26,7 +26,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="descriptor 8 is how a POS
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """anna and ben are paired; two runs lie here, and a folder that is none."""
+    """anna and ben are paired; there are two runs, and a folder that is not one."""
     made = Home(tmp_path / "home")
     made.folder.mkdir(mode=0o700)
     store = TrustStore(device_id(device_certificate(1)))
@@ -52,7 +52,7 @@ def ask(line: str, home: Home, out: Path, *options: str) -> subprocess.Completed
         "COMP_POINT": str(len(line)),
     }
     python = [sys.executable, *options, "-m", "app"]
-    # The shell: only it can name descriptor 8 for its child.
+    # A shell is needed: only it can name descriptor 8 for its child.
     command = ["sh", "-c", 'out="$1"; shift; exec "$@" 8>"$out" 9>/dev/null', "sh", str(out), *python]
     return subprocess.run(
         command,
@@ -102,7 +102,7 @@ def test_options_are_completed(home: Home, tmp_path: Path) -> None:
 @pytest.mark.real
 @posix
 def test_it_loads_nothing_heavy_opens_no_window_and_changes_nothing(home: Home, tmp_path: Path) -> None:
-    """Loading is nearly all of the time that Tab takes."""
+    """Loading is nearly all of Tab's time."""
     before = sorted(path for path in home.folder.rglob("*"))
     said = ask("tandem forget ", home, tmp_path / "answer", "-X", "importtime").stderr
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in said.splitlines()}

@@ -1,25 +1,24 @@
-"""The main job itself: whole nodes, real mDNS, pairing, TLS and TensorFlow, on this one machine."""
+"""The whole demo: complete nodes, real mDNS, pairing, TLS and TensorFlow, on this one machine."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import zipfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import h5py
 import numpy as np
 import psutil
 import pytest
 
 from app.cli.exit_codes import ExitCode
+from tests.lab.laptops import saved
 
 pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]
@@ -28,7 +27,7 @@ LIMIT_S = 280
 
 @contextmanager
 def demo(tmp_path: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
-    """A demo whose temporary files lie in ``tmp_path/temp``; its process is ended whatever happens."""
+    """A demo whose temporary files are in ``tmp_path/temp``; its process is always ended."""
     (tmp_path / "temp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "app", "demo", "--out", str(tmp_path / "out"), *argv],
@@ -57,18 +56,23 @@ def read_until(process: subprocess.Popen[str], words: str) -> list[str]:
     raise AssertionError(f"{words!r} never came: {''.join(lines)}")
 
 
-def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Agents and trainers of a demo."""
-    return psutil.Process(process.pid).children(recursive=True)
+def family(process: subprocess.Popen[str], at_least: int) -> list[psutil.Process]:
+    """A demo's agents and trainers, once there are at least that many: a trainer is reported before it
+    starts."""
+    until_s = time.monotonic() + LIMIT_S
+    while len(found := psutil.Process(process.pid).children(recursive=True)) < at_least:
+        assert time.monotonic() < until_s, found
+        time.sleep(0.01)
+    return found
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that have not ended after a while."""
+    """Processes that have not ended after a while."""
     return psutil.wait_procs(processes, timeout=60)[1]
 
 
 def trained_by_plain_keras(tmp_path: Path) -> dict[str, np.ndarray]:
-    """The same script alone, as anybody runs it: its weights and its optimizer's."""
+    """The same script run alone, as anybody would: its weights and its optimizer's."""
     (tmp_path / "plain").mkdir()
     done = subprocess.run(
         [sys.executable, ROOT / "resources" / "examples" / "digits" / "digits.py"],
@@ -80,26 +84,11 @@ def trained_by_plain_keras(tmp_path: Path) -> dict[str, np.ndarray]:
         timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
-    return weights(tmp_path / "plain" / "digits.keras")
-
-
-def weights(model: Path) -> dict[str, np.ndarray]:
-    """Every array of a saved model, by its path in the file."""
-    found: dict[str, np.ndarray] = {}
-
-    def keep(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[name] = np.array(item, dtype=np.float64)
-
-    with zipfile.ZipFile(model) as archive:
-        data = io.BytesIO(archive.read("model.weights.h5"))
-    with h5py.File(data) as file:
-        file.visititems(keep)
-    return found
+    return saved(tmp_path / "plain" / "digits.keras")
 
 
 def left_over(tmp_path: Path) -> list[str]:
-    """Processes that were started for this demo and still run, and folders that it left."""
+    """Processes of this demo that still run, and folders that it left."""
     processes = [
         " ".join(process.info["cmdline"] or ())
         for process in psutil.process_iter(["cmdline"])
@@ -141,9 +130,9 @@ def test_two_nodes_find_each_other_pair_and_train_one_script(tmp_path: Path) -> 
     after = sorted(path for path in (ROOT / "resources").rglob("*") if "__pycache__" not in path.parts)
     assert after == before
     plain = trained_by_plain_keras(tmp_path)
-    together = weights(Path(told["model_path"]))
+    together = saved(Path(told["model_path"]))
     assert together.keys() == plain.keys()
-    # Bit by bit they differ: sums over 32 + 32 rows round otherwise than over 64.
+    # They differ in the last bits: sums over 32 + 32 rows round differently than over 64.
     assert max(float(np.abs(together[name] - plain[name]).max()) for name in plain) < 2e-6
 
 
@@ -154,8 +143,7 @@ def test_a_node_that_is_killed_in_training_is_named_and_nothing_is_left(tmp_path
         (ben,) = [
             match[1] for line in said if (match := re.search(r"ben is ready .*\(process (\d+)\)", line))
         ]
-        started = family(process)
-        assert len(started) >= 4  # two agents, two trainers
+        started = family(process, 4)  # two agents, two trainers
         os.kill(int(ben), signal.SIGKILL)
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == ExitCode.FAILED, out + err
@@ -169,8 +157,7 @@ def test_a_node_that_is_killed_in_training_is_named_and_nothing_is_left(tmp_path
 def test_ctrl_c_ends_every_process_of_the_demo(tmp_path: Path) -> None:
     with demo(tmp_path, "--epochs", "1000") as process:
         read_until(process, "starting TensorFlow")
-        started = family(process)
-        assert len(started) >= 3
+        started = family(process, 3)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == ExitCode.INTERRUPTED, out + err

@@ -9,7 +9,6 @@ from app.cli.exit_codes import ExitCode
 from core.vocabulary import events as ev
 from core.vocabulary.commands import Forget
 from core.vocabulary.errors import TandemError
-from core.vocabulary.state import Device
 from tests.app.cli.scripted_node import (
     OTHER,
     PROBLEM,
@@ -21,18 +20,6 @@ from tests.app.cli.scripted_node import (
     linked,
     paired,
 )
-
-
-def test_where_a_device_stands_in_words() -> None:
-    def words(**known: bool) -> str:
-        return devices.words_of(Device(device=OTHER, name="other", **known))  # type: ignore[arg-type]
-
-    assert words(seen=True) == "seen, not paired"
-    assert words(paired=True) == "paired, not here"
-    assert words(paired=True, seen=True) == "paired, seen"
-    assert words(paired=True, linked=True) == "connected"
-    assert words(paired=True, linked=True, busy=True) == "connected, training"
-    assert words() == "forgotten or gone"
 
 
 def test_the_table_has_this_laptop_first_then_the_paired_ones() -> None:
@@ -47,8 +34,8 @@ def test_the_table_has_this_laptop_first_then_the_paired_ones() -> None:
     out = io.StringIO()
     Console(file=out, width=160).print(devices._table(node.state))
     _, me, other, stranger = out.getvalue().splitlines()
-    assert me.split()[:3] == ["here", "aaaaaaaa", "this"]
-    assert "paired, not here" in other
+    assert me.split()[:3] == ["here", "aaaaaaaa", "This"]
+    assert "Not connected" in other, "in the words of its card"
     assert "It did not work. Do this." in other
     assert "a stranger " in stranger
     assert "\x1b" not in stranger

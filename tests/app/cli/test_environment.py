@@ -1,4 +1,4 @@
-"""``tandem environment``: for a paired laptop, or for versions that are named."""
+"""``tandem environment``: for a paired laptop, or for given versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     maker, wanted = EnvironmentMaker(source=wheel(tmp_path)), WantedVersions(OURS.python)
-    return replace(recipe(maker, wanted, OURS, folder=tmp_path / "made"), disk_bytes=0)
+    return replace(
+        recipe(maker, wanted, OURS, folder=tmp_path / "made", hashes=tmp_path / "none"), disk_bytes=0
+    )
 
 
 async def ask(node: ScriptedNode, name: str = "other", limit_s: float = 0.0) -> Versions:
@@ -84,7 +86,7 @@ async def test_what_is_not_said_or_cannot_be_starts_nothing(words: tuple[str, ..
 async def test_where_tandem_is_to_come_from_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where nobody knows it; a name is a path, and nothing that an index is asked for."""
+    """Also if nobody knows its source; a name is a path, never looked up in an index."""
     monkeypatch.setattr(environments, "look", EnvironmentMaker)
     monkeypatch.chdir(tmp_path)
     words = ["environment", "--python", OURS.python, "--folder", str(tmp_path)]

@@ -1,4 +1,4 @@
-"""``tandem export``: from a script, from an earlier run, and what replaces what that had."""
+"""``tandem export``: from a script, from an earlier run, and which options override that run's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from app.cli import command_line, export
 from app.cli.exit_codes import ExitCode
-from app.connection import Connection
+from app.connection import NodeConnection
 from core.export.job import Launcher
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.commands import GetRun
@@ -104,10 +104,10 @@ def node(script: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedNode:
     node.answers[GetRun] = RunDetails(entry=entry, plan=plan)
 
     @asynccontextmanager
-    async def connect(_: object) -> AsyncIterator[Connection]:
-        yield Connection(node, own=False)
+    async def connect(_: object) -> AsyncIterator[NodeConnection]:
+        yield NodeConnection(node, own=False)
 
-    monkeypatch.setattr(export, "connect", connect)
+    monkeypatch.setattr(command_line, "connect", connect)
     return node
 
 
@@ -141,7 +141,8 @@ async def test_another_program_and_image_may_be_named(script: Path) -> None:
 async def test_the_kubernetes_jobs_environment_played_back_to_two_processes(
     script: Path, tmp_path: Path
 ) -> None:
-    """All that a pod is given but its names, as nothing resolves those here, and where the volume lies."""
+    """Everything a pod is given except its host names, which nothing resolves here, and the volume's
+    place."""
     script.write_text(SCRIPT)
     program = f"{sys.executable} -m tandem_laptops"
     words = ("--seed", "7", "--share", "48,16", "--program", program, "--", "3", "0")

@@ -1,4 +1,4 @@
-"""One member of a run that a launcher started: what it needs, and the same weights as any other way."""
+"""One member of a run that a launcher started: its requirements, and the same weights as any other way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,16 +119,23 @@ def test_members_are_told_the_same_but_for_their_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TANDEM_SECRET", "s" * 64)
-    told = {"secret": None, "share": "3,1", "seed": 5, "wire": "f32", "save": "out", "meet": 9.0}
-    arguments = Namespace(
-        **told, exchange="tls", checkpoints=str(tmp_path), script_arguments=("--epochs", "2")
-    )
+    told = {
+        "secret": None,
+        "share": "3,1",
+        "seed": 5,
+        "wire": "bf16",
+        "away_s": 90.0,
+        "save": "out",
+        "meet": 9.0,
+    }
+    arguments = Namespace(**told, checkpoints=str(tmp_path), script_arguments=("--epochs", "2"))
     script = tmp_path / "train.py"
     first, second = (
         member._order(arguments, Membership("run", rank, TWO.addresses), script, tmp_path) for rank in (0, 1)
     )
-    for name in ("run", "script", "arguments", "shares", "seed", "wire", "resume", "meet_timeout_s"):
+    for name in ("run", "script", "arguments", "shares", "seed", "options", "resume", "meet_timeout_s"):
         assert getattr(first, name) == getattr(second, name)
+    assert (first.options.wire, first.options.away_s) == ("bf16", 90.0)
     assert (first.task, second.task) == ("chief:0", "worker:0")
     assert first.keep and not second.keep, "the first member writes what there is to keep"
     assert first.checkpoints != second.checkpoints
@@ -136,19 +144,31 @@ def test_members_are_told_the_same_but_for_their_rank(
     assert second.peers == {"chief:0": "member 0 at 127.0.0.1:1111"}
 
 
-def test_over_tensorflows_collectives_no_secret_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TANDEM_SECRET", raising=False)
+def test_a_job_exported_for_tensorflows_collectives_is_refused_by_name() -> None:
+    """Exported by an older version."""
     arguments = command_line.read(["member", "train.py", "--exchange", "tensorflow"])
-    assert member._order(arguments, TWO, tmp_path / "train.py", tmp_path).exchange is None
+    with pytest.raises(TandemError) as failure:
+        asyncio.run(member.member(arguments, Screen()))
+    assert "do not meet by tensorflow any more" in failure.value.what
+    assert "--secret FILE" in failure.value.fix
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_secret_made_as_the_page_says_is_one(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (command,) = (line for line in page.splitlines() if line.startswith("openssl "))
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=60)
+    assert len(member._keys(str(tmp_path / "secret"), TWO).certificates) == 2
+    with pytest.raises(TandemError) as failure:
+        member._keys(None, TWO)
+    assert command in failure.value.fix
 
 
 class Job:
-    """Both members of a run, started as a launcher does: the same command, and another environment each."""
+    """Both members of a run, started like a launcher does: the same command, different environments."""
 
     def __init__(self, command: Sequence[str], environs: Sequence[Mapping[str, str]]) -> None:
-        """``command``: of ``tandem member``, which is to report as JSON, too."""
+        """``command``: of ``tandem member``, which also reports as JSON."""
         at = command.index("member")
         self.processes = [
             subprocess.Popen(
@@ -168,7 +188,7 @@ class Job:
 
     @classmethod
     def of(cls, place: Path, configs: Mapping[str, str], *arguments: str) -> Self:
-        """By TF_CONFIG alone."""
+        """Configured by TF_CONFIG alone."""
         secret = place / "secret"
         secret.write_bytes(b"0123456789abcdef" * 4)
         secret.chmod(0o600)
@@ -181,7 +201,7 @@ class Job:
             process.kill()
 
     def wait_said(self, words: str) -> None:
-        """By the first member."""
+        """Waits for the first member to say it."""
         output = self.processes[0].stdout
         assert output is not None
         for line in output:
@@ -191,7 +211,7 @@ class Job:
         raise AssertionError(self.said[0])
 
     def ends(self, status: int = 0) -> list[str]:
-        """Digests of the weights, by rank."""
+        """Waits for the ends. Returns the weights' digests, by rank."""
         try:
             for rank, process in enumerate(self.processes):
                 self.said[rank] += process.communicate()[0]
@@ -212,7 +232,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_members_copy_has_what_its_arguments_name(tmp_path: Path) -> None:
-    """Also where the script only writes it: an earlier job may have left what this one begins with."""
+    """Also if the script only writes it: an earlier job may have left what this one starts with."""
     project = tmp_path / "project"
     write(project, {"train.py": "import keras\nmodel.save('m.keras')\n", "m.keras": "a model", "x.csv": "1"})
     script = project / "train.py"
@@ -261,32 +281,15 @@ async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path
 
 @pytest.mark.cluster
 @pytest.mark.timeout(2 * LIMIT_S)
-def test_two_members_meet_by_tensorflow_where_that_is_asked_for(place: Path) -> None:
-    first, second = Job.of(place, workers_alone(), "--exchange", "tensorflow", "--", "1", "0").ends()
-    assert first == second != ""
-
-
-@pytest.mark.cluster
-@pytest.mark.timeout(2 * LIMIT_S)
-def test_members_are_the_replicas_of_a_mirrored_loop(place: Path) -> None:
-    (place / "project" / "train.py").write_text(LOOP)
+@pytest.mark.parametrize("strategy", ["MirroredStrategy", "MultiWorkerMirroredStrategy"])
+def test_members_are_the_replicas_of_a_mirrored_loop(place: Path, strategy: str) -> None:
+    (place / "project" / "train.py").write_text(LOOP.replace("MirroredStrategy", strategy))
     job = Job.of(place, workers_alone())
     job.ends()
     for said in job.said:
         assert "of 2 replicas: 31.5 31.5" in said, "the mean of all rows, on both members"
         assert "--share left out: the script trains in a loop of its own" in said
         assert "Nothing was shared" not in said
-
-
-def test_the_replicas_of_a_loop_do_not_meet_by_tensorflow(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (place / "project" / "train.py").write_text(LOOP)
-    monkeypatch.setenv("TF_CONFIG", workers_alone()["0"])
-    script = str(place / "project" / "train.py")
-    arguments = command_line.read(["member", script, "--exchange", "tensorflow"])
-    with pytest.raises(TandemError, match="replicas do not meet by TensorFlow"):
-        asyncio.run(member.member(arguments, Screen()))
 
 
 @pytest.mark.cluster
@@ -324,8 +327,8 @@ def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Pa
 def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(
     told: str, within: str, place: Path
 ) -> None:
-    """As Kubernetes tells the members, and as Slurm tells every process that a job has; whenever it comes,
-    and however short the training was until then."""
+    """SIGTERM as Kubernetes sends it to the members, and Slurm to every process of a job; at any time,
+    however short the training was until then."""
     whole = Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
     kept = ("--checkpoints", str(place / "kept"))
     slowly = ("0", "2") if within else ("1",)

@@ -1,4 +1,4 @@
-"""Of whom a launched run's member says that it waits, and whom it gives up."""
+"""Whom a launched run's member reports waiting for, and whom it gives up."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_who_was_silent_too_long_ends_the_run_by_name() -> None:
     waits = MemberWaits(NAMES, 600.0)
     (end,) = waits.on_stand(stand(silent(1, 610.0), silent(2, 700.0, connected=True)))
     assert isinstance(end, Problem) and end.code == "member-lost" and end.fix
-    assert end.what == "Nothing has come from member 2 at n2:20000 for 700 s: it is still connected."
+    assert end.what == "Nothing has come from member 2 at n2:20000 for 12 min: it is still connected."
     (end,) = waits.on_stand(stand(silent(1, 610.0)))
     assert isinstance(end, Problem) and "it is not connected" in end.what

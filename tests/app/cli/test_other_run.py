@@ -1,4 +1,4 @@
-"""``tandem run`` where another laptop's run goes first: who is asked, what is answered, what it ends with."""
+"""``tandem run`` when another laptop's run goes first: who is asked, the answers, the outcome."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def pressed(
     terminal: bool = True,
     json: bool = False,
 ) -> AsyncIterator[Pressed]:
-    """The node answers StartRun, and tells the events."""
+    """The node answers StartRun, and sends the events."""
     node, screen, keyboard, interrupts = ScriptedNode(), Words(json=json), Keyboard(), Interrupts()
     node.happen(paired())
     node.refuses(GetRun)
@@ -89,7 +89,7 @@ async def test_the_loser_is_asked_takes_part_and_ends_with_that_run() -> None:
     async with pressed(LOSES, asked()) as it:
         await it.screen.wait_said(QUESTION)
         assert "that run goes first" in it.screen.said
-        assert "digits.py --epochs 3" in it.screen.said
+        assert "digits.py --epochs '3⟨U+001B⟩[2J'" in it.screen.said
         it.keyboard.types("once\n")
         await it.wait_command(AnswerConsent(run=RUN, decision="once"))
         it.theirs_is_shown()

@@ -8,7 +8,7 @@ CHOICES = {"same": True, "different": False}
 
 
 class Keyboard:
-    """What is typed, when the test types it."""
+    """Supplies typed lines when the test types them."""
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()

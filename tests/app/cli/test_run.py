@@ -3,18 +3,19 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from app import run_again
 from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
+from app.models import run_again
 from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
 from core.vocabulary.commands import AnalyseScript, ChangeSettings, Command, GetRun, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
-from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.plan import Moment, Resumption, Role, RunSpec
 from core.vocabulary.progress import Summary
 from core.vocabulary.settings import Settings
 from tests.app import world
@@ -42,8 +43,8 @@ async def followed(node: ScriptedNode, screen: Words, *events: ev.Event) -> int:
     with follower(node) as follow:
         for event in events:
             node.happen(event)
-        last = await run_command.follow(follow, screen, RUN, Interrupts())
-        return await run_command.report(follow, screen, RUN, last, interrupted=False)
+        run, last = await run_command.follow(follow, screen, RUN, Interrupts())
+        return await run_command.report(follow, screen, run, last, interrupted=False)
 
 
 async def test_a_finished_run_says_what_came_out() -> None:
@@ -73,6 +74,32 @@ async def test_the_exit_code_says_how_it_ended(end: Phase, code: ExitCode) -> No
     assert told["phase"]["type"] in ("failed", "stopped")
 
 
+async def test_a_run_that_goes_on_by_itself_is_followed_to_its_end() -> None:
+    node, screen = running(), Words()
+    assert node.state.run is not None
+    plan = node.state.run.plan
+    moment = Moment(step=120)
+    resume = Resumption(run=RUN, checkpoint=ProjectId("c" * 64), moment=moment, back=("ben",))
+    follows = ev.RunPlanned(plan=replace(plan, run=RunId("20260101-000000-00000002"), resume=resume))
+
+    def then(of: Phase) -> ev.RunPhaseChanged:
+        return ev.RunPhaseChanged(run=follows.plan.run, phase=of)
+
+    stops = phase(Stopping(back=("ben",))), phase(Stopped(by="here", goes_on=True, back=("ben",)))
+    begins = then(phases.Preparing()), then(phases.Starting()), then(phases.Training())
+    code = await followed(node, screen, *TO_TRAINING, *stops, follows, *begins, then(Finished()))
+    assert code == ExitCode.OK
+    assert "going on with ben from step 120" in screen.said and "stopped" not in screen.said
+
+
+async def test_a_run_that_was_to_go_on_and_could_not_has_failed() -> None:
+    screen = Words()
+    stopped = phase(Stopping()), phase(Stopped(by="here", goes_on=True))
+    cannot = ev.NoticeRaised(problem=replace(PROBLEM, code="not-gone-on"))
+    assert await followed(running(), screen, *TO_TRAINING, *stopped, cannot) == ExitCode.FAILED
+    assert screen.said.endswith("It did not work.\nDo this.\n")
+
+
 async def test_a_run_without_a_folder_still_reports() -> None:
     node, screen = running(), Words()
     node.answers[GetRun] = Refused(problem=PROBLEM)
@@ -92,7 +119,7 @@ async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
         await screen.wait_said("Ending the trainers")
         assert not leaving.done()
         interrupts.interrupt()
-        last = await leaving
+        _, last = await leaving
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
     assert [command for command in node.commands if isinstance(command, StopRun)] == [StopRun()] * 3
     assert code == ExitCode.INTERRUPTED
@@ -106,7 +133,7 @@ async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:
     node.then[StopRun] = [phase(Stopping()), phase(Stopped(by="here"))]
     with follower(node) as follow:
         interrupts.interrupt()
-        last = await run_command.follow(follow, screen, RUN, interrupts)
+        _, last = await run_command.follow(follow, screen, RUN, interrupts)
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
     assert last == Stopped(by="here")
     assert code == ExitCode.INTERRUPTED
@@ -141,7 +168,7 @@ async def test_a_run_that_would_be_one_alone_is_asked_about_first(typed: str, be
 
 
 async def test_alone_it_is_asked_for_without_what_was_said_of_the_others() -> None:
-    """Else a yes would be refused for a share or a role of a laptop that takes no part."""
+    """Otherwise a yes would be refused because of a share or role of a laptop that takes no part."""
     node, keyboard = lonely(), Keyboard()
     spec = RunSpec(
         script="/a.py",
@@ -216,8 +243,8 @@ async def test_how_far_the_fetching_is_is_told_until_the_run_begins() -> None:
         node.happen(world.came(70_500_000))
     assert begun == RUN
     assert [line.partition(": ")[2] for line in screen.said.splitlines()] == [
-        "0.0 of 70.5 MB.",
-        "70.5 of 70.5 MB.",
+        "0 bytes of 70.5 MB.",
+        "70.5 MB of 70.5 MB.",
     ]
 
 

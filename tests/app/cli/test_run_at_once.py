@@ -1,4 +1,4 @@
-"""Two people press Enter on ``tandem run`` at once, each with a node of the command's own, as processes."""
+"""Two people press Enter on ``tandem run`` at once: processes, each with its own node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOST = "and that run goes first."
 
 
 class Terminal:
-    """``tandem`` on a terminal of its own, and a person who reads it and types."""
+    """``tandem`` on its own terminal, with a person who reads and types."""
 
     def __init__(self, *argv: str) -> None:
         self._argv = argv
@@ -96,7 +96,7 @@ async def paired_homes(base: Path) -> None:
 
 
 async def asked(*terminals: Terminal) -> tuple[Terminal, Terminal]:
-    """Whom of the two the question came to, and the other."""
+    """The terminal that got the question, and the other."""
     waits = [asyncio.create_task(each.wait_seen(QUESTION)) for each in terminals]
     done, rest = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for task in rest:

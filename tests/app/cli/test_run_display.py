@@ -5,7 +5,7 @@ from rich.console import Console
 
 from app.cli.run_display import PACE_S, PLAIN_EVERY_S, FetchLines, Moving, Plain, picture
 from app.models import headline
-from app.paces import Paces
+from app.models.paces import Paces
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId
@@ -14,7 +14,7 @@ from core.vocabulary.state import State
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, linked, paired, plan
-from tests.app.test_run_words import HALF
+from tests.app.words.test_run_words import HALF
 
 
 class Clock:
@@ -49,6 +49,28 @@ def play(node: ScriptedNode, display: Plain | Moving, *events: ev.Event) -> None
     leave()
 
 
+def test_plain_lines_tell_now_and_then_how_much_came_how_fast() -> None:
+    screen, clock, node = Words(), Clock(), running()
+    leave = node.subscribe(Plain(screen, clock).on_event)
+    for second in range(25):
+        clock.now_s = float(second)
+        coming = ev.MemberPhaseChanged(
+            run=RUN,
+            device=OTHER,
+            phase="receiving",
+            done=second * 10_000_000,
+            total=400_000_000,
+            rate_bytes_s=10e6 if second else 0.0,
+        )
+        node.happen(coming)
+    leave()
+    assert screen.said.splitlines() == [
+        "other: receiving the files, 0 % of 400 MB",
+        "other: receiving the files, 25 % of 400 MB, 10 MB/s, 30 s left",
+        "other: receiving the files, 50 % of 400 MB, 10 MB/s, 20 s left",
+    ]
+
+
 def test_plain_lines_tell_each_thing_once() -> None:
     screen = Words()
     play(
@@ -63,7 +85,7 @@ def test_plain_lines_tell_each_thing_once() -> None:
     )
     assert screen.said.splitlines() == [
         "preparing",
-        "other: receiving the files, 10 %",
+        "other: receiving the files, 10 % of 10 bytes",
         "other: ready",
         "here: epoch 1/2: loss 0.5000 (1.2 s)",
     ]
@@ -88,7 +110,7 @@ def test_what_is_expected_is_said_as_soon_as_it_is_measured() -> None:
     screen = Words()
     play(running(), Plain(screen, Clock()), measured(replace(EXPECTED, step_s=0.3, wire_s=0.2)))
     assert "3.0× slower than" in screen.said
-    assert "What would help: half the bytes (--wire bf16)" in screen.said
+    assert "Send half the bytes (--wire bf16)" in screen.said
 
 
 def test_rows_that_move_are_shown() -> None:
@@ -117,21 +139,6 @@ def test_rows_that_move_are_shown() -> None:
     assert "51 of 64 rows" in screen.said
 
 
-def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share() -> None:
-    node = running()
-    whole = replace(HALF, share=50, samples_s=640.0, step_s=0.1)
-    for device in (ME, OTHER):
-        node.happen(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
-        node.happen(ev.MemberProgressed(run=RUN, device=device, progress=whole))
-    screen, clock = Words(), Clock()
-    display = Plain(screen, clock)
-    clock.now_s = 11.0
-    last = replace(whole, step=whole.step + 1, share=4, samples_s=50.0)
-    play(node, display, ev.MemberProgressed(run=RUN, device=ME, progress=last))
-    assert "50 of 64 rows" in screen.said
-    assert "4 of 5 rows" not in screen.said
-
-
 def test_a_long_epoch_gives_a_sign_of_life() -> None:
     screen, clock = Words(), Clock()
     node = running()
@@ -145,7 +152,7 @@ def test_a_long_epoch_gives_a_sign_of_life() -> None:
 
 
 def test_the_time_left_is_the_range_that_the_window_shows() -> None:
-    """Once, of the run: not of each laptop, and nothing before enough is known."""
+    """Once per run, not per laptop, and not before enough is known."""
     screen, clock, node = Words(), Clock(), running()
     display, heard = Plain(screen, clock), Paces(PACE_S, clock)
     for phase in (phases.Preparing(), phases.Starting(), phases.Training()):
@@ -239,7 +246,7 @@ def test_the_first_piece_the_last_one_and_a_few_between_are_told() -> None:
     fetch(world.came(4_000_000), lender())
     fetch(world.came(70_500_000), lender())
     assert screen.said.splitlines() == [
-        f"Fetching the checkpoint from Ben: {done} of 70.5 MB." for done in ("0.0", "3.0", "70.5")
+        f"Fetching the checkpoint from Ben: {done} of 70.5 MB." for done in ("0 bytes", "3 MB", "70.5 MB")
     ]
 
 

@@ -1,4 +1,4 @@
-"""``tandem run`` as a person uses it: against an agent that runs already, and with a node of its own."""
+"""``tandem run`` as a person uses it: with an agent already running, and with its own node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from app.cli.exit_codes import ExitCode
 from app.demo import pairing, training
-from app.demo.nodes import running
+from app.demo.agent import running
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import AnswerConsent
@@ -67,7 +67,7 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
     async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
         await pairing.find_each_other((anna, ben), lambda line: None)
         await pairing.pair(anna, ben, lambda line: None)
-        home = str(anna.agent.home.folder)
+        home = str(anna.home.folder)
         run = await tandem("run", str(script), "--home", home, "--with", "ben", "--", "--epochs", "1000")
         try:
             while not isinstance(asked := (await ben.follower.next())[0], ev.ConsentAsked):
@@ -93,14 +93,14 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
 async def test_scripts_that_go_different_ways_end_with_1_and_are_named_in_json_and_json_lines(
     tmp_path: Path,
 ) -> None:
-    """``--json`` on the laptop that started the run, and the JSON lines of the other one's agent."""
+    """Checks ``--json`` on the laptop that started the run, and the JSON lines of the other's agent."""
     script = tmp_path / "somewhere" / "project" / "train.py"
     script.parent.mkdir(parents=True)
     script.write_text(APART)
     async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
         await pairing.find_each_other((anna, ben), lambda line: None)
         await pairing.pair(anna, ben, lambda line: None)
-        home = str(anna.agent.home.folder)
+        home = str(anna.home.folder)
         run = await tandem("run", str(script), "--json", "--home", home, "--with", "ben")
         try:
             while not isinstance(event := (await ben.follower.next())[0], ev.ConsentAsked):

@@ -12,7 +12,7 @@ from core.vocabulary.events import CheckpointFound
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Stopped
 from core.vocabulary.plan import Moment
-from core.vocabulary.progress import EpochEnd, Expectation, Settled, Summary
+from core.vocabulary.progress import EpochEnd, Summary
 from tests.app.cli.scripted_node import (
     ME,
     OTHER,
@@ -39,6 +39,15 @@ ENTRY = answers.RunEntry(
 )
 
 
+async def shown(details: answers.RunDetails, node: ScriptedNode | None = None) -> list[str]:
+    """The output about one run."""
+    node, screen = node or ScriptedNode(), Words()
+    node.answers[GetRun] = details
+    with follower(node) as events:
+        assert await runs._one(events, screen, RUN) == ExitCode.OK
+    return screen.said.splitlines()
+
+
 async def test_the_history_is_a_table() -> None:
     node, screen = ScriptedNode(), Words()
     screen.console.width = 160
@@ -60,18 +69,16 @@ async def test_an_empty_history_says_what_to_try() -> None:
 
 
 async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
-    node, screen = ScriptedNode(), Words()
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=9, logs={"loss": 0.5}, seconds=1.5)
-    node.answers[GetRun] = answers.RunDetails(
-        entry=ENTRY,
-        plan=plan(OTHER),
-        epochs={ME: (epoch,)},
-        log="first\n\x1b[2Jlast\n",
-        report="/runs/1/report.html",
+    said = await shown(
+        answers.RunDetails(
+            entry=ENTRY,
+            plan=plan(OTHER),
+            epochs={ME: (epoch,)},
+            log="first\n\x1b[2Jlast\n",
+            report="/runs/1/report.html",
+        )
     )
-    with follower(node) as events:
-        assert await runs._one(events, screen, RUN) == ExitCode.OK
-    said = screen.said.splitlines()
     assert said[0] == f"{RUN} digits.py --epochs 2"
     assert "finished, on here, other" in said[1]
     assert "member: epoch 1/2: loss 0.5000 (1.5 s)" in said
@@ -79,33 +86,18 @@ async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
     assert said[-1] == "  last"
 
 
-async def test_what_was_expected_and_what_came_out_is_told_of_a_past_run() -> None:
-    node, screen = ScriptedNode(), Words()
-    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
-    summary = Summary(expectation=expectation, settled=Settled(step_s=0.08))
-    entry = replace(ENTRY, summary=summary)
-    node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER))
-    with follower(node) as events:
-        await runs._one(events, screen, RUN)
-    assert "Expected 1.4×, measured 1.2× the speed of member alone" in screen.said
-
-
 async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which() -> None:
-    node, screen = ScriptedNode(), Words()
     entry = replace(ENTRY, phase=Stopped(), source="/a/digits.py", resumed=RunId("20261121-191204-9f3a01bc"))
-    node.answers[GetRun] = answers.RunDetails(entry=entry, checkpoint=Moment(step=950, epoch=3, batch=119))
-    with follower(node) as events:
-        await runs._one(events, screen, RUN)
-    said = screen.said.splitlines()
+    moment = Moment(step=950, epoch=3, batch=119)
+    said = await shown(answers.RunDetails(entry=entry, checkpoint=moment))
     assert "Resumed from run 20261121-191204-9f3a01bc." in said
     assert f"Resumes at epoch 4, step 120. To resume: tandem resume {RUN}" in said
 
 
 @pytest.mark.parametrize("ours", [None, Moment(step=1)])
 async def test_a_stopped_run_says_which_other_laptop_has_a_newer_checkpoint(ours: Moment | None) -> None:
-    node, screen = ScriptedNode(), Words()
+    node = ScriptedNode()
     entry = replace(ENTRY, phase=Stopped(), source="/a/digits.py")
-    node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER), checkpoint=ours)
     moment = Moment(step=950, epoch=3, batch=119)
     node.happen(paired())
     node.happen(linked())
@@ -114,19 +106,14 @@ async def test_a_stopped_run_says_which_other_laptop_has_a_newer_checkpoint(ours
         CheckpointFound(run=RUN, device=OTHER, moment=moment),
         CheckpointFound(run=RunId("another"), device=OTHER, moment=Moment(step=5000)),
     ]
-    with follower(node) as events:
-        await runs._one(events, screen, RUN)
     where = "Resumes at epoch 4, step 120, with the checkpoint on other."
-    assert f"{where} To resume: tandem resume {RUN}" in screen.said.splitlines()
+    said = await shown(answers.RunDetails(entry=entry, plan=plan(OTHER), checkpoint=ours), node)
+    assert f"{where} To resume: tandem resume {RUN}" in said
 
 
 async def test_a_failed_run_says_why() -> None:
-    node, screen = ScriptedNode(), Words()
     failed = answers.RunEntry(run=RUN, started_s=0.0, script="x.py", phase=Failed(problem=PROBLEM))
-    node.answers[GetRun] = answers.RunDetails(entry=failed)
-    with follower(node) as events:
-        await runs._one(events, screen, RUN)
-    assert "It did not work." in screen.said
+    assert "It did not work." in await shown(answers.RunDetails(entry=failed))
 
 
 async def test_json_carries_everything() -> None:
@@ -183,9 +170,6 @@ async def test_a_run_that_may_not_be_deleted_is_said() -> None:
 
 
 async def test_the_name_of_ones_own_and_the_note_stand_above_the_rest() -> None:
-    node, screen = ScriptedNode(), Words()
     entry = replace(ENTRY, name="Warm\x1b[2J start", note="half the rate\nwith ben")
-    node.answers[GetRun] = answers.RunDetails(entry=entry)
-    with follower(node) as events:
-        await runs._one(events, screen, RUN)
-    assert screen.said.splitlines()[1:4] == ["Warm start", "half the rate", "with ben"]
+    said = await shown(answers.RunDetails(entry=entry))
+    assert said[1:4] == ["Warm start", "half the rate", "with ben"]

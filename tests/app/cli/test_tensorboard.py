@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.cli import tensorboard
+from app.cli import command_line, tensorboard
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.connection import Connection
+from app.connection import NodeConnection
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunDetails
@@ -41,11 +41,11 @@ def node(monkeypatch: pytest.MonkeyPatch, told: RunDetails) -> ScriptedNode:
     node.answers[GetRun] = told
 
     @asynccontextmanager
-    async def connect(home: object) -> AsyncIterator[Connection]:
-        yield Connection(node, own=False)
+    async def connect(home: object) -> AsyncIterator[NodeConnection]:
+        yield NodeConnection(node, own=False)
 
-    monkeypatch.setattr(tensorboard, "connect", connect)
-    monkeypatch.setattr(tensorboard, "home_of", lambda arguments: None)
+    monkeypatch.setattr(command_line, "connect", connect)
+    monkeypatch.setattr(command_line, "home_of", lambda arguments: None)
     return node
 
 
@@ -72,7 +72,7 @@ async def test_without_the_extra_nothing_is_asked(
 async def test_tensorboard_shows_the_run_on_loopback_until_it_is_interrupted(
     node: ScriptedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # ``python -m`` looks into the working directory first: what lies there is not run in its place.
+    # ``python -m`` looks into the working directory first: a package there is not run instead.
     (tmp_path / "cwd" / "tensorboard").mkdir(parents=True)
     for module in ("__init__.py", "main.py"):
         (tmp_path / "cwd" / "tensorboard" / module).write_text("raise SystemExit('not me')")
@@ -97,7 +97,7 @@ async def test_tensorboard_shows_the_run_on_loopback_until_it_is_interrupted(
 
     async with asyncio.timeout(120):
         while not (found := await asyncio.to_thread(tags)):  # noqa: ASYNC110
-            await asyncio.sleep(0.2)  # it reads the files in its own time
+            await asyncio.sleep(0.2)  # TensorBoard reads the files in its own time
     assert "steps/loss" in found["Anna-s-aaaaaaaa"]
     asked.interrupt()
     assert await asyncio.wait_for(serving, 60) == ExitCode.OK

@@ -1,6 +1,7 @@
 from app.cli import tf_config
 from core.vocabulary.answers import PlanMade
 from tests.app.cli.scripted_node import ME, OTHER, ScriptedNode, Words, follower, paired, plan
+from tests.app.words.test_advice_words import ADVICE
 
 
 async def test_each_members_tf_config_is_shown_exactly() -> None:
@@ -10,7 +11,7 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         plan=plan(OTHER),
         tf_configs={f"{ME}/chief:0": '{"cluster": 1}', f"{OTHER}/worker:0": '{"cluster": 2}'},
         expectation="Last time on these laptops: no faster than here alone.",
-        advice="Take a cable.",
+        advice=ADVICE,
     )
     with follower(node) as events:
         tf_config._show(made, events, screen)
@@ -20,7 +21,8 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         "worker:0 on other:",
         '{"cluster": 2}',
         "Last time on these laptops: no faster than here alone.",
-        "Take a cable.",
+        "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size. "
+        "Or train on anna alone (--solo).",
     ]
 
 

@@ -20,7 +20,7 @@ pytestmark = [
 
 
 RUNS = "import subprocess, sys; i = sys.argv.index('agent', 5); sys.exit(subprocess.call(sys.argv[1:i]))"
-"""Runs its arguments up to the second ``agent``: the first home wins over the one that comes after."""
+"""Runs its arguments up to the second ``agent``: the first home overrides the later one."""
 
 
 async def test_an_agent_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ async def test_an_agent_starts_answers_and_ends_in_order(tmp_path: Path) -> None
     try:
         assert agent.state.me is not None
         assert agent.state.me.name == "anna"
-        answer = await agent.submit(GetState())
+        answer = await agent.connection.node.submit(GetState())
         assert isinstance(answer, StateNow)
         assert answer.state.me == agent.state.me
     finally:
@@ -62,7 +62,7 @@ async def test_a_killed_agent_is_noticed_by_name(tmp_path: Path) -> None:
         problem = await asyncio.wait_for(asyncio.shield(agent.connection.lost), 60)
         assert problem.what == "ben has ended."
         assert "ready on port" in problem.detail
-        assert isinstance(await agent.submit(GetState()), Refused)
+        assert isinstance(await agent.connection.node.submit(GetState()), Refused)
     finally:
         await agent.end()
 

@@ -1,21 +1,24 @@
-"""From what a user clicked together to the spec of a run."""
+"""From a user's clicks to the spec of a run."""
 
 from dataclasses import replace
 
+from msgspec.structs import asdict
 from msgspec.structs import replace as replace_spec
 
-from app.models.draft import Draft, as_then, spec_of, taking_part, why_not
+from app.models.draft import RunDraft, as_then, spec_of, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
 from core.vocabulary import events as ev
+from core.vocabulary.access import Access
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.state import State, apply
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
-from tests.core.samples import unsaid
+from tests.core.samples import unlike_default, unsaid
 
 CHIEF, WORKER, NONE = (Role.CHIEF,), (Role.WORKER,), (Role.NONE,)
 
@@ -28,10 +31,10 @@ def state_of(*events: ev.Event) -> State:
 
 
 TWO = state_of(*world.linked())
-DRAFT = Draft(script="/a/b.py")
+DRAFT = RunDraft(script="/a/b.py")
 
 
-def spec(draft: Draft, state: State = TWO) -> RunSpec:
+def spec(draft: RunDraft, state: State = TWO) -> RunSpec:
     made = spec_of(draft, state)
     assert isinstance(made, RunSpec)
     return made
@@ -131,6 +134,7 @@ def test_roles_are_those_of_the_plan_until_fixed() -> None:
 # --- once more ---------------------------------------------------------------------------------------------
 
 THEN = RunSpec(
+    **asdict(unlike_default(RunOptions)),
     script="/a/b.py",
     arguments=("--name", "two words"),
     devices=(OTHER,),
@@ -138,18 +142,13 @@ THEN = RunSpec(
     shares={ME: 1, OTHER: 3},
     strategy="managed",
     seed=7,
-    wire="bf16",
-    exchange="tls",
-    away_s=60.0,
-    ask_after_s=0.0,
-    downloads=False,
-    accept_differences=True,
+    opens={OTHER: (Access(path="~/My pictures"), Access(path="/out", write=True))},
 )
 CLEO = DeviceId("c" * 64)
 
 
 def test_a_run_is_asked_for_once_more_as_it_was() -> None:
-    others = {"solo", "shares_total", "resume", "open_port"}
+    others = {"solo", "shares_total", "resume", "exchange"}
     assert unsaid(THEN) == others, "a field of RunSpec that this test does not try"
     assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
 
@@ -190,4 +189,4 @@ def test_a_laptop_of_then_that_is_gone_takes_its_role_and_share_with_it() -> Non
 
 def test_a_record_of_an_earlier_tandem_gives_script_and_arguments() -> None:
     entry = RunEntry(run=world.RUN, started_s=1.0, script="b.py", source="/a/b.py", phase=Finished())
-    assert as_then(entry, TWO) == Draft(script="/a/b.py")
+    assert as_then(entry, TWO) == RunDraft(script="/a/b.py")

@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from app.models.headline import ALONE, Figure, brief, figures, speed_up
-from app.paces import Pace
+from app.models.paces import Pace
 from core.vocabulary import events as ev
 from core.vocabulary.state import Run, State, apply
+from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
 
@@ -43,6 +44,15 @@ def test_speed_is_that_of_this_laptop_alone() -> None:
     assert speed_up(run, OTHER) == pytest.approx(3.0)
     assert figures(run, ME)[3] == Figure("Speed", "No faster", ALONE, "warning")
     assert figures(run, OTHER)[3] == Figure("Speed", "3.0×", "as fast as this laptop alone")
+
+
+@pytest.mark.parametrize(("cause", "stands"), [("away", True), ("silent", True), ("wire", False)])
+def test_while_a_laptop_is_away_speed_and_time_left_are_those_of_now(cause: Cause, stands: bool) -> None:
+    waits = (WaitsFor(device=OTHER, cause=cause, lasted_s=12.0),)
+    step = world.progressed(ME, world.progress(4))
+    run = run_after(world.measured(), step, ev.WaitingChanged(run=world.RUN, waits=waits))
+    left, speed = figures(run, ME, [Pace(0.1, 0.1)] * 9)[2:]
+    assert (left.value == "–", speed.value == "0") == (stands, stands)
 
 
 @pytest.mark.parametrize("step_s", [0.0, -1.0, float("nan"), float("inf"), 1e-300])

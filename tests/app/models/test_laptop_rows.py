@@ -25,12 +25,12 @@ def test_a_row_has_role_share_use_and_what_it_waits() -> None:
     assert state.run is not None
     row = rows(state.run, state, NAMES)[ME]
     assert (row.name, row.role, row.share) == ("anna", "chief:0 · this laptop", "75 % of each batch")
-    assert (row.gpu.words, row.gpu.note) == ("62 %", "5 GB of 8 GB · 71 °C · 60 W")
-    assert (row.cpu.words, row.cpu.note) == ("40 %", "9 GB of 16 GB")
+    assert (row.gpu.words, row.gpu.note) == ("62 %", "5.4 GB of 8.6 GB · 71 °C · 60 W")
+    assert (row.cpu.words, row.cpu.note) == ("40 %", "9.7 GB of 17.2 GB")
     assert (row.waiting, row.state) == ("10 of 100 ms", "Training")
     assert row.about == (
         "anna (chief:0, 75 % of each batch): training; "
-        "GPU 62 %, 5 GB of 8 GB · 71 °C · 60 W, CPU 40 %, waits 10 of 100 ms"
+        "GPU 62 %, 5.4 GB of 8.6 GB · 71 °C · 60 W, CPU 40 %, waits 10 of 100 ms"
     )
 
 
@@ -47,6 +47,14 @@ def test_a_trainer_that_broke_stands_out() -> None:
     assert state.run is not None
     found = rows(state.run, state, NAMES)
     assert found[OTHER].troubled and not found[ME].troubled
+
+
+def test_a_laptop_that_left_says_why_and_has_no_share() -> None:
+    left = ev.MemberLeft(run=world.RUN, device=OTHER, problem=Problem(code="closed", what="It was closed."))
+    state = after(left)
+    assert state.run is not None
+    row = rows(state.run, state, NAMES)[OTHER]
+    assert (row.state, row.detail, row.share, row.troubled) == ("Left", "It was closed.", "", True)
 
 
 def test_why_there_is_no_gpu_use_is_said_once() -> None:

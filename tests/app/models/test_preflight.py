@@ -1,28 +1,31 @@
-"""What is looked at before a run."""
+"""Checks before a run."""
 
 from dataclasses import replace
 
 from msgspec.structs import replace as replace_struct
 
 from app.models import preflight
-from app.models.draft import Draft
+from app.models.draft import RunDraft
+from app.words.advice_words import WINDOW, advice_words
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Finding, PlanMade
+from core.vocabulary.answers import Declared, Finding, PlanMade
 from core.vocabulary.errors import Problem
+from core.vocabulary.options import RunOptions
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from tests.app import world
 from tests.app.models.test_draft import TWO, state_of
+from tests.app.words.test_advice_words import ADVICE
 from tests.core.fake_node import OTHER
 
-DRAFT = Draft(script="/home/ada/digits/digits.py")
+DRAFT = RunDraft(script="/home/ada/digits/digits.py")
 PLAN = PlanMade(plan=replace_struct(world.plan(), exchange="tls"))
 
 
 def found(
     state: State = TWO,
     *,
-    draft: Draft = DRAFT,
+    draft: RunDraft = DRAFT,
     plan: PlanMade | Problem | None = PLAN,
     findings: tuple[Finding, ...] = (),
     **read: object,
@@ -36,7 +39,29 @@ def test_all_is_well() -> None:
     lines = found()
     assert preflight.ready(list(lines.values()), PLAN)
     assert lines["paired"].what == "Bob's laptop is paired and connected, with the same versions."
-    assert lines["project"].what.startswith("2 files, 178 KB, go from /home/ada/digits")
+    assert lines["project"].what.startswith("2 files, 182 kB, go from /home/ada/digits")
+
+
+def test_a_value_that_the_script_would_refuse_is_a_warning_before_the_start() -> None:
+    options = (
+        Declared(names=("--epochs", "-e"), kind="int", default="5", help="How long to train"),
+        Declared(names=("--optimizer",), choices=("adam", "sgd"), default="adam"),
+        Declared(names=("--fast",), takes=False),
+    )
+    read = replace_struct(world.script_read(), options=options)
+    assert preflight.options_words(read) == (
+        "--epochs 5 · --optimizer adam|sgd · --fast",
+        "--epochs, -e: How long to train (default 5); --optimizer: (default adam); --fast:",
+    )
+
+    def told(arguments: str) -> list[str]:
+        lines = preflight.lines(replace(DRAFT, arguments=arguments), TWO, read, PLAN, ())
+        return [line.what for line in lines if line.code == "argument-refused" and line.level == "warning"]
+
+    assert told("--epochs ten --optimizer adm") == [
+        "--epochs must be a whole number, not ten. --optimizer must be one of adam, sgd, not adm."
+    ]
+    assert told("--epochs 3 --fast") == told("'unclosed") == []
 
 
 def test_alone_nothing_is_said_of_the_network() -> None:
@@ -45,21 +70,13 @@ def test_alone_nothing_is_said_of_the_network() -> None:
     assert lines["alone"].what == "This laptop trains alone."
 
 
-def test_only_where_members_meet_by_tensorflow_a_port_is_open_to_the_network() -> None:
-    by_tensorflow = PlanMade(plan=replace_struct(PLAN.plan, exchange="tensorflow"))
-    line = found(plan=by_tensorflow)["not-sealed"]
-    assert line.level == "note" and "open to the local network" in line.what
-    assert "not-sealed" not in found(state_of(), plan=by_tensorflow), "who trains alone meets nobody"
-    assert "not-sealed" not in found()
-
-
 def test_a_run_is_sealed_as_planned_and_for_who_forbade_downloads_until_a_plan_is_made() -> None:
     own, fit = world.script_read(kind="own"), world.script_read()
     sealed = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="sealed"))
-    opened = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="tensorflow"))
-    forbidden = replace(DRAFT, downloads=False)
+    loop = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="tls"))
+    forbidden = replace(DRAFT, options=RunOptions(downloads=False))
     assert preflight.is_sealed(DRAFT, own, sealed)
-    assert not preflight.is_sealed(DRAFT, own, opened) and not preflight.is_sealed(DRAFT, own, None)
+    assert not preflight.is_sealed(DRAFT, own, loop) and not preflight.is_sealed(DRAFT, own, None)
     assert preflight.is_sealed(forbidden, own, None)
     assert not preflight.is_sealed(forbidden, fit, PLAN), "with model.fit there is nothing to forbid"
     assert preflight.is_sealed(replace(forbidden, strategy="own"), fit, None)
@@ -71,7 +88,7 @@ def test_accepted_differences_are_in_sight_and_can_be_withdrawn() -> None:
     assert preflight.ACCEPTED not in found(), "nothing was accepted"
     for line in (
         found(state_of(*world.linked(), accepted))[preflight.ACCEPTED],
-        found(draft=replace(DRAFT, accept_differences=True))[preflight.ACCEPTED],
+        found(draft=replace(DRAFT, options=RunOptions(accept_differences=True)))[preflight.ACCEPTED],
     ):
         assert "ends green all the same" in line.what and line.mend
         assert preflight.needs_the_user(line)
@@ -123,7 +140,7 @@ def test_a_full_disk_forbids_to_train_and_other_notes_do_not_disturb() -> None:
     assert not preflight.ready(list(lines.values()), PLAN)
 
 
-def room(free: int | None, *, draft: Draft = DRAFT) -> dict[str, Finding]:
+def room(free: int | None, *, draft: RunDraft = DRAFT) -> dict[str, Finding]:
     return found(
         state_of(*world.linked(), world.told(OTHER, world.reading(disk_free_bytes=free))), draft=draft
     )
@@ -132,7 +149,7 @@ def room(free: int | None, *, draft: Draft = DRAFT) -> dict[str, Finding]:
 def test_the_others_free_disk_is_looked_at_too() -> None:
     assert "disk-there" not in room(None), "an older Tandem does not tell"
     fine = room(400 * world.GIB)
-    assert fine["disk-there"].what == "429.5 GB is free on the disk of Bob's laptop."
+    assert fine["disk-there"].what == "429 GB is free on the disk of Bob's laptop."
     assert preflight.ready(list(fine.values()), PLAN)
     low = room(world.GIB)["disk-there"]
     assert (low.level, low.what) == ("warning", "Only 1.1 GB is free on the disk of Bob's laptop.")
@@ -206,9 +223,9 @@ def test_how_fast_it_was_is_said_as_it_is() -> None:
 
 
 def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> None:
-    plan = PlanMade(plan=world.plan(), expectation="Last time: 1.7× slower.", advice="Take a cable.")
+    plan = PlanMade(plan=world.plan(), expectation="Last time: 1.7× slower.", advice=ADVICE)
     lines = found(plan=plan)
-    assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
+    assert (lines["speed"].level, lines["speed"].fix) == ("warning", advice_words(ADVICE, WINDOW))
     assert preflight.ready(list(lines.values()), plan), "who wants to may"
     read = world.script_read()
     head = preflight.headline(DRAFT, TWO, read, plan, list(lines.values()))
@@ -227,16 +244,3 @@ def test_a_module_that_may_be_missed_is_a_warning_and_one_that_is_missed_forbids
     refused = found(plan=missing)
     assert refused["modules-missing"].level == "error"
     assert not preflight.ready(list(refused.values()), missing)
-
-
-def test_a_port_that_cannot_be_sealed_forbids_to_train_until_its_user_opens_it_for_one_run() -> None:
-    refusal = Problem(
-        code="not-sealed", what="Its port would be open on Bob's laptop.", fix="Or --open-port."
-    )
-    line = found(plan=refusal)["not-sealed"]
-    assert (line.level, line.mend) == ("error", True)
-    own = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="tensorflow"))
-    lines = found(plan=own)
-    assert (lines["open-port"].level, lines["open-port"].mend) == ("warning", True)
-    assert "Every other user is asked" in lines["open-port"].what
-    assert preflight.ready(list(lines.values()), own)

@@ -1,4 +1,4 @@
-"""Which of several runs was better, and in what they differ."""
+"""Which of several runs was better, and their differences."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_no_two_runs_are_called_the_same() -> None:
     assert len(set(labels)) == 3
     assert labels[2].startswith("mine")
     assert labels[0].startswith("digits.py, "), "beside a name, a time alone says too little"
-    other = replace(run(1), script="other.py")
+    other = replace(run(1), script="other.py", source="/home/ada/other/other.py")
     assert labels_of([run(0), other])[1].startswith("other.py, ")
 
 
@@ -99,9 +99,14 @@ def test_whatever_a_run_was_given_can_be_compared(words: list[str], values: list
 
 def test_what_was_changed_says_more_than_when_it_was_run() -> None:
     one = replace(run(0), arguments=("--lr", "0.1"))
-    assert labels_of([one, run(1)]) == ["digits.py --lr 0.1", "digits.py"]
-    assert labels_of([one, run(1, name="mine")]) == ["digits.py --lr 0.1", "mine"]
-    assert labels_of([one, run(1, name="digits.py --lr 0.1")]) == ["digits.py --lr 0.1", "digits.py"]
+    assert labels_of([one, run(1)]) == ["lr 0.1", "lr default"]
+    assert labels_of([one, run(1, name="mine")]) == ["lr 0.1", "mine"]
+    assert labels_of([one, run(1, name="lr 0.1")]) == ["lr 0.1", "lr default"]
+    both = ("--lr", "0.1", "--epochs", "5")
+    entries = [replace(run(at), arguments=(*both, *more)) for at, more in enumerate(((), ("--fast",)))]
+    assert labels_of(entries) == ["no fast", "fast"], "what both have says nothing"
+    entries = [replace(run(at), arguments=("--seed", str(at), f"{at}.csv")) for at in range(2)]
+    assert labels_of(entries) == ["seed 0, 0.csv", "seed 1, 1.csv"]
 
 
 def test_the_year_is_said_only_where_it_tells_runs_apart() -> None:

@@ -1,13 +1,26 @@
 """The history's table."""
 
+from datetime import datetime
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.models.runs_model import MORE_ROLE, SORT_ROLE, Column, RunsModel, best, gain_words
+from app.models.runs_model import (
+    CURVE_ROLE,
+    MORE_ROLE,
+    SORT_ROLE,
+    Column,
+    RunsModel,
+    best,
+    called,
+    gain_words,
+    lately,
+)
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Training
 from tests.app import world
@@ -36,6 +49,18 @@ def test_a_run_is_one_row_of_words(qtbot: QtBot) -> None:
     assert text(model, 0, Column.SPEED) == "590 samples/s"
     assert below(model, 0, Column.STARTED) == "here, Bob's laptop"
     assert text(model, 0, Column.DURATION) == "0:31"
+
+
+def test_runs_of_one_script_are_told_apart_by_its_folder_and_the_loss_is_a_curve(qtbot: QtBot) -> None:
+    entry = world.entry(script="train.py", source="/home/ada/mnist/train.py")
+    entry = replace(entry, losses=(2.3, 1.0, 0.5))
+    model, _ = made(entry, world.entry(1, script="train.py", source="/home/ada/cats/train.py"))
+    assert [text(model, row, Column.RUN) for row in (0, 1)] == ["mnist/train.py", "cats/train.py"]
+    assert called(replace(entry, source="")) == "train.py", "where another laptop has it nobody knows"
+    assert called(replace(entry, name="wide")) == "wide"
+    assert [model.data(model.index(row, Column.LOSS), CURVE_ROLE) for row in (0, 1)] == [(2.3, 1.0, 0.5), ()]
+    said = model.data(model.index(0, Column.LOSS), Qt.ItemDataRole.AccessibleTextRole)
+    assert said == "Loss from 2.3000 to 0.5000"
 
 
 def test_changes_are_made_in_place(qtbot: QtBot) -> None:
@@ -98,3 +123,22 @@ def test_a_run_without_a_validation_shows_its_loss() -> None:
 )
 def test_no_run_is_said_to_be_nought_times_as_fast(gain: float | None, said: str) -> None:
     assert gain_words(gain) == said
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (datetime(2026, 11, 27, 0, 3), "today 00:03"),
+        (datetime(2026, 11, 26, 23, 59), "yesterday 23:59"),
+        (datetime(2026, 11, 21, 9, 0), f"{datetime(2026, 11, 21):%a} 09:00"),
+        (datetime(2026, 11, 20, 9, 0), f"20 {datetime(2026, 11, 20):%b} 09:00"),
+        (datetime(2026, 11, 28, 9, 0), f"28 {datetime(2026, 11, 28):%b} 09:00"),
+        (datetime(2025, 11, 27, 9, 0), "2025-11-27 09:00"),
+    ],
+)
+def test_a_start_is_told_as_one_says_it(then: datetime, said: str) -> None:
+    assert lately(then.timestamp(), datetime(2026, 11, 27, 12).timestamp()) == said
+
+
+def test_a_start_that_no_calendar_has_is_unknown() -> None:
+    assert lately(1e300, 0.0) == "unknown"

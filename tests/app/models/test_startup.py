@@ -31,7 +31,7 @@ def test_each_step_says_how_long_it_took() -> None:
         ("Allowed", "now", 12.0),
         ("Files", "ahead", None),
         ("TensorFlow", "ahead", None),
-        ("Met", "ahead", None),
+        ("Connected", "ahead", None),
         ("First step", "ahead", None),
     ]
     startup.hear(run("prepared", "receiving"))
@@ -52,7 +52,7 @@ def test_each_step_says_how_long_it_took() -> None:
 
 
 def test_of_what_nobody_saw_no_time_is_told() -> None:
-    """A window that opens in the middle."""
+    """A window that opens midway through a run."""
     startup = Startup(lambda: 5.0)
     startup.hear(run("meeting", "starting", starting=True))
     assert [step.took_s for step in startup.steps(run("meeting", "starting", starting=True))] == [None] * 5
@@ -86,8 +86,12 @@ def test_what_it_waits_for() -> None:
     assert awaited(run("prepared", "consent"), NAMES) == "someone to press Allow on ben"
     assert to_allow(run("prepared", "consent")) == [OTHER]
     assert awaited(run("prepared", "waiting"), NAMES) == "an answer from ben"
-    assert awaited(run("prepared", "receiving", done=1, total=4), NAMES) == "the files to reach ben (25 %)"
+    assert (
+        awaited(run("prepared", "receiving", done=1, total=4), NAMES)
+        == "the files to reach ben (25 % of 4 bytes)"
+    )
     assert awaited(run("starting", "prepared", starting=True), NAMES) == "TensorFlow to start on anna and ben"
     assert awaited(run("meeting", "training", starting=True), NAMES) == "anna to meet the others"
+    assert awaited(run("training", "training", starting=True), NAMES).startswith("the first step")
     assert not starting_up(replace(run("training", "training"), phase=Training()))
     assert ME not in to_allow(run("training", "training"))

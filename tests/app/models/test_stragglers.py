@@ -1,4 +1,4 @@
-"""Who waits for whom, in words. When a wait counts is tested with core.speed.stragglers."""
+"""Who waits for whom, in words. core.speed.stragglers tests when a wait counts."""
 
 from msgspec.structs import replace
 
@@ -6,13 +6,15 @@ from app.models.stragglers import (
     KEEP_S,
     RENEW_S,
     SAY_AFTER_S,
-    Step,
-    Waiting,
+    StepTime,
+    WaitingShown,
     steps_of,
     waiting_words,
+    who_waits,
     wire_words,
 )
 from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import Run
 from tests.app import world
@@ -32,6 +34,16 @@ def run(waits: dict[DeviceId, float], *more: ev.Event) -> Run:
 def test_the_one_who_never_waits_is_waited_for() -> None:
     words = waiting_words(run({ME: 0.05, OTHER: 0.0}), NAMES)
     assert words.startswith("Ada waits for Bob 50 % of each step. A smaller share for Bob")
+
+
+def test_nobody_waits_for_a_laptop_that_left() -> None:
+    left = ev.MemberLeft(run=world.RUN, device=OTHER, problem=Problem(code="closed", what="It was closed."))
+    assert who_waits(run({ME: 0.05, OTHER: 0.0}, left), NAMES) == ""
+
+
+def test_a_name_with_a_dot_is_said_whole() -> None:
+    names = {ME: "ada.local", OTHER: "Dr. Bob"}
+    assert who_waits(run({ME: 0.05, OTHER: 0.0}), names) == "ada.local waits for Dr. Bob 50 % of each step"
 
 
 def test_where_shares_follow_the_speed_no_smaller_one_is_proposed() -> None:
@@ -61,6 +73,8 @@ def test_the_wires_part_is_said_where_the_chief_tells_it() -> None:
 def test_where_nobody_clearly_waits_nothing_is_said() -> None:
     assert waiting_words(run({ME: 0.005, OTHER: 0.0}), NAMES) == ""
     assert waiting_words(None, NAMES) == ""
+    ended = ev.MemberPhaseChanged(run=world.RUN, device=OTHER, phase="ended")
+    assert waiting_words(run({ME: 0.05, OTHER: 0.0}, ended), NAMES) == "", "not all of them train"
 
 
 def test_a_run_that_is_over_has_nobody_who_waits() -> None:
@@ -70,13 +84,13 @@ def test_a_run_that_is_over_has_nobody_who_waits() -> None:
 
 
 def test_a_step_that_took_no_time_is_no_waiting() -> None:
-    assert Step(0.0, 0.0).waiting == 0.0
-    assert Step(0.1, 9.0).waiting == 1.0
+    assert StepTime(0.0, 0.0).waiting == 0.0
+    assert StepTime(0.1, 9.0).waiting == 1.0
 
 
 def test_who_waits_is_said_once_it_has_lasted_and_stays_through_moments_without() -> None:
     now_s = [100.0]
-    waiting = Waiting(lambda: now_s[0])
+    waiting = WaitingShown(lambda: now_s[0])
     slow, even = run({ME: 0.05, OTHER: 0.0}), run({ME: 0.0, OTHER: 0.0})
     assert waiting.words(even, NAMES) == ""
     for _ in range(20):  # it comes and goes
@@ -98,7 +112,7 @@ def test_who_waits_is_said_once_it_has_lasted_and_stays_through_moments_without(
 
 def test_another_run_begins_with_nobody_said_to_wait() -> None:
     now_s = [100.0]
-    waiting = Waiting(lambda: now_s[0])
+    waiting = WaitingShown(lambda: now_s[0])
     slow = run({ME: 0.05, OTHER: 0.0})
     waiting.words(slow, NAMES)
     now_s[0] += SAY_AFTER_S

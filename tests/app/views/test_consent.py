@@ -1,6 +1,7 @@
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextFormat
 from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -8,10 +9,13 @@ from app.bridge import Bridge
 from app.views.consent import ConsentSheet
 from app.widgets.request_look import GONE, NOT_SHOWN
 from core.project.look import difference
+from core.script.deeds import deeds
 from core.vocabulary import events as ev
+from core.vocabulary.access import Grant
 from core.vocabulary.answers import Refused, RequestFile, RequestRead
 from core.vocabulary.commands import AnswerConsent, LookAtRequest
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import ProjectFile
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, RUN, consent_asked
 
@@ -19,11 +23,7 @@ SECOND = RunId("20261121-191300-00000002")
 
 
 @pytest.fixture
-def sheet(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> ConsentSheet:
-    under = QWidget()
-    qtbot.addWidget(under)
-    under.resize(1000, 760)
-    under.show()
+def sheet(under: QWidget, bridge: Bridge, core: FakeCore) -> ConsentSheet:
     sheet = ConsentSheet(bridge, under)
     bridge.changed.connect(lambda events, state: sheet.show_state(state))
     return sheet
@@ -39,45 +39,78 @@ def test_it_says_who_wants_to_run_what(sheet: ConsentSheet, core: FakeCore) -> N
     assert sheet.heading.text() == "ben wants to train with this laptop"
     assert sheet.script.text() == "train.py"
     assert sheet.arguments.text() == "--epochs 5 “my data”"
-    assert sheet.total.text() == "2 files, 5 MB"
+    assert sheet.total.text() == "2 files, 5.2 MB"
 
     rows = [(item.text(0), item.text(1)) for item in _items(sheet)]
-    assert rows == [("train.py", "2 KB"), ("data/rows.csv", "5 MB")]
-    assert "d" * 64 in sheet.digest.text()
+    assert rows == [("train.py", "2 kB"), ("data/rows.csv", "5.2 MB")]
+    sheet.details.head.click()
+    assert sheet.files.isVisible() and not sheet.look.isVisible()
+    assert "d" * 64 in sheet.digest.toPlainText()
     assert not sheet.changed.isVisible()
 
 
 def test_a_checkpoint_that_comes_too_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
     core.happen(replace(consent_asked(), checkpoint_bytes=5 << 20))
-    assert sheet.total.text() == "2 files, 5 MB, and a checkpoint of 5 MB to resume from"
+    assert sheet.total.text() == "2 files, 5.2 MB, and a checkpoint of 5.2 MB to resume from"
+
+
+def test_what_hides_is_spelled_out_and_nothing_is_cut(sheet: ConsentSheet, core: FakeCore) -> None:
+    file = ProjectFile(path="a" * 120 + "\u202eyp.nia", size=1, sha256="a" * 64)
+    core.happen(replace(consent_asked(), script="tr\u200bain.py", arguments=("\u202eabc",), files=(file,)))
+    assert sheet.script.text() == "tr⟨U+200B⟩ain.py"
+    assert sheet.arguments.text() == "⟨U+202E⟩abc" and not sheet.long_arguments.isVisible()
+    [shown] = [item.text(0) for item in _items(sheet)]
+    assert shown.replace("\n", "") == "a" * 120 + "⟨U+202E⟩yp.nia" and "\n" in shown
+
+    core.happen(ev.ConsentSettled(run=RUN, allowed=True))
+    core.happen(replace(consent_asked(SECOND), arguments=("b" * 5_000, "--end")))
+    assert sheet.long_arguments.isVisible() and not sheet.arguments.isVisible()
+    assert sheet.long_arguments.toPlainText() == "b" * 5_000 + " --end"
+    assert not sheet.caution.isVisible()
+
+
+def test_a_name_that_passes_for_another_is_marked(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.happen(ev.DevicePaired(device=DeviceId("c" * 64), name="ben"))
+    core.happen(consent_asked(name="b\u0435n"))
+    assert sheet.caution.isVisible()
+    assert sheet.caution.text() == "Careful: b\u0435n looks like the name of another laptop here, ben."
 
 
 def test_a_changed_script_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
-    core.happen(consent_asked(changed=True))
+    core.happen(replace(consent_asked(changed=True), beyond=("arguments",)))
     assert sheet.changed.isVisible()
     shown = sheet.changed.problem
-    assert shown is not None and shown.fix.startswith("Its files are as you allowed them, but its arguments")
+    assert shown is not None
+    assert shown.fix.startswith("Its files are as you allowed them. It has other arguments. See below")
     core.happen(ev.ConsentSettled(run=RUN, allowed=True))
     core.happen(replace(consent_asked(SECOND, changed=True), differs={"digits.keras": "new"}))
     shown = sheet.changed.problem
-    assert shown is not None and shown.fix.startswith("New: digits.keras. Look at the files")
+    assert shown is not None and shown.fix.startswith("New: digits.keras. See below what")
 
 
-def test_an_open_port_is_asked_about_in_red(sheet: ConsentSheet, core: FakeCore) -> None:
+def test_what_a_script_within_walls_reaches_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.happen(replace(consent_asked(), walls="default", network="downloads", checkpoint_bytes=70 << 20))
+    assert sheet.words.text().endswith("the internet through Tandem's proxy.")
+    assert sheet.words.height() >= sheet.words.heightForWidth(sheet.words.width()), "all of it is in sight"
+    assert sheet.words.heightForWidth(sheet.words.width()) >= 2 * sheet.fontMetrics().height()
+
+
+def test_what_a_script_asks_to_open_beside_its_folders_stands_out(
+    sheet: ConsentSheet, core: FakeCore
+) -> None:
     core.happen(consent_asked())
-    assert not sheet.open_port.isVisible()
-    core.happen(ev.ConsentSettled(run=RUN, allowed=True))
-    core.happen(replace(consent_asked(), open_port=True))
-    assert sheet.open_port.isVisible() and sheet.open_port.property("level") == "bad"
-    shown = sheet.open_port.problem
-    assert shown is not None and "everybody in your network" in shown.what and "this one run" in shown.fix
-
-
-def test_what_a_sealed_script_reaches_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
-    core.happen(replace(consent_asked(), network="downloads", checkpoint_bytes=70 << 20))
-    assert sheet.total.text().endswith("and what the script downloads.")
-    assert sheet.total.height() >= sheet.total.heightForWidth(sheet.total.width()), "all of it is in sight"
-    assert sheet.total.heightForWidth(sheet.total.width()) >= 2 * sheet.fontMetrics().height()
+    assert not sheet.opened.isVisible()
+    core.happen(ev.ConsentSettled(run=RUN, allowed=False))
+    long = "~/" + "a" * 900
+    opened = (
+        *(Grant(asked=f"{long}{number}", path=f"/mnt/{number}") for number in range(15)),
+        Grant(asked="~/Pic\u202etures", path="/home/me/Pictures", write=True),
+    )
+    core.happen(replace(consent_asked(SECOND), walls="default", opened=opened))
+    assert sheet.asks_more.isVisible() and sheet.opened.isVisible()
+    lines = sheet.opened.toPlainText().splitlines()
+    assert lines[0] == f"Read {long}0 (/mnt/0)" and len(lines) == 16
+    assert lines[-1] == "Read and change ~/Pic⟨U+202E⟩tures (/home/me/Pictures)"
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])
@@ -88,7 +121,7 @@ def test_each_answer_is_sent_once(
     armed(qtbot, sheet)
     getattr(sheet, button).click()
     getattr(sheet, button).click()
-    assert core.commands == [AnswerConsent(run=RUN, decision=decision)]  # type: ignore[arg-type]
+    assert core.asked(AnswerConsent) == [AnswerConsent(run=RUN, decision=decision)]  # type: ignore[arg-type]
 
 
 def test_enter_alone_allows_nothing_and_escape_refuses(
@@ -98,9 +131,9 @@ def test_enter_alone_allows_nothing_and_escape_refuses(
     armed(qtbot, sheet)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Space):
         qtbot.keyClick(sheet, key)
-    assert core.commands == []
+    assert core.asked(AnswerConsent) == []
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
-    assert core.commands == [AnswerConsent(run=RUN, decision="no")]
+    assert core.asked(AnswerConsent) == [AnswerConsent(run=RUN, decision="no")]
 
 
 def test_the_next_question_is_not_answered_by_the_same_click(
@@ -113,10 +146,10 @@ def test_the_next_question_is_not_answered_by_the_same_click(
     core.happen(ev.ConsentSettled(run=RUN, allowed=True))
     assert "cara" in sheet.heading.text()
     sheet.once.click()
-    assert core.commands == [AnswerConsent(run=RUN, decision="once")]
+    assert core.asked(AnswerConsent) == [AnswerConsent(run=RUN, decision="once")]
     armed(qtbot, sheet)
     sheet.no.click()
-    assert core.commands[1:] == [AnswerConsent(run=SECOND, decision="no")]
+    assert core.asked(AnswerConsent)[1:] == [AnswerConsent(run=SECOND, decision="no")]
 
 
 def test_a_question_withdrawn_goes_away(sheet: ConsentSheet, core: FakeCore) -> None:
@@ -185,17 +218,16 @@ READ = RequestRead(
 def looking(sheet: ConsentSheet, core: FakeCore) -> ConsentSheet:
     core.answers[LookAtRequest] = READ
     core.happen(consent_asked(changed=True))
-    sheet.looks.click()
     core.flush()
     return sheet
 
 
-def test_the_files_can_be_looked_at_before_the_yes(looking: ConsentSheet, core: FakeCore) -> None:
+def test_it_opens_on_the_script(looking: ConsentSheet, core: FakeCore) -> None:
     assert core.asked(LookAtRequest) == [LookAtRequest(run=RUN)]
     assert not core.asked(AnswerConsent)
     look = looking.look
     assert look.isVisible()
-    assert looking.window().focusWidget() is look.list
+    assert not looking.files.isVisible(), "they are among the details"
     rows = [look.list.topLevelItem(at) for at in range(look.list.topLevelItemCount())]
     assert [(row.text(0), row.text(1)) for row in rows if row is not None] == [
         ("train.py", "changed"),
@@ -203,7 +235,37 @@ def test_the_files_can_be_looked_at_before_the_yes(looking: ConsentSheet, core: 
         ("model.py", "new"),
         ("gone.py", "gone"),
     ]
-    assert "d" * 64 in looking.digest.text()
+
+
+def is_marked(sheet: ConsentSheet, line: int) -> bool:
+    block = sheet.look.code.document().findBlockByNumber(line)
+    layout = block.layout()
+    parts = layout.formats()
+    formats = [part.format for part in parts]
+    return any(each.hasProperty(QTextFormat.Property.BackgroundBrush) for each in formats)
+
+
+def test_what_the_script_does_is_said_in_a_line_each_and_its_lines_are_marked(
+    sheet: ConsentSheet, core: FakeCore
+) -> None:
+    text = "import os, keras\nos.system('curl x')\nkeras.models.load_model('/etc/a')\n"
+    large = RequestFile(path="large.py", size=9, text="")
+    script = RequestFile(path="train.py", size=9, text=text, deeds=deeds("train.py", text))
+    core.answers[LookAtRequest] = RequestRead(run=RUN, files=(script, large))
+    core.happen(consent_asked())
+    core.flush()
+    assert [(label.text(), label.property("kind")) for label in sheet.deeds if label.isVisible()] == [
+        ("Reads: /etc/a (line 3)", "warning"),
+        ("Writes: nothing that the text says", ""),
+        ("Downloads: nothing that the text says", ""),
+        ("Starts: os.system curl x (line 2)", "warning"),
+        ("Not looked through, read it yourself: large.py", "warning"),
+    ]
+    assert [is_marked(sheet, line) for line in range(3)] == [False, True, True]
+    core.happen(ev.ConsentSettled(run=RUN, allowed=False))
+    core.held = True
+    core.happen(consent_asked(SECOND))
+    assert not any(label.isVisible() for label in sheet.deeds), "nothing of the one before"
 
 
 def test_what_changed_comes_first_and_the_whole_file_is_a_click_away(looking: ConsentSheet) -> None:
@@ -238,19 +300,18 @@ def test_the_answer_can_be_given_from_there(qtbot: QtBot, looking: ConsentSheet,
     assert core.asked(AnswerConsent) == [AnswerConsent(run=RUN, decision="once")]
 
 
-def test_escape_goes_back_to_the_question_and_refuses_nothing(
-    qtbot: QtBot, looking: ConsentSheet, core: FakeCore
-) -> None:
-    armed(qtbot, looking)
-    qtbot.keyClick(looking, Qt.Key.Key_Escape)
-    assert not looking.look.isVisible()
-    assert looking.files.isVisible() and looking.changed.isVisible()
-    assert not core.asked(AnswerConsent)
+def test_the_details_take_the_place_of_the_files(looking: ConsentSheet) -> None:
+    assert looking.changed.isVisible()
+    looking.details.head.click()
+    assert looking.files.isVisible() and not looking.look.isVisible()
+    looking.details.head.click()
+    assert looking.look.isVisible() and not looking.files.isVisible()
 
 
 def test_the_next_question_is_not_shown_with_the_files_of_the_last(
     looking: ConsentSheet, core: FakeCore
 ) -> None:
+    core.held = True
     core.happen(ev.ConsentSettled(run=RUN, allowed=False), consent_asked(run=SECOND, script="other.py"))
     assert looking.script.text() == "other.py"
     assert not looking.look.isVisible()
@@ -260,17 +321,17 @@ def test_an_answer_about_an_earlier_question_is_not_shown(sheet: ConsentSheet, c
     core.answers[LookAtRequest] = READ
     core.held = True
     core.happen(consent_asked())
-    sheet.looks.click()
+    core.answers[LookAtRequest] = Refused(problem=PROBLEM)
     core.happen(ev.ConsentSettled(run=RUN, allowed=False), consent_asked(run=SECOND))
     core.release()
     core.flush()
     assert not sheet.look.isVisible()
+    assert sheet.problem.problem == PROBLEM
 
 
 def test_files_that_cannot_be_read_say_why(sheet: ConsentSheet, core: FakeCore) -> None:
     core.answers[LookAtRequest] = Refused(problem=PROBLEM)
     core.happen(consent_asked())
-    sheet.looks.click()
     core.flush()
     assert sheet.problem.problem == PROBLEM
     assert not sheet.look.isVisible()

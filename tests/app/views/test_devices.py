@@ -16,18 +16,13 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.versions import difference
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, CARA, PROBLEM, code_shown, found, linked, paired, pairing_began, read
+from tests.app.seat import on_screen
 from tests.core.fake_node import ME, VERSIONS
 
 
 @pytest.fixture
 def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> DevicesView:
-    view = DevicesView(bridge)
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
-    view.show_state(bridge.state, ())
-    view.resize(900, 700)
-    view.show()
-    return view
+    return on_screen(qtbot, bridge, DevicesView(bridge))
 
 
 def card(view: DevicesView, device: DeviceId = BEN) -> DeviceCard:
@@ -134,6 +129,7 @@ def test_a_card_says_the_devices_state(
 ) -> None:
     core.happen(*events)
     assert card(view).state.text() == said
+    assert BEN in card(view).state.toolTip(), "by it two laptops of one name are told apart"
     assert card(view).accessibleDescription() == said
 
 
@@ -199,9 +195,9 @@ def test_a_reading_that_stays_away_is_shown_as_old(view: DevicesView, core: Fake
 
 def test_paired_and_present_ones_come_first(view: DevicesView, core: FakeCore) -> None:
     core.happen(found(CARA, "aaa"), found(BEN, "zzz"), paired(BEN, "zzz"), linked(BEN, "zzz"))
-    assert view._order == [BEN, CARA]
+    assert list(view._cards) == [BEN, CARA]
     core.happen(paired(CARA, "aaa"), linked(CARA, "aaa"))
-    assert view._order == [CARA, BEN]
+    assert list(view._cards) == [CARA, BEN]
 
 
 def test_forget_asks_first(view: DevicesView, core: FakeCore) -> None:

@@ -7,11 +7,7 @@ from app.views.lifecycle import ShutdownSheet
 
 
 @pytest.fixture
-def sheet(qtbot: QtBot) -> ShutdownSheet:
-    under = QWidget()
-    qtbot.addWidget(under)
-    under.resize(900, 700)
-    under.show()
+def sheet(under: QWidget) -> ShutdownSheet:
     return ShutdownSheet(under)
 
 

@@ -1,4 +1,4 @@
-"""The machines screen: live bars, what is missing and why, age, stragglers."""
+"""The machines screen: live bars, missing readings and their reasons, age, stragglers."""
 
 from collections.abc import Iterator
 
@@ -17,21 +17,19 @@ from app.widgets.page import Page
 from core.vocabulary import events as ev
 from tests.app import world
 from tests.app.fake_core import FakeCore
+from tests.app.seat import on_screen
 from tests.core.fake_node import ME, OTHER
-
-Shown = tuple[MachinesView, list[float]]
 
 
 @pytest.fixture
-def shown(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[Shown]:
-    now_s = [100.0]
-    view = MachinesView(bridge, clock=lambda: now_s[0])
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
-    view.show_state(core.state, ())
-    view.resize(900, 600)
-    view.show()
-    yield view, now_s
+def now_s() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, now_s: list[float]) -> Iterator[MachinesView]:
+    view = on_screen(qtbot, bridge, MachinesView(bridge, clock=lambda: now_s[0]), 900, 600)
+    yield view
     view.hide()
 
 
@@ -39,49 +37,47 @@ def words(view: MachinesView, device: str) -> dict[str, str]:
     return {name: gauge.words for name, gauge in view.cards[device].gauges.items()}  # type: ignore[index]
 
 
-def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(43.0)))
     assert list(view.cards) == [ME]
     assert words(view, ME)["CPU"] == "43 %"
-    assert words(view, ME)["Memory"] == "9 GB of 16 GB"
+    assert words(view, ME)["Memory"] == "9.7 GB of 17.2 GB"
     assert view.alone.isVisible()
 
 
-def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(no_gpu="CPU only: no driver was found")))
     assert words(view, ME)["GPU"] == "none: no driver was found"
     assert view.cards[ME].gauges["GPU"].part is None
 
 
-def test_a_gpu_that_does_not_say_its_use_says_why(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_a_gpu_that_does_not_say_its_use_says_why(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(gpus=(world.gpu(None, "the driver needs root"),))))
     assert words(view, ME)["GPU"] == "Use not known: the driver needs root"
 
 
-def test_gpu_use_memory_and_temperature_are_shown(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_gpu_use_memory_and_temperature_are_shown(core: FakeCore, view: MachinesView) -> None:
     core.happen(*world.linked(), world.told(OTHER, world.reading(gpus=(world.gpu(80),))))
     found = words(view, OTHER)
-    assert (found["GPU"], found["GPU memory"], found["GPU temp."]) == ("80 %", "5 GB of 8 GB", "71 °C")
+    assert (found["GPU"], found["GPU memory"], found["GPU temp."]) == ("80 %", "5.4 GB of 8.6 GB", "71 °C")
     assert not view.alone.isVisible()
 
 
-def test_a_laptop_that_falls_silent_turns_grey_with_its_age(core: FakeCore, shown: Shown) -> None:
-    view, now_s = shown
+def test_a_laptop_that_falls_silent_turns_grey_with_its_age(
+    core: FakeCore, view: MachinesView, now_s: list[float]
+) -> None:
     core.happen(*world.linked(), world.told(OTHER, world.reading()))
     assert not view.cards[OTHER].missing.isVisible()
     now_s[0] += 12
     core.happen(world.lost())
     assert view.cards[OTHER].missing.isVisible()
-    assert view.cards[OTHER].missing.text().startswith("No reading for 12 seconds. It fell silent 9 s ago.")
+    assert view.cards[OTHER].missing.text().startswith("No reading for 12 s. It fell silent 9 s ago.")
     assert all(gauge._stale for gauge in view.cards[OTHER].gauges.values())
 
 
-def test_a_laptop_that_comes_back_is_live_again(core: FakeCore, shown: Shown) -> None:
-    view, now_s = shown
+def test_a_laptop_that_comes_back_is_live_again(
+    core: FakeCore, view: MachinesView, now_s: list[float]
+) -> None:
     core.happen(*world.linked(), world.told(OTHER, world.reading()))
     now_s[0] += 12
     core.happen(world.lost())
@@ -90,8 +86,7 @@ def test_a_laptop_that_comes_back_is_live_again(core: FakeCore, shown: Shown) ->
     assert not any(gauge._stale for gauge in view.cards[OTHER].gauges.values())
 
 
-def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
-    view, now_s = shown
+def test_who_waits_for_whom_is_said(core: FakeCore, view: MachinesView, now_s: list[float]) -> None:
     core.happen(*world.linked(), *world.begun())
     core.happen(world.told(ME, world.reading()))
     core.happen(world.progressed(ME, world.progress(3, wait_s=0.04)))
@@ -107,8 +102,7 @@ def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
     assert not view.waiting.isVisible()
 
 
-def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, view: MachinesView) -> None:
     core.happen(*world.linked(), *world.begun(), world.told(ME, world.reading()))
     assert not view.wire.isVisible(), "nobody has told yet"
     core.happen(world.measured())
@@ -124,8 +118,7 @@ def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, s
     assert not view.wire.isVisible()
 
 
-def test_the_keyboard_scrolls_what_has_no_room(qtbot: QtBot, core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_the_keyboard_scrolls_what_has_no_room(qtbot: QtBot, core: FakeCore, view: MachinesView) -> None:
     core.happen(*world.linked(), world.told(ME, world.reading()), world.told(OTHER, world.reading()))
     view.resize(700, 200)
     page = view.findChild(Page)
@@ -136,16 +129,31 @@ def test_the_keyboard_scrolls_what_has_no_room(qtbot: QtBot, core: FakeCore, sho
     assert page.verticalScrollBar().value() > 0
 
 
-def test_a_forgotten_laptop_leaves(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_the_last_ten_minutes_are_there_when_it_is_first_opened(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    now_s = [100.0]
+    view = MachinesView(bridge, clock=lambda: now_s[0])
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    core.happen(*world.linked())
+    for second in range(3):
+        now_s[0] = 100.0 + second
+        core.happen(world.told(OTHER, world.reading(second)))
+    now_s[0] = 160.0
+    view.show()
+    assert view.cards[OTHER].history.pieces("CPU") == [[(60, 0.0), (59, 0.01), (58, 0.02)]], "none since then"
+    view.hide()
+
+
+def test_a_forgotten_laptop_leaves(core: FakeCore, view: MachinesView) -> None:
     core.happen(*world.linked())
     assert list(view.cards) == [ME, OTHER]
     core.happen(ev.LinkDown(device=OTHER, problem=world.lost().problem), ev.DeviceForgotten(device=OTHER))
     assert list(view.cards) == [ME]
 
 
-def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(10.0)))
     view.hide()
     core.happen(world.told(ME, world.reading(20.0)))
@@ -153,8 +161,9 @@ def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, shown: Sho
     assert not view._age_timer.isActive()
 
 
-def test_the_last_ten_minutes_are_drawn_with_gaps_where_nothing_came(core: FakeCore, shown: Shown) -> None:
-    view, now_s = shown
+def test_the_last_ten_minutes_are_drawn_with_gaps_where_nothing_came(
+    core: FakeCore, view: MachinesView, now_s: list[float]
+) -> None:
     for second in (0, 1, 2, 30, 31):
         now_s[0] = 100.0 + second
         core.happen(world.told(ME, world.reading(float(second))))

@@ -13,11 +13,7 @@ from tests.app.laptops import BEN, PROBLEM, code_shown, pairing_began
 
 
 @pytest.fixture
-def sheet(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> PairingSheet:
-    under = QWidget()
-    qtbot.addWidget(under)
-    under.resize(900, 700)
-    under.show()
+def sheet(under: QWidget, bridge: Bridge, core: FakeCore) -> PairingSheet:
     sheet = PairingSheet(bridge, under)
     bridge.changed.connect(lambda events, state: sheet.show_state(state, events))
     return sheet

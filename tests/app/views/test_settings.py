@@ -9,23 +9,20 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.settings import SettingsView
-from core.doctor.reach import finding
-from core.doctor.trial import Reach
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Finding, Findings, Refused, Saved
 from core.vocabulary.commands import (
     ChangeSettings,
     Command,
-    Forget,
     Mend,
     RunDoctor,
     SaveDiagnostics,
-    SetCodePolicy,
 )
 from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import SettingsChange, changed
 from tests.app.fake_core import FakeCore
-from tests.app.laptops import BEN, PROBLEM, linked, paired, read
+from tests.app.laptops import PROBLEM, linked, paired, read
+from tests.app.seat import on_screen
 
 FINDINGS = Findings(
     findings=(
@@ -55,8 +52,6 @@ def login() -> Login:
 def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, login: Login) -> SettingsView:
     view = SettingsView(bridge, login)
     view.network._present = lambda: {"wlan0": "10.0.0.2", "eth0": ""}
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
 
     def change(command: Command) -> Done:
         assert isinstance(command, ChangeSettings)
@@ -66,10 +61,7 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, login: Login) -> Settings
         return Done()
 
     core.answers[ChangeSettings] = change
-    view.show_state(bridge.state, ())
-    view.resize(900, 700)
-    view.show()
-    return view
+    return on_screen(qtbot, bridge, view)
 
 
 def change(**fields: object) -> ChangeSettings:
@@ -113,6 +105,8 @@ def test_the_theme_is_chosen(view: SettingsView, core: FakeCore) -> None:
         (lambda view: view.network.discovery, "discovery", False),
         (lambda view: view.background.tray, "tray", False),
         (lambda view: view.background.warm, "warm_trainer", True),
+        (lambda view: view.background.awake, "stay_awake", False),
+        (lambda view: view.background.go_on, "go_on", True),
     ],
 )
 def test_a_box_changes_its_setting(
@@ -194,30 +188,6 @@ def test_start_at_login_that_is_not_to_be_had_is_said(
     assert view.problem.problem == login.error.problem
 
 
-def test_paired_devices_are_listed_and_forgotten_after_a_question(view: SettingsView, core: FakeCore) -> None:
-    assert not view.paired.none.isHidden()
-    core.happen(paired(nickname="Benny"))
-    line = view.paired._lines[BEN]
-    assert line.name.text() == "Benny"
-    assert BEN in line.key.toolTip()
-    line.forget.click()
-    assert core.commands == []
-    assert line.really.isVisibleTo(line)
-    line.keep.click()
-    assert not line.really.isVisibleTo(line)
-    line.forget.click()
-    line.really.click()
-    assert core.commands == [Forget(device=BEN)]
-    core.happen(ev.DeviceForgotten(device=BEN))
-    assert view.paired._lines == {}
-
-
-def test_a_device_may_be_allowed_here_too(view: SettingsView, core: FakeCore) -> None:
-    core.happen(paired())
-    view.paired._lines[BEN].allow.click()
-    assert core.commands == [SetCodePolicy(device=BEN, policy="always")]
-
-
 def test_the_doctors_findings_come_worst_first_with_their_mends(view: SettingsView, core: FakeCore) -> None:
     core.answers[RunDoctor] = FINDINGS
     view.help.look.click()
@@ -233,18 +203,6 @@ def test_the_doctors_findings_come_worst_first_with_their_mends(view: SettingsVi
     mend.click()
     core.flush()
     assert core.commands == [RunDoctor(), Mend(code="key-mode"), RunDoctor()]
-
-
-def test_which_firewall_is_closed_is_shown_with_what_opens_it(view: SettingsView, core: FakeCore) -> None:
-    closed = finding("ben", Reach("silent", "answers", own_host="10.0.0.1", peer_host="10.0.0.2"))
-    core.answers[RunDoctor] = Findings(findings=(closed,))
-
-    view.help.look.click()
-    core.flush()
-
-    (line,) = view.help.findings._lines.values()
-    assert line.objectName() == "finding-reach-closed-here"
-    assert "One way is enough" in line.accessibleName() and "10.0.0.2" in line.accessibleDescription()
 
 
 def test_the_doctor_can_look_deeper(view: SettingsView, core: FakeCore) -> None:

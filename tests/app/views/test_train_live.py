@@ -1,4 +1,4 @@
-"""A run while it goes on, and after it."""
+"""A run during and after training."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +11,17 @@ from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.charts.points import CurveKey
 from app.models.headline import Figure
 from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from app.widgets.run_progress import RunProgress
-from core.report.curves import CPU_USE, GPU_USE
+from core.report.points import CPU_USE, GPU_USE, USES, CurveKey
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry
 from core.vocabulary.commands import (
+    AddLaptops,
     AnalyseScript,
     FindCheckpoints,
     GetRun,
@@ -34,7 +34,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Resumption, RunSpec
-from core.vocabulary.progress import LogLines
+from core.vocabulary.progress import Diverged, LogLines
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
 from tests.app import world
@@ -116,11 +116,49 @@ def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
         "22 % of each step is network transfer (1.2 MB each way)."
     )
     assert not live.progress.advice.isVisible()
+    next_one = replace(world.plan(), run=RunId("20261121-201204-9f3a01bd"))
+    core.happen(*world.finished(), ev.RunPlanned(plan=next_one))
+    assert not live.progress.why.isVisible() and not live.progress.why.is_open, "that of the run before"
+
+
+def test_a_loss_that_became_nan_is_said_beside_stop_and_in_amber_at_the_end(
+    core: FakeCore, live: TrainLive
+) -> None:
+    lost = Diverged(value="NaN", epoch=30, step=700)
+    core.happen(*world.linked(), *world.begun())
+    core.happen(world.progressed(ME, replace(world.progress(701), diverged=lost, logs={})))
+    assert live.progress.held.text().startswith("Loss became NaN in epoch 31. Stop it, then use a smaller")
+    assert live.stop.isVisible()
+    points = next(line for key, line in live.points.curves.items() if key.metric == "loss")
+    assert points.bad == [0], "it is marked on the plot"
+    core.happen(*world.finished(replace(world.SUMMARY, diverged=lost)))
+    assert live.outcome.head.text() == "Finished, but the loss became NaN in epoch 31"
+    assert live.outcome.head.property("kind") == "warning-heading"
+
+
+def test_refused_arguments_are_quoted_and_edited_by_one_click(
+    core: FakeCore, view: TrainView, live: TrainLive
+) -> None:
+    words = "train.py: error: unrecognized arguments: --epoch 3"
+    refused = Problem(code="script-arguments", what=words, fix="Edit the arguments and train again.")
+    entry = replace(world.entry(last=Failed(problem=refused)), run=world.RUN)
+    core.answers[GetRun] = RunDetails(entry=entry)
+    core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=refused)))
+    core.flush()
+    assert live.outcome.again.text() == "Edit arguments"
+    live.outcome.again.click()
+    assert view.setup.isVisible() and view.setup.arguments.hasFocus()
+    assert live.outcome.problem.problem == refused
+
+
+def test_what_would_help_is_told_under_why(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    live.progress.why.head.setChecked(True)
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
     assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
     assert live.progress.advice.text().startswith(
-        "What would help: half the bytes (Options: gradients travel as), a cable"
+        "Send half the bytes (Options: gradients travel as), use a cable"
     )
 
 
@@ -154,7 +192,7 @@ def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share(
 def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: TrainLive) -> None:
     summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
     core.happen(*world.linked(), *world.begun(), *world.finished(summary))
-    words = [label.text() for label in live.outcome.lines if label.isVisible()]
+    words = [label.text() for label in live.outcome.lines if not label.isHidden()]
     assert (
         "Expected 1.2×, measured 1.2× the speed of here alone (each step 6 % longer than expected). "
         "A step took 85 ms, 753 samples/s; 24 % of each step was network transfer (1.2 MB each way)."
@@ -191,14 +229,8 @@ def test_the_start_is_shown_step_by_step_with_what_it_waits_for(core: FakeCore, 
     assert progress.stepper.text().startswith("Allowed under way, Files to come")
     waits(OTHER, "receiving", done=30)
     assert not progress.allow.isVisible()
-    assert progress.awaited.text() == "Waiting for the files to reach Bob's laptop (75 %)"
-    waits(OTHER, "prepared")
+    assert progress.awaited.text() == "Waiting for the files to reach Bob's laptop (75 % of 40 bytes)"
     core.happen(world.phase(Starting()))
-    waits(ME, "meeting")
-    waits(OTHER, "starting")
-    assert progress.awaited.text() == "Waiting for TensorFlow to start on Bob's laptop"
-    waits(OTHER, "meeting")
-    assert progress.awaited.text() == "Waiting for here and Bob's laptop to meet the others"
     waits(ME, "training")
     waits(OTHER, "training")
     assert progress.awaited.text() == "Waiting for the first step: the model is being built"
@@ -217,7 +249,7 @@ def test_on_the_laptop_that_is_asked_nobody_is_sent_to_itself(core: FakeCore, li
 def test_gpu_use_is_in_the_laptops_row_and_under_the_loss(
     qtbot: QtBot, core: FakeCore, live: TrainLive
 ) -> None:
-    """With what a graphics card's driver tells, by way of the real reader of cards."""
+    """The driver's values go through the real reader of graphics cards."""
     cards = Nvidia.open(FakeNvml())
     assert isinstance(cards, Nvidia)
     busy = world.reading(gpus=cards.read())
@@ -226,12 +258,13 @@ def test_gpu_use_is_in_the_laptops_row_and_under_the_loss(
     mine, other = live.progress.members[ME].row, live.progress.members[OTHER].row
     assert mine is not None and other is not None
     assert mine.gpu.part == pytest.approx(0.405), "the mean of its two cards"
-    assert (other.gpu.words, other.gpu.note) == ("80 %", "5 GB of 8 GB · 71 °C · 60 W")
-    assert (other.cpu.words, other.network) == ("40 %", ("↑ 2.4 MB/s", "↓ 3.3 MB/s"))
+    assert (other.gpu.words, other.gpu.note) == ("80 %", "5.4 GB of 8.6 GB · 71 °C · 60 W")
+    assert (other.cpu.words, other.network) == ("40 %", ("↑ 2.5 MB/s", "↓ 3.5 MB/s"))
     assert list(live.points.curves[CurveKey(OTHER, GPU_USE, False)].values) == [80]
     assert not live.no_gpu.isVisible()
     qtbot.waitUntil(lambda: bool(live.charts.uses), timeout=LIMIT_MS)
-    assert [plot.shown for plot in live.charts.uses] == [GPU_USE, CPU_USE]
+    uses = [slot.name for slot in live.charts.grid.slots if slot.name in USES]
+    assert uses == [GPU_USE, CPU_USE]
     qtbot.waitUntil(lambda: live.charts.uses[0].legend.names == ["here", "Bob's laptop"], timeout=LIMIT_MS)
     live.grab()
 
@@ -346,7 +379,7 @@ def test_files_on_their_way_move_the_bar(core: FakeCore, live: TrainLive) -> Non
     core.happen(*world.linked(), *world.begun()[:2])
     core.happen(ev.MemberPhaseChanged(run=world.RUN, device=OTHER, phase="receiving", done=30, total=40))
     assert live.progress.bar.value() == 750
-    assert "receiving the files, 75 %" in live.progress.members[OTHER].text()
+    assert "receiving the files, 75 % of 40 bytes" in live.progress.members[OTHER].text()
 
 
 def test_points_are_kept_seen_or_not(core: FakeCore, view: TrainView, live: TrainLive) -> None:
@@ -419,17 +452,9 @@ def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result
     core.happen(world.found())
     assert live.outcome.go_on.isVisible()
     assert live.outcome.where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
-    core.held = True
     live.outcome.go_on.click()
-    assert live.outcome.where.text() == "Looking for the newest checkpoint…"
-    core.happen(world.came(0))
-    assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 0.0 of 70.5 MB."
-    core.happen(world.came(12_000_000))
-    assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 12.0 of 70.5 MB."
     live.outcome.stop.click()
     assert core.asked(StopRun) == [StopRun()]
-    core.happen(ev.FetchEnded(run=world.RUN))
-    assert live.outcome.where.text() == "Looking for the newest checkpoint…"
     core.happen(ev.RunPlanned(plan=replace(world.plan(), run=RunId("second"))))
     core.happen(ev.RunPhaseChanged(run=RunId("second"), phase=Stopped()))
     core.flush()
@@ -448,6 +473,37 @@ def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> 
     core.happen(*world.finished(last=Stopped(by="here")))
     assert not live.stop.isVisible()
     assert live.outcome.head.text() == "Stopped on here"
+
+
+def test_an_idle_laptop_can_be_added_while_a_run_from_here_trains(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    cleo = DeviceId("c" * 64)
+    core.happen(*world.linked(), *world.begun())
+    add = live.add_laptop
+    assert not add.button.isVisible(), "Bob's laptop is in the run already"
+    core.happen(*world.linked(name="cleo & co", device=cleo))
+    assert add.button.isVisible()
+    (action,) = add.button.menu().actions()
+    assert action.text() == "cleo && co"
+    action.trigger()
+    assert core.asked(AddLaptops) == [AddLaptops(run=world.RUN, devices=(cleo,))]
+    qtbot.waitUntil(lambda: bool(add.said.text()), timeout=LIMIT_MS)
+    assert add.said.text() == "Asking cleo & co. The run goes on meanwhile."
+    busy = Problem(code="device-busy", what="cleo is busy.", fix="Wait until that run has ended.")
+    core.answers[AddLaptops] = Refused(problem=busy)
+    action.trigger()
+    qtbot.waitUntil(lambda: "busy" in add.said.text(), timeout=LIMIT_MS)
+    assert add.said.text() == "cleo is busy. Wait until that run has ended."
+    core.happen(world.phase(Stopping()))
+    assert not add.button.isVisible()
+
+
+def test_no_laptop_can_be_added_to_a_run_from_elsewhere(core: FakeCore, live: TrainLive) -> None:
+    cleo = DeviceId("c" * 64)
+    elsewhere = replace(world.plan(), starter=OTHER)
+    core.happen(*world.linked(), *world.linked(name="cleo", device=cleo), *world.begun(elsewhere))
+    assert live.stop.isVisible() and not live.add_laptop.button.isVisible()
 
 
 def test_what_came_out_is_shown_with_its_folder(
@@ -473,32 +529,29 @@ def test_what_came_out_is_shown_with_its_folder(
     core.answers[GetRun] = RunDetails(entry=entry, plan=world.plan())
     core.happen(*world.linked(), *world.begun(), *world.finished())
     core.flush()
+    assert [view.figure for view in live.outcome.figures] == [
+        Figure("Loss", "0.081", "validation 0.102"),
+        Figure("Accuracy", "0.979", "validation 0.972"),
+        Figure("Time", "0:31", "184 steps in 8 epochs"),
+        Figure("Speed", "590", "samples/s"),
+    ]
+    result = live.outcome.result.text()
+    assert result == "The trained model: trained/model.keras. The script wrote digits.keras."
+    assert not any(label.isVisible() for label in live.outcome.lines)
+    live.outcome.more.head.click()
     words = [label.text() for label in live.outcome.lines if label.isVisible()]
     assert words[0] == "loss 0.0812, accuracy 0.9791, val_loss 0.1023, val_accuracy 0.9722"
-    assert "The same weights on all members: dddddddd" in words
-    assert "The trained model: trained/model.keras." in words
-    assert "The script wrote digits.keras." in words
+    assert words[-1] == "The same weights on all members: dddddddd"
     live.outcome.open.click()
-    assert opened == [str(tmp_path / "outputs")]
+    (tmp_path / "report.html").write_text("x")
+    live.outcome.report.click()
+    assert opened == [str(tmp_path / "outputs"), str(tmp_path / "report.html")]
 
 
 def test_at_its_end_a_runs_points_are_not_read_once_more(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), *world.finished())
     core.flush()
     assert core.asked(GetRun) == [GetRun(run=world.RUN, points=False)]
-
-
-def test_a_folder_that_is_gone_is_said(core: FakeCore, live: TrainLive, tmp_path: Path) -> None:
-    entry = RunEntry(
-        run=world.RUN, started_s=0.0, script="digits.py", phase=Finished(), folder=str(tmp_path / "gone")
-    )
-    core.answers[GetRun] = RunDetails(entry=entry)
-    core.happen(*world.linked(), *world.begun(), *world.finished())
-    core.flush()
-    live.outcome.open.click()
-    assert live.outcome.not_opened.isVisible()
-    assert live.outcome.not_opened.problem is not None
-    assert str(tmp_path / "gone") in live.outcome.not_opened.problem.fix
 
 
 def test_a_crash_shows_the_scripts_line_and_its_traceback(core: FakeCore, live: TrainLive) -> None:
@@ -607,25 +660,7 @@ def test_on_a_member_it_says_who_started_it(core: FakeCore, live: TrainLive) -> 
     assert not live.outcome.again.isVisible()
 
 
-def test_a_member_lost_in_the_middle_is_said(core: FakeCore, live: TrainLive) -> None:
-    core.happen(*world.linked(), *world.begun(), world.lost())
-    problem = Problem(code="link-lost", what="The link to Bob's laptop was lost.", fix="Check the network.")
-    core.happen(*world.finished(last=Failed(problem=problem)))
-    assert live.outcome.problem.isVisible()
-    assert live.outcome.problem.problem == problem
-
-
-def test_train_again_starts_at_once(core: FakeCore, view: TrainView, live: TrainLive) -> None:
-    core.answers[AnalyseScript] = world.script_read()
-    view.choose("/home/ada/digits/digits.py")
-    core.flush()
-    core.happen(*world.linked(), *world.begun(), *world.finished())
-    core.flush()
-    live.outcome.again.click()
-    assert len(core.asked(StartRun)) == 1
-
-
-def test_train_again_after_a_change_of_the_form_repeats_the_run_and_not_the_form(
+def test_run_again_puts_the_run_into_the_form_whatever_stood_there(
     core: FakeCore, view: TrainView, live: TrainLive
 ) -> None:
     then = RunSpec(script="/home/ada/digits/digits.py", devices=(OTHER,), seed=7)
@@ -637,7 +672,7 @@ def test_train_again_after_a_change_of_the_form_repeats_the_run_and_not_the_form
     core.happen(*world.begun(), *world.finished())
     core.flush()
     live.outcome.again.click()
-    assert not core.asked(StartRun), "the form has another seed: a person looks at it first"
+    assert not core.asked(StartRun), "a person looks at it first, here as in the history"
     assert view.pages.currentWidget() is view.setup
     assert view.setup.draft.seed == 7
 

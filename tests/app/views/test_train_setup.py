@@ -1,4 +1,4 @@
-"""Putting a run together: script, roles, options, checks, Train."""
+"""Composing a run: script, roles, options, checks, Train."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,16 +13,15 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.models.draft import Draft
+from app.models.draft import RunDraft
 from app.views.train import TrainView
 from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
-from app.widgets.script_choices import MOST
-from core.cluster.make_plan import make_plan
-from core.cluster.proposal import propose_roles
+from app.widgets.script_drop import MOST
 from core.cluster.tf_config import tf_config
 from core.run.planning import read_script
 from core.vocabulary import events as ev
+from core.vocabulary.access import Access
 from core.vocabulary.answers import (
     Answer,
     Findings,
@@ -43,53 +42,26 @@ from core.vocabulary.commands import (
     StartRun,
 )
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
+from tests.app.seat import on_screen
 from tests.core.fake_node import ME, OTHER, started
 
 LIMIT_MS = 60_000
-
-
-def planned(command: Command) -> PlanMade | Refused:
-    """By the node's own rules, with this laptop and the other."""
-    assert isinstance(command, PlanRun)
-    spec = command.spec
-    try:
-        devices = (ME,) if spec.solo else (ME, *spec.devices)
-        roles = propose_roles(devices, fixed=spec.roles, hardware={}, strategy=spec.strategy or "managed")
-        names = {ME: "here", OTHER: "Bob's laptop"}
-        plan = make_plan(
-            spec,
-            starter=ME,
-            project=ProjectId("p"),
-            script="digits.py",
-            strategy=spec.strategy or "managed",
-            roles=roles,
-            names=names,
-            hosts={ME: "192.168.1.2", OTHER: "192.168.1.3"},
-        )
-    except TandemError as error:
-        return Refused(problem=error.problem)
-    texts = {f"{t.device}/{t.name}": tf_config(plan, t) for t in plan.tasks if not plan.solo}
-    return PlanMade(plan=plan, tf_configs=texts)
 
 
 @pytest.fixture
 def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[TrainView]:
     core.answers = {
         AnalyseScript: world.script_read(),
-        PlanRun: planned,
+        PlanRun: world.planned,
         StartRun: RunAccepted(run=world.RUN),
     }
-    view = TrainView(bridge)
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
-    view.show_state(core.state, ())
-    view.resize(1000, 800)
-    view.show()
+    view = on_screen(qtbot, bridge, TrainView(bridge), 1000, 800)
     yield view
     view.hide()
 
@@ -104,7 +76,7 @@ Settle = Callable[[], None]
 
 @pytest.fixture
 def settle(qtbot: QtBot, core: FakeCore, setup: TrainSetup) -> Settle:
-    """Until the newest plan is on the screen."""
+    """Waits until the newest plan is on the screen."""
 
     def until_planned() -> None:
         def done() -> bool:
@@ -114,6 +86,15 @@ def settle(qtbot: QtBot, core: FakeCore, setup: TrainSetup) -> Settle:
         qtbot.waitUntil(done, timeout=LIMIT_MS)
 
     return until_planned
+
+
+@pytest.fixture
+def together(core: FakeCore, setup: TrainSetup, settle: Settle) -> TrainSetup:
+    """A script is chosen, and the other laptop can take part."""
+    core.happen(*world.linked())
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    return setup
 
 
 def click(widget: QWidget, name: str) -> None:
@@ -148,19 +129,14 @@ def files(*paths: str) -> QMimeData:
 # --- what is in sight --------------------------------------------------------------------------------------
 
 
-def test_where_nothing_needs_the_user_all_is_folded_to_one_line(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
-    core.happen(*world.linked())
-    setup.choose("/home/ada/digits/digits.py")
-    settle()
-    assert setup.ready.headline.text() == "Ready: 2 laptops ✓"
-    assert setup.ready.summary.text() == "here (chief) and Bob's laptop · 2 files, 178 KB"
-    assert setup.arguments.isVisible()
-    for folded in (setup.roles, setup.options, setup.ready.checks, setup.ready.needs):
+def test_where_nothing_needs_the_user_all_is_folded_to_one_line(together: TrainSetup) -> None:
+    assert together.ready.headline.text() == "Ready: 2 laptops ✓"
+    assert together.ready.summary.text() == "here (chief) and Bob's laptop · 2 files, 182 kB"
+    assert together.arguments.isVisible()
+    for folded in (together.roles, together.options, together.ready.checks, together.ready.needs):
         assert not folded.isVisible()
-    setup.ready.more.head.click()
-    for unfolded in (setup.roles, setup.options, setup.ready.checks):
+    together.ready.more.head.click()
+    for unfolded in (together.roles, together.options, together.ready.checks):
         assert unfolded.isVisible()
 
 
@@ -312,7 +288,7 @@ def test_a_file_that_is_no_script_is_refused_in_the_nodes_words(core: FakeCore, 
 
 
 def really_read(command: Command) -> Answer:
-    """As the node answers."""
+    """Answers like the node."""
     assert isinstance(command, AnalyseScript)
     try:
         return read_script(Path(command.path))
@@ -407,14 +383,13 @@ def test_arguments_and_options_reach_the_run(
     qtbot.keyClicks(setup.arguments, '--epochs 3 --name "two words"')
     setup.options.head.click()
     qtbot.keyClicks(setup.options._seed, "7")
-    qtbot.keyClicks(setup.options._exchange, "TLS")
     settle()
     click(setup, "train")
     core.flush()
     asked = core.asked(StartRun)[0]
     assert isinstance(asked, StartRun)
     assert asked.spec.arguments == ("--epochs", "3", "--name", "two words")
-    assert (asked.spec.seed, asked.spec.exchange) == (7, "tls")
+    assert asked.spec.seed == 7
     assert asked.spec.solo
 
 
@@ -444,127 +419,102 @@ def test_an_open_quotation_mark_forbids_to_train(qtbot: QtBot, setup: TrainSetup
 # --- roles -------------------------------------------------------------------------------------------------
 
 
-def test_roles_are_proposed_and_swapped_by_one_click(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
+def test_roles_are_proposed_and_swapped_by_one_click(together: TrainSetup, settle: Settle) -> None:
+    assert [line.role.currentText() for line in together.roles.rows.values()] == ["chief", "worker"]
+    click(together, "swap-roles")
     settle()
-    assert [line.role.currentText() for line in setup.roles.rows.values()] == ["chief", "worker"]
-    click(setup, "swap-roles")
+    assert [line.role.currentText() for line in together.roles.rows.values()] == ["worker", "chief"]
+    assert together.made is not None
+    assert together.made.plan.chief.device == OTHER
+    click(together, "reset-roles")
     settle()
-    assert [line.role.currentText() for line in setup.roles.rows.values()] == ["worker", "chief"]
-    assert setup.made is not None
-    assert setup.made.plan.chief.device == OTHER
-    click(setup, "reset-roles")
-    settle()
-    assert setup.made.plan.chief.device == ME
+    assert together.made.plan.chief.device == ME
 
 
-def test_dragging_one_laptop_onto_another_swaps_them(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
+def test_dragging_one_laptop_onto_another_swaps_them(together: TrainSetup, settle: Settle) -> None:
     data = QMimeData()
     data.setData(MIME, OTHER.encode())
-    drop(setup.roles.rows[ME], data)
+    drop(together.roles.rows[ME], data)
     settle()
-    assert setup.made is not None
-    assert setup.made.plan.chief.device == OTHER
+    assert together.made is not None
+    assert together.made.plan.chief.device == OTHER
 
 
-def test_a_laptop_can_be_left_out(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
+def test_a_laptop_can_be_left_out(together: TrainSetup, settle: Settle) -> None:
+    together.roles.rows[OTHER].roles_chosen.emit((Role.NONE,))
     settle()
-    setup.roles.rows[OTHER].roles_chosen.emit((Role.NONE,))
-    settle()
-    assert setup.made is not None
-    assert setup.made.plan.solo
-    assert setup.train.text() == "Train"
-    assert setup.roles.rows[OTHER].role.currentText() == "not in this run"
+    assert together.made is not None
+    assert together.made.plan.solo
+    assert together.train.text() == "Train"
+    assert together.roles.rows[OTHER].role.currentText() == "not in this run"
 
 
-def test_shares_are_set_by_hand(qtbot: QtBot, core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
+def test_shares_are_set_by_hand(qtbot: QtBot, together: TrainSetup, settle: Settle) -> None:
+    together.ready.more.head.click()
+    together.roles.by_hand.click()
     settle()
-    setup.ready.more.head.click()
-    setup.roles.by_hand.click()
-    settle()
-    share = setup.roles.rows[ME].share
+    share = together.roles.rows[ME].share
     assert share.isVisible()
     share.selectAll()
     qtbot.keyClicks(share, "150")
     qtbot.keyClick(share, Qt.Key.Key_Return)
     settle()
-    assert setup.draft.shares == {ME: 150, OTHER: 50}
-    assert setup.roles.rows[ME].part.text() == "75 % of each batch"
+    assert together.draft.shares == {ME: 150, OTHER: 50}
+    assert together.roles.rows[ME].part.text() == "75 % of each batch"
 
 
 def test_shares_follow_the_speed_and_begin_by_hand_where_they_ended_last_time(
-    core: FakeCore, setup: TrainSetup, settle: Settle
+    core: FakeCore, together: TrainSetup, settle: Settle
 ) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
-    assert setup.roles.rows[ME].part.text() == "share by speed"
+    assert together.roles.rows[ME].part.text() == "share by speed"
 
     def as_last_time(command: Command) -> PlanMade | Refused:
-        made = planned(command)
+        made = world.planned(command)
         assert isinstance(made, PlanMade)
         last = {ME: 48, OTHER: 16} if made.plan.balance else {}
-        return replace(made, last_shares=last, expectation="Last time: fast.", advice="")
+        return replace(made, last_shares=last, expectation="Last time: fast.", advice=None)
 
     core.answers[PlanRun] = as_last_time
-    setup.choose("/a.py")
+    together.choose("/a.py")
     settle()
-    assert setup.roles.rows[ME].part.text() == "share by speed: last time 75 %"
-    assert [finding.what for finding in setup._shown if finding.code == "speed"] == ["Last time: fast."]
-    setup.roles.by_hand.click()
+    assert together.roles.rows[ME].part.text() == "share by speed: last time 75 %"
+    assert [finding.what for finding in together._shown if finding.code == "speed"] == ["Last time: fast."]
+    together.roles.by_hand.click()
     settle()
-    assert setup.draft.shares == {ME: 75, OTHER: 25}
-    assert setup.roles.rows[ME].part.text() == "75 % of each batch"
+    assert together.draft.shares == {ME: 75, OTHER: 25}
+    assert together.roles.rows[ME].part.text() == "75 % of each batch"
 
 
-def test_a_run_alone_shows_no_shares(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
-    """Neither 100 % nor a field for it: there is nobody to share with while the other one is busy."""
-    core.happen(*world.linked())
-    setup.choose("/a.py")
+def test_a_run_alone_shows_no_shares(core: FakeCore, together: TrainSetup, settle: Settle) -> None:
+    """Neither 100 % nor a field for it: there is nobody to share with while the other laptop is busy."""
+    together.ready.more.head.click()
+    together.roles.by_hand.click()
     settle()
-    setup.ready.more.head.click()
-    setup.roles.by_hand.click()
-    settle()
-    mine = setup.roles.rows[ME]
+    mine = together.roles.rows[ME]
     assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
-    assert "share of a batch" in setup.roles._lead.text()
+    assert "share of a batch" in together.roles._lead.text()
     core.happen(ev.BusyChanged(device=OTHER, busy=True))
     settle()
-    assert setup.made is not None and setup.made.plan.solo
-    assert [(line.part.text(), line.share.isVisible()) for line in setup.roles.rows.values()] == [
+    assert together.made is not None and together.made.plan.solo
+    assert [(line.part.text(), line.share.isVisible()) for line in together.roles.rows.values()] == [
         ("", False),
         ("", False),
     ]
-    assert "share" not in setup.roles._lead.text()
+    assert "share" not in together.roles._lead.text()
     core.happen(ev.BusyChanged(device=OTHER, busy=False))
     settle()
     assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
 
 
-def test_tf_config_is_shown_and_copied_exactly(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
-    fold = setup.roles.tf_config
+def test_tf_config_is_shown_and_copied_exactly(together: TrainSetup) -> None:
+    fold = together.roles.tf_config
     fold.head.click()
     fold.task.setCurrentIndex(1)
-    click(setup, "copy-tf-config")
-    assert setup.made is not None
-    task = setup.made.plan.tasks[1]
-    assert fold.text.toPlainText() == tf_config(setup.made.plan, task)
-    assert QGuiApplication.clipboard().text() == tf_config(setup.made.plan, task)
+    click(together, "copy-tf-config")
+    assert together.made is not None
+    task = together.made.plan.tasks[1]
+    assert fold.text.toPlainText() == tf_config(together.made.plan, task)
+    assert QGuiApplication.clipboard().text() == tf_config(together.made.plan, task)
 
 
 def test_a_script_with_its_own_strategy_may_have_every_role(
@@ -581,27 +531,10 @@ def test_a_script_with_its_own_strategy_may_have_every_role(
 # --- what changes around it --------------------------------------------------------------------------------
 
 
-def test_a_laptop_that_goes_away_is_left_out_and_said(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
-    core.happen(world.lost())
-    settle()
-    assert setup.made is not None
-    assert setup.made.plan.solo
-    assert "Bob's laptop is not connected" in words(setup)
-    assert not setup.roles.rows[OTHER].role.isEnabled()
-
-
-def test_readings_do_not_make_it_plan_anew(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
+def test_readings_do_not_make_it_plan_anew(core: FakeCore, together: TrainSetup) -> None:
     before = len(core.asked(PlanRun))
     core.happen(world.told(OTHER, world.reading()), world.told(ME, world.reading()))
-    assert not setup._settle.isActive()
+    assert not together._settle.isActive()
     assert len(core.asked(PlanRun)) == before
 
 
@@ -697,7 +630,6 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     wire="bf16",
-    exchange="tensorflow",
 )
 
 
@@ -709,8 +641,8 @@ def test_run_again_restores_everything_that_was_chosen(
     settle()
     assert setup.roles.rows[OTHER].role.currentText() == "chief"
     assert setup.roles.by_hand.isChecked()
-    assert (setup.options.seed, setup.options.strategy, setup.options.wire) == (7, "managed", "bf16")
-    assert setup.options.exchange == "tensorflow"
+    chosen = setup.options.chosen(RunDraft())
+    assert (chosen.seed, chosen.strategy, chosen.options.wire) == (7, "managed", "bf16")
     assert setup.options.is_open, "what is not as usual is in sight"
     click(setup, "train")
     assert core.asked(StartRun) == [StartRun(spec=THEN)]
@@ -808,44 +740,41 @@ def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> No
 
 def planned_as_own(command: Command) -> PlanMade | Refused:
     assert isinstance(command, PlanRun)
-    return planned(replace(command, spec=replace(command.spec, strategy="own")))
+    return world.planned(replace(command, spec=replace(command.spec, strategy="own")))
 
 
 def test_a_sealed_script_may_be_kept_from_downloading(
-    core: FakeCore, setup: TrainSetup, settle: Settle
+    core: FakeCore, together: TrainSetup, settle: Settle
 ) -> None:
-    core.happen(*world.linked())
-    setup.choose("/a.py")
-    settle()
-    setup.ready.more.head.click()
-    setup.options.head.click()
-    downloads = setup.options._downloads
+    together.ready.more.head.click()
+    together.options.head.click()
+    downloads = together.options._downloads
     assert not downloads.isVisible(), "with model.fit nothing is sealed"
     core.answers[AnalyseScript] = world.script_read(kind="own", strategies=("ParameterServerStrategy",))
     core.answers[PlanRun] = planned_as_own
-    setup.choose("/own.py")
+    together.choose("/own.py")
     settle()
-    setup.options.head.setChecked(True)
+    together.options.head.setChecked(True)
     assert downloads.isVisible() and downloads.isChecked()
     downloads.click()
     settle()
-    core.answers[PlanRun] = Refused(problem=Problem(code="not-kept-in", what="It has the network.", fix="x."))
+    core.answers[PlanRun] = Refused(problem=Problem(code="not-sealed", what="It cannot be sealed.", fix="x."))
     core.happen(*world.linked())
-    setup._change(setup.draft)
+    together._change(together.draft)
     settle()
-    assert not setup.train.isEnabled()
+    assert not together.train.isEnabled()
     assert downloads.isVisible(), "who forbade it can take that back"
     core.answers[PlanRun] = planned_as_own
-    setup._change(setup.draft)
+    together._change(together.draft)
     settle()
-    click(setup, "train")
+    click(together, "train")
     core.flush()
     (begun,) = core.asked(StartRun)
     assert isinstance(begun, StartRun) and not begun.spec.downloads
     core.happen(ev.BusyChanged(device=OTHER, busy=True))
     downloads.click()
     settle()
-    assert setup.draft.downloads and not downloads.isVisible(), "alone it is an ordinary process"
+    assert together.draft.options.downloads and not downloads.isVisible(), "alone it is an ordinary process"
 
 
 def test_what_is_forbidden_a_script_is_in_sight_when_its_run_is_repeated(
@@ -863,27 +792,11 @@ def test_what_is_forbidden_a_script_is_in_sight_when_its_run_is_repeated(
 
 def choose_what_cannot_be_sealed(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
     core.happen(*world.linked())
-    why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Or --open-port.")
+    why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Train by model.fit.")
     core.answers[PlanRun] = Refused(problem=why)
     setup.choose("/a.py")
     settle()
     assert not setup.train.isEnabled()
-
-
-def test_an_open_port_is_accepted_for_one_run_and_no_longer(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
-    choose_what_cannot_be_sealed(core, setup, settle)
-    core.answers[PlanRun] = PlanMade(plan=replace(world.plan(), strategy="own", exchange="tensorflow"))
-    click(setup, "mend-not-sealed")
-    settle()
-    assert setup.draft.open_port
-    assert setup.ready.needs.findChild(QWidget, "finding-open-port") is not None
-    click(setup, "train")
-    core.flush()
-    (begun,) = core.asked(StartRun)
-    assert isinstance(begun, StartRun) and begun.spec.open_port
-    assert not setup.draft.open_port
 
 
 @pytest.mark.parametrize("mended", [ME, OTHER])
@@ -897,29 +810,28 @@ def test_a_laptop_that_can_seal_now_is_planned_with_at_once(
     assert setup.train.isEnabled()
 
 
-def accepted(setup: TrainSetup) -> tuple[bool, bool]:
-    """The open port, and differences from one laptop's result."""
-    return setup.draft.open_port, setup.draft.accept_differences
-
-
 def test_what_was_accepted_for_one_script_is_not_for_the_next(setup: TrainSetup) -> None:
-    setup.prepare(Draft(script="/a.py", open_port=True, accept_differences=True))
+    setup.prepare(RunDraft(script="/a.py", options=RunOptions(accept_differences=True)))
     setup.choose("/a.py")
-    assert accepted(setup) == (True, True)
+    assert setup.draft.options.accept_differences
     setup.choose("/b.py")
-    assert accepted(setup) == (False, False)
+    assert not setup.draft.options.accept_differences
 
 
-def test_an_open_port_stays_accepted_where_the_start_is_refused(
-    core: FakeCore, setup: TrainSetup, settle: Settle
+def test_a_script_can_ask_for_files_of_another_laptop(
+    core: FakeCore, together: TrainSetup, settle: Settle
 ) -> None:
-    core.happen(*world.linked())
-    opened = replace(world.plan(), strategy="own", exchange="tensorflow")
-    busy = Problem(code="device-busy", what="It is busy with another run.", fix="Wait.")
-    core.answers |= {PlanRun: PlanMade(plan=opened), StartRun: Refused(problem=busy)}
-    setup.prepare(Draft(script="/a.py", open_port=True))
+    name = next(device.name for device in together._bridge.state.devices.values())
+    opens = together.options._opens
+    opens.setText(f'"{name}=~/Pictures" nobody=/data')
+    opens.textEdited.emit(opens.text())
     settle()
-    click(setup, "train")
+    assert not together.train.isEnabled(), "nobody is called that"
+    opens.setText(f'"{name}=~/Pictures"')
+    opens.textEdited.emit(opens.text())
+    settle()
+    click(together, "train")
     core.flush()
-    assert core.asked(StartRun)
-    assert setup.draft.open_port, "as the form still says"
+    (begun,) = core.asked(StartRun)
+    assert isinstance(begun, StartRun)
+    assert begun.spec.opens == {OTHER: (Access(path="~/Pictures"),)}

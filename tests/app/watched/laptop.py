@@ -1,4 +1,4 @@
-"""A home with a long past, and a node whose trainer is a stand-in that trains by a clock."""
+"""A home with a long history, and a node whose stand-in trainer trains by a clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core.vocabulary import trainer_messages
 
 if TYPE_CHECKING:
-    from app.connection import Connection
+    from app.connection import NodeConnection
     from core.home.home import Home
     from core.supervisor.trainers import Trainer
     from core.vocabulary.trainer_messages import Train
@@ -29,11 +29,11 @@ def remember_runs(home: Home) -> None:
     """``RUNS`` runs in the history; the newest two have ``STEPS`` steps and long logs."""
     from msgspec.structs import replace
 
-    from core.history.index import History
+    from core.history.history import History
     from core.vocabulary import wire
     from core.vocabulary.ids import DeviceId, RunId
     from core.vocabulary.laptops import LaptopUsed
-    from core.vocabulary.run_folder import LOGS, METRICS, PLAN, SUMMARY
+    from core.vocabulary.run_folder import LOGS, METRICS, PLAN
     from tests.app import world
     from tests.core.fake_node import ME, OTHER
 
@@ -44,8 +44,6 @@ def remember_runs(home: Home) -> None:
         folder = home.runs / run
         entry = replace(world.entry(number % 60), run=run, started_s=1_795_000_000.0 - 3600.0 * number)
         history.put(entry)
-        folder.mkdir()
-        (folder / SUMMARY).write_bytes(wire.to_json(entry))
         if number > 1:
             continue
         (folder / PLAN).write_bytes(wire.to_json(world.plan()))
@@ -68,16 +66,16 @@ def remember_runs(home: Home) -> None:
 
 
 @asynccontextmanager
-async def node_of(folder: Path) -> AsyncIterator[Connection]:
-    """In the place of ``app.connection.connect``: our own node, with a stand-in for the trainer."""
-    from app.connection import Connection
+async def node_of(folder: Path) -> AsyncIterator[NodeConnection]:
+    """Replaces ``app.connection.connect``: our own node, with a stand-in trainer."""
+    from app.connection import NodeConnection
     from core.home import home as homes
     from core.node.node import Node
     from tests.core.nodes import quick_watch
 
     node = await Node.start(homes.choose(folder), watch=quick_watch(), make_trainer=make_trainer)
     try:
-        yield Connection(node, own=True)
+        yield NodeConnection(node, own=True)
     finally:
         await node.stop()
 

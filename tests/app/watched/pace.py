@@ -1,4 +1,4 @@
-"""How much longer work takes now than on a machine that is left alone: processors share caches and cores."""
+"""Measures how much longer work takes than on an idle machine: processors share caches and cores."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 import time
 
 ALONE_S = 0.001
-"""What ``_work`` takes on a laptop that does nothing else."""
+"""Duration of ``_work`` on an idle laptop."""
 EVERY_S = 0.05
 
 
 class Pace:
-    """Works a little, again and again, in a thread of its own, from now until ``end``."""
+    """Does a little work repeatedly, in its own thread, from now until ``end``."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -19,7 +19,7 @@ class Pace:
         threading.Thread(target=self._measure, name="pace", daemon=True).start()
 
     def end(self) -> float:
-        """At least 1: nine in ten times, work took at most so many times what it takes alone."""
+        """At least 1: the 90th percentile of the work's duration relative to an idle machine."""
         self._over.set()
         return max(1.0, sorted(self._took_s)[len(self._took_s) * 9 // 10] / ALONE_S)
 
@@ -31,6 +31,6 @@ class Pace:
 
 
 def _work() -> None:
-    """Many small objects, as widgets are: it suffers from others as they do."""
+    """Many small objects, like widgets: equally sensitive to other load."""
     words = {str(number): [number] for number in range(3_000)}
     sorted(words, key=lambda word: word[::-1])

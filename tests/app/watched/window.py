@@ -1,7 +1,7 @@
-"""Tandem's own window, used by a person as quick as a machine, with a watchdog at its GUI thread.
+"""Tandem's own window, used by a person as quick as a machine, with a watchdog on its GUI thread.
 
-``python -m tests.app.watched.window HOME ADDRESS``; with a third argument, milliseconds, it holds the GUI
-thread up for so long and ends. The last line on stdout is JSON.
+``python -m tests.app.watched.window HOME ADDRESS``; with a third argument, milliseconds, it blocks the GUI
+thread for that long and ends. The last line on stdout is JSON.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QLineEdit
 
 from app import desktop
 from app.models.runs_model import Column
-from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
+from app.widgets.navigation import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.window import Window
 from bench.window.watchdog import Watchdog
 from tests.app.watched import laptop
 from tests.app.watched.pace import Pace
 
 if TYPE_CHECKING:
-    from app.single_instance import SingleInstance
+    from app.system.single_instance import SingleInstance
     from app.views.runs import RunsView
     from app.views.settings import SettingsView
     from app.views.train import TrainView
@@ -40,8 +40,8 @@ Story = Generator[Callable[[], object], None, None]
 
 
 class Person(QObject):
-    """Does the next thing of a story once what it waits for has come. Each in a turn of the event loop of
-    its own, as a click would come."""
+    """Takes the next step of a story once its condition holds. Each step has its own turn of the event
+    loop, like a click."""
 
     def __init__(self, window: Window, watchdog: Watchdog, story: Story) -> None:
         super().__init__(window)
@@ -91,10 +91,10 @@ class Person(QObject):
 
 
 def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
-    """From the first steps to a diagnostics zip. What is yielded is waited for."""
+    """From the first steps to a diagnostics zip. Each yielded condition is awaited."""
 
     def there(name: str, inside: QWidget | None = None) -> QWidget | None:
-        """A widget by its name that can be seen."""
+        """A visible widget by name."""
         within: QWidget = inside or window
         return next((each for each in within.findChildren(QWidget, name) if each.isVisible()), None)
 
@@ -163,13 +163,16 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     for index in (MACHINES, DEVICES, RUNS, SETTINGS, TRAIN):
         window.go_to(index)
         yield lambda: True
-    train.live.charts.bar.log.toggle()
+    train.live.charts.plots[0].log.toggle()
     yield lambda: True
     train.live.charts.bar.axis.setCurrentIndex(1)
     yield lambda: train.live.outcome.isVisible()
     press("log", train.live)
     yield lambda: True
     press("again")
+    yield can_press("train", train)
+    press("train", train)
+    yield can_press("stop", train.live)
     yield lambda: train.live.charts.redraws > 2
     press("stop")
     yield lambda: train.live.outcome.isVisible()
@@ -238,7 +241,7 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
 
 
 def hold_up(seconds: float) -> None:
-    """What the watchdog is there to find."""
+    """A block that the watchdog must find."""
     until_s = time.thread_time() + seconds
     while time.thread_time() < until_s:
         pass

@@ -1,4 +1,5 @@
-"""*Take it to a cluster…*: the job of a run that this laptop started, and what starts it there."""
+"""*Take it to a cluster…*: the job of a run that this laptop started, and the command that starts it
+there."""
 
 from __future__ import annotations
 

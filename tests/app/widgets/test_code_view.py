@@ -1,4 +1,4 @@
-"""Source code to be read: all of it, coloured, without holding up the window."""
+"""The source viewer: complete, coloured, without blocking the window."""
 
 import pytest
 from PySide6.QtGui import QTextCharFormat
@@ -18,7 +18,7 @@ def view(qtbot: QtBot) -> CodeView:
 
 
 def coloured(view: CodeView, language: Language, text: str) -> list[tuple[str, str]]:
-    """What has a colour of its own, and which."""
+    """The coloured pieces, with their colours."""
     view.show_code(text, language)
     colours = theme.colours()
     names = {

@@ -1,4 +1,4 @@
-"""*Have the same here…*: what is asked, made, stopped and offered then."""
+"""*Have the same here…*: the question, the build, stopping it, and the offer afterwards."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ PROBLEM = Problem(code="oh", what="It went wrong.", fix="Mend it.", detail="firs
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    """A tiny Tandem's, by this Python and its pip."""
+    """A tiny Tandem's environment, made by this Python and its pip."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     maker = EnvironmentMaker(source=wheel(tmp_path))
-    return replace(recipe(maker, WANTED, OURS, folder=tmp_path / "made"), disk_bytes=0)
+    return replace(
+        recipe(maker, WANTED, OURS, folder=tmp_path / "made", hashes=tmp_path / "none"), disk_bytes=0
+    )
 
 
 def card_of(qtbot: QtBot, *looked: Looked | Problem) -> EnvironmentCard:
-    """``looked``: what is found, from one look to the next; the last one again and again."""
+    """``looked``: the finding of each look; the last one repeats."""
     found = list(looked)
     card = EnvironmentCard(lambda wanted: found.pop(0) if len(found) > 1 else found[0])
     qtbot.addWidget(card)
@@ -56,7 +58,7 @@ def test_it_says_what_it_would_do_and_does_nothing_before_the_yes(qtbot: QtBot, 
     ask(qtbot, card)
     assert card.head.text().startswith(f"Tandem with Python {OURS.python}, TensorFlow 2.21.0")
     said = card.words.text().replace("\u200b", "")
-    assert "800 MB" in said and "made" in said and not card.make.isHidden()
+    assert "839 MB" in said and "made" in said and not card.make.isHidden()
     assert card.log.toPlainText() == "\n".join(map(str, made.steps))
     assert not made.folder.exists() and not card.under_way
     card.leave.click()

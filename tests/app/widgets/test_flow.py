@@ -1,4 +1,4 @@
-"""Widgets that go on in the next line where there is no room."""
+"""Widgets that wrap into the next row if there is no room."""
 
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot

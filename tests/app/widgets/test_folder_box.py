@@ -1,4 +1,4 @@
-"""A folder that cannot be shown is said, with its path to copy. The programs here are stand-ins."""
+"""A folder that cannot be shown is reported, with its path to copy. The programs here are stand-ins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.widgets.folder_box import FolderBox
@@ -16,15 +17,15 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins are sh
 
 
 @pytest.fixture
-def box(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> FolderBox:
+def box(under: QWidget, monkeypatch: pytest.MonkeyPatch) -> FolderBox:
     monkeypatch.setattr("app.widgets.folder_box.sys.platform", "linux")
     box = FolderBox()
-    qtbot.addWidget(box)
+    QVBoxLayout(under).addWidget(box)
     return box
 
 
 def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> Path:
-    """The only program there is: an ``xdg-open`` that ends with ``code``. Where it notes its argument."""
+    """The only program: an ``xdg-open`` that exits with ``code``. Returns where it records its argument."""
     programs, note = tmp_path / "bin", tmp_path / "opened"
     programs.mkdir()
     program = programs / "xdg-open"

@@ -1,4 +1,5 @@
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.widgets import labels
@@ -39,7 +40,7 @@ def test_a_long_name_is_elided_and_whole_in_its_tooltip(qtbot: QtBot) -> None:
 
 
 def test_letters_of_another_font_move_none_of_the_others(qtbot: QtBot) -> None:
-    """Where they are higher, what hangs below the line was cut off."""
+    """If they are taller, descenders were cut off."""
     drawn = []
     for name in ("gpqj", "gpqj 笔记本电脑 नमस्ते"):
         label = ElidedLabel(name, "heading")
@@ -71,9 +72,9 @@ def test_an_ampersand_stays_in_a_buttons_text(qtbot: QtBot) -> None:
     assert pressed == [1]
 
 
-def test_a_problem_says_what_and_how_to_mend_it(qtbot: QtBot) -> None:
+def test_a_problem_says_what_and_how_to_mend_it(under: QWidget) -> None:
     box = ProblemBox()
-    qtbot.addWidget(box)
+    box.setParent(under)
     assert box.isHidden()
     box.show_problem(Problem(code="x", what="It broke.", fix="Mend it."))
     assert not box.isHidden()

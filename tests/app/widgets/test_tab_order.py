@@ -1,3 +1,5 @@
+import shiboken6
+from PySide6.QtCore import QLineF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -31,6 +33,24 @@ def test_what_comes_later_gets_its_place(qtbot: QtBot) -> None:
     layout.insertWidget(1, between)
     tab_as_seen(between)
     assert chain(above, 3) == [above, between, below]
+
+
+def test_no_object_is_left_where_qt_has_deleted_an_item(qtbot: QtBot) -> None:
+    """A plot's first line was allocated there, and drawn as the item that Python still knew."""
+    screen = QWidget()
+    qtbot.addWidget(screen)
+    layout = QVBoxLayout(screen)
+    gone = button("gone", lambda: None)
+    layout.addWidget(gone)
+    item = layout.itemAt(0)
+    assert item is not None
+    (address,) = shiboken6.getCppPointer(item)
+    shiboken6.invalidate(item)
+    tab_as_seen(gone)
+    shiboken6.delete(gone)
+    assert layout.count() == 0
+    # pyqtgraph asks for this at an address; the memory is never read.
+    assert type(shiboken6.wrapInstance(address, QLineF)) is QLineF
 
 
 def chain(first: QWidget, count: int) -> list[QWidget]:

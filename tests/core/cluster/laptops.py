@@ -1,11 +1,10 @@
-"""Laptops of a test: ids, names, hardware."""
+"""Test laptops: ids, names, hardware."""
 
 from __future__ import annotations
 
-from core.cluster.make_plan import FIRST_PORT, make_plan
-from core.cluster.proposal import propose_roles
+from core.cluster.make_plan import FIRST_PORT, make_plan, propose_roles
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Exchange, Plan, Role, RunSpec, StrategyKind
+from core.vocabulary.plan import Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 
 ANNA, BEN, CLEO = DeviceId("a" * 64), DeviceId("b" * 64), DeviceId("c" * 64)
@@ -27,19 +26,16 @@ def plan_of(
     starter: DeviceId = ANNA,
     project: str = "d" * 64,
     script: str = "train.py",
-    exchange: Exchange | None = None,
     mirrored_loop: bool = False,
-    seals: bool = True,
 ) -> Plan:
-    roles = propose_roles(devices, fixed=fixed or {}, hardware={}, strategy=strategy, names=NAMES)
+    roles = propose_roles(devices, fixed=fixed or {}, strategy=strategy, names=NAMES)
     return make_plan(
-        RunSpec(script=script, seed=1, exchange=exchange),
+        RunSpec(script=script, seed=1),
         starter=starter,
         project=ProjectId(project),
         script=script,
         strategy=strategy,
         mirrored_loop=mirrored_loop,
-        seals=seals,
         roles=roles,
         names=NAMES,
         hosts=HOSTS if hosts is None else hosts,

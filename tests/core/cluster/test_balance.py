@@ -16,7 +16,7 @@ WIRE_S = 0.002
 
 
 def made_up(balancer: Balancer, rows_s: Sequence[float], noise: random.Random | None = None) -> list[float]:
-    """Own times where a row takes ``rows_s``, and one time in twenty half as long again with ``noise``."""
+    """Own times at ``rows_s`` seconds per row; with ``noise``, one in twenty is half as long again."""
     times = [max(1, rows) * row_s for rows, row_s in zip(balancer.shares, rows_s, strict=True)]
     if noise is None:
         return times
@@ -24,7 +24,7 @@ def made_up(balancer: Balancer, rows_s: Sequence[float], noise: random.Random | 
 
 
 def after(balancer: Balancer, measurements: int, rows_s: Sequence[float]) -> int:
-    """How often shares changed in so many measurements."""
+    """How often shares changed in that many measurements."""
     return sum(balancer.measured(made_up(balancer, rows_s), WIRE_S) for _ in range(measurements))
 
 

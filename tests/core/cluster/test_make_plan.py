@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from core.cluster.make_plan import FIRST_PORT, LAST_PORT, make_plan, new_run_id
-from core.cluster.proposal import Roles
+from core.cluster.make_plan import FIRST_PORT, LAST_PORT, Roles, make_plan, new_run_id
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, Role, RunSpec, shares_by_rank, with_ports
+from core.vocabulary.options import RunOptions
+from core.vocabulary.plan import Plan, Role, RunSpec, shares_by_rank, with_ports
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
-from tests.core.samples import unsaid
+from tests.core.samples import unlike_default, unsaid
 
 
 def plan_for(spec: RunSpec, roles: Roles | None = None) -> Plan:
@@ -192,28 +192,18 @@ def test_what_the_user_asked_for_is_in_the_plan() -> None:
 
 def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
     spec = RunSpec(
-        script="train.py",
-        arguments=("-x",),
-        strategy="managed",
-        seed=7,
-        wire="bf16",
-        exchange="tls",
-        away_s=60.0,
-        ask_after_s=0.0,
-        accept_differences=True,
-        downloads=False,
+        **asdict(unlike_default(RunOptions)), script="train.py", arguments=("-x",), strategy="managed", seed=7
     )
-    both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
+    # ``exchange`` is planned; what is resumed is fetched, then named
+    both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"exchange", "resume"}
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
     plan = plan_for(spec)
     assert {name: getattr(plan, name) for name in both} == {name: getattr(spec, name) for name in both}
 
 
-def test_managed_members_meet_as_asked_or_by_the_default() -> None:
-    assert plan_for(RunSpec(script="t")).exchange == DEFAULT_EXCHANGE
-    assert plan_for(RunSpec(script="t", exchange="tls")).exchange == "tls"
-    assert plan_for(RunSpec(script="t", exchange="tensorflow")).exchange == "tensorflow"
-    assert plan_of((ANNA,), exchange="tls").exchange == "tensorflow", "nobody to meet"
+def test_managed_members_meet_over_tls() -> None:
+    assert plan_for(RunSpec(script="t")).exchange == "tls"
+    assert plan_of((ANNA,)).exchange == "tensorflow", "nobody to meet"
 
 
 @pytest.mark.parametrize(
@@ -225,22 +215,14 @@ def test_a_patience_that_cannot_be_is_refused(spec: dict[str, float]) -> None:
     assert failure.value.code == "bad-patience"
 
 
-def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone_which_is_sealed_where_it_can_be() -> None:
-    sealed = plan_of(strategy="own")
-    assert (sealed.exchange, sealed.has_keys, sealed.opens_port) == ("sealed", True, False)
-    unsealed = plan_of(strategy="own", seals=False)
-    assert (unsealed.exchange, unsealed.has_keys, unsealed.opens_port) == ("tensorflow", False, True)
-    alone = plan_of((ANNA,), strategy="own")
-    assert (alone.exchange, alone.opens_port) == ("tensorflow", False), "nobody to meet"
-    with pytest.raises(TandemError) as failure:
-        plan_of(strategy="own", exchange="tls")
-    assert failure.value.code == "exchange-needs-managed"
+def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_in_sealed_trainers() -> None:
+    assert plan_of(strategy="own").exchange == "sealed"
+    assert plan_of((ANNA,), strategy="own").exchange == "tensorflow", "nobody to meet"
 
 
 def test_a_loop_in_mirrored_strategy_meets_like_a_managed_run_unless_somebody_only_serves() -> None:
     loop: dict[str, Any] = {"strategy": "own", "mirrored_loop": True}
-    assert plan_of(**loop).exchange == DEFAULT_EXCHANGE
-    assert plan_of(**loop, exchange="tensorflow").exchange == "tensorflow"
+    assert plan_of(**loop).exchange == "tls"
     assert plan_of((ANNA,), **loop).exchange == "tensorflow", "nobody to meet"
     fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
     assert plan_of((ANNA, BEN, CLEO), fixed=fixed, **loop).exchange == "sealed"

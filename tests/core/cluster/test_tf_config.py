@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.cluster.tf_config import address, check, is_loopback, tf_config
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan, Role, Task
-from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, plan_of
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 
 
 def refused(plan: Plan) -> str:
@@ -98,14 +98,6 @@ def test_loopback_is_known_with_a_zone_and_in_capitals() -> None:
 
 
 roles = st.lists(st.sampled_from([Role.WORKER, Role.PS, Role.EVALUATOR]), min_size=1, max_size=3).map(tuple)
-
-
-def test_members_that_are_not_sealed_are_reached_where_they_are() -> None:
-    plan = plan_of(strategy="own", seals=False)
-    listed = json.loads(tf_config(plan, plan.chief))["cluster"]
-    assert [*listed["chief"], *listed["worker"]] == [
-        f"{HOSTS[task.device]}:{task.port}" for task in plan.tasks
-    ]
 
 
 def test_sealed_tasks_have_ports_of_their_own_where_two_laptops_chose_the_same() -> None:

@@ -1,4 +1,4 @@
-"""mDNS without a network: who announces, who looks, and what they hear, all at once and in memory."""
+"""mDNS without a network: announcing, browsing and hearing, immediate and in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[Any, str, str, ServiceStateChange], None]
 
 
 class Air:
-    """``install`` puts it in the place of zeroconf."""
+    """``install`` replaces zeroconf with it."""
 
     def __init__(self) -> None:
         self.records: dict[str, AsyncServiceInfo] = {}
@@ -55,7 +55,7 @@ class FakeZeroconf:
         self._sources = sources
 
     def hear(self, handler: Handler, name: str, change: ServiceStateChange) -> None:
-        """What comes over a socket, whoever sent it: all of them have the same address."""
+        """What arrives over a socket, whoever sent it: all senders have the same address."""
         assert self._sources is not None
         if change is ServiceStateChange.Removed or self._sources.admit("127.0.0.1", {name}):
             handler(self, SERVICE, name, change)
@@ -84,7 +84,7 @@ class FakeZeroconf:
 
 
 class FakeCache:
-    """Nothing is kept: what is asked for is in the air, or nowhere."""
+    """Caches nothing: a requested record is in the air, or nowhere."""
 
     def async_entries_with_name(self, name: str) -> list[object]:
         return []
@@ -113,7 +113,7 @@ class FakeBrowser:
 
 
 class FakeInfo:
-    """What is asked for by its name."""
+    """A record requested by its name."""
 
     def __init__(self, air: Air, kind: str, name: str) -> None:
         assert kind == SERVICE

@@ -1,4 +1,4 @@
-"""Changes of the network are told, together, without looking all the time."""
+"""Network changes are reported, batched, without polling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT_S = 60
 
 @pytest.fixture
 def kernel() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """In place of the kernel's socket: what is written to the first is read from the second."""
+    """Replaces the kernel's socket: the second reads what is written to the first."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     theirs.setblocking(False)
     yield ours, theirs
@@ -90,7 +90,7 @@ asyncio.run(main())
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform != "linux", reason="rtnetlink is Linux's")
 def test_the_kernel_tells_when_an_interface_comes_up() -> None:
-    """In a network namespace of its own: nothing of this machine is touched."""
+    """In its own network namespace: nothing of this machine is touched."""
     if not (shutil.which("unshare") and shutil.which("ip")):
         pytest.skip("unshare or ip is missing")
     space = ["unshare", "--user", "--map-root-user", "--net"]

@@ -1,4 +1,4 @@
-"""Which interfaces are for meeting other laptops."""
+"""Which interfaces are used to find other laptops."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ WIFI = Interface("wlp2s0", ("192.168.1.20",))
 
 @dataclass
 class Node:
-    """Keeps what its presence tells."""
+    """Records its presence's events."""
 
     name: str
     device: DeviceId
@@ -196,7 +196,7 @@ async def test_mdns_that_can_not_be_used_is_a_notice_and_no_exception(
 async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_real_device(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)
-    # Loopback is shared with whatever else runs on this machine: other records than ours may be about.
+    # Loopback is shared with everything else on this machine: foreign records may appear.
     mark, first_port = secrets.token_hex(4), 30_000 + secrets.randbelow(30_000)
     evil: AsyncZeroconf = vars(browser)["AsyncZeroconf"](interfaces=["127.0.0.1"])
     try:
@@ -267,8 +267,9 @@ async def test_a_flood_of_records_does_not_fill_the_memory(make: Make) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.timed
 async def test_a_new_laptop_shows_within_five_seconds_under_a_flood_of_made_up_ones() -> None:
-    """By real mDNS alone: what the flood says comes from another address than the laptop's."""
+    """By real mDNS alone: the flood comes from another address than the laptop."""
     anna, bert = Node("anna", DeviceId("a1" * 32)), Node("bert", DeviceId("b2" * 32))
     for node in (anna, bert):
         node.presence = Presence(
@@ -335,7 +336,7 @@ async def test_a_laptop_that_is_silent_when_its_record_is_old_is_gone_and_one_th
     try:
         await (await evil.async_register_service(info, cooperating_responders=True))
         await anna.wait_until(lambda: {ghost, bert.device} <= anna.found.keys())
-        # It says no goodbye: from here on nobody answers for it.
+        # It says no goodbye: from now on nobody answers for it.
         if (air := getattr(evil, "air", None)) is not None:
             del air.records[name]
             vars(evil)["_own"].clear()

@@ -1,4 +1,4 @@
-"""What travels by mDNS: round trips, and records that mean no good."""
+"""mDNS records: round trips, and malicious ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one source makes up drives out its own, and nobody else's."""
+"""A source's invented records displace its own, and nobody else's."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def datagram(*names: str, ttl: int = 120, response: bool = True, kind: str = SER
 
 
 def made_up(number: int) -> bytes:
-    """A laptop that is not there, with all that is needed to be listed: a datagram."""
+    """A non-existent laptop's complete record: one datagram."""
     device = f"{number:064x}"
     info = ServiceInfo(
         SERVICE,

@@ -7,28 +7,28 @@ from pathlib import Path
 import pytest
 
 from core.doctor.examination import CHECKS, examine
-from core.doctor.view import View, ok
+from core.doctor.view import Examined, ok
 from core.vocabulary.answers import Finding
 from tests.core.doctor.views import view
 
 
-def check_fine(seen: View) -> Finding:
+def check_fine(seen: Examined) -> Finding:
     return ok("fine", "test", "Fine.")
 
 
-async def check_also_fine(seen: View) -> list[Finding]:
+async def check_also_fine(seen: Examined) -> list[Finding]:
     return [ok("one", "test", "One."), ok("two", "test", "Two.")]
 
 
-def check_nothing(seen: View) -> None:
+def check_nothing(seen: Examined) -> None:
     return None
 
 
-def check_broken(seen: View) -> Finding:
+def check_broken(seen: Examined) -> Finding:
     raise RuntimeError("a bug")
 
 
-async def check_endless(seen: View) -> Finding:
+async def check_endless(seen: Examined) -> Finding:
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -47,7 +47,7 @@ async def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
 
 
 async def test_a_check_that_never_ends_is_a_finding(tmp_path: Path) -> None:
-    # The other one takes no time at all: none of a thread's, which may come late.
+    # The other check takes no thread's time, which may come late.
     found = await examine(view(tmp_path), checks=(check_endless, check_also_fine), limit_s=0.01)
 
     assert [finding.level for finding in found] == ["error", "ok", "ok"]
@@ -57,7 +57,7 @@ async def test_a_check_that_never_ends_is_a_finding(tmp_path: Path) -> None:
 async def test_what_blocks_does_not_block_the_loop(tmp_path: Path) -> None:
     looped = threading.Event()
 
-    def check_waiting(seen: View) -> Finding:
+    def check_waiting(seen: Examined) -> Finding:
         assert looped.wait(30), "the loop stood still"
         return ok("waited", "test", "Waited.")
 

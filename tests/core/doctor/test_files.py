@@ -1,4 +1,4 @@
-"""What the doctor says of the home."""
+"""The doctor's findings about the home."""
 
 import stat
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from core.doctor import files
 from core.doctor.files import mend
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.home import identity
 from core.home.home import Home
 from core.vocabulary.errors import TandemError
@@ -25,7 +25,7 @@ def test_a_sound_home_is_fine(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    finding = files.check_home(View(Home(tmp_path / "file" / "home")))
+    finding = files.check_home(Examined(Home(tmp_path / "file" / "home")))
 
     assert (finding.level, finding.code) == ("error", "home-unusable")
     assert finding.fix
@@ -39,7 +39,7 @@ def test_little_room_is_said_in_time(tmp_path: Path, free: int, level: str) -> N
         asked.append(path)
         return SimpleNamespace(free=free)
 
-    assert files.check_disk(View(Home(tmp_path / "not" / "yet")), usage).level == level
+    assert files.check_disk(Examined(Home(tmp_path / "not" / "yet")), usage).level == level
     assert asked == [tmp_path]
 
 

@@ -1,5 +1,7 @@
-"""What the doctor says of the laptop itself."""
+"""The doctor's findings about the laptop itself."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +12,8 @@ from core.telemetry.gpus import Gpus
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.readings import GpuReading, Reading
+from core.vocabulary.settings import Settings
+from core.walls.levels import Level
 from tests.core.doctor.views import view
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS
 
@@ -121,13 +125,25 @@ def test_it_never_claims_that_a_run_is_sealed_where_it_cannot_be(tmp_path: Path)
     assert (finding.level, finding.code) == ("warning", "not-sealed")
     assert "neither password nor encryption" in finding.what
     assert "namespaces are switched off here" in finding.what
-    assert "--open-port" in finding.fix
+    assert "All other scripts meet over TLS" in finding.fix
 
 
-def test_a_seal_that_other_users_of_the_laptop_can_pass_says_so(tmp_path: Path) -> None:
-    finding = machine.check_sealing(
-        view(tmp_path), lambda: "loopback", lambda: "user namespaces are restricted by AppArmor here"
+def test_how_far_walls_reach_is_told_by_the_kernels_level(tmp_path: Path) -> None:
+    told = [machine.check_walls(view(tmp_path), partial(Level, level, True)) for level in (7, 4, 2, 1)]
+    assert [finding.code for finding in told] == ["walls", "walls-older", "walls-older", "no-walls"]
+    assert [finding.level for finding in told] == ["ok", "note", "note", "warning"]
+    assert "level 7" in told[0].what
+    assert (
+        "call any address" not in told[1].what
+        and "end your other programs (until Linux 6.12)" in told[1].what
     )
+    assert "call any address (until Linux 6.7)" in told[2].what
+    assert "whatever you can" in told[3].what
+    assert machine.check_walls(view(tmp_path), lambda: Level(7, False)).code == "no-walls"
 
-    assert (finding.level, finding.code) == ("note", "sealed-loopback")
-    assert "other users of this laptop could" in finding.what and "AppArmor" in finding.what
+
+def test_whether_it_would_stay_awake_is_said(tmp_path: Path) -> None:
+    kept, not_kept = (machine.check_sleep(view(tmp_path), lambda by=by: by) for by in ("GNOME", ""))  # type: ignore[misc]
+    assert (kept.code, not_kept.code) == ("awake", "may-sleep")
+    off = replace(view(tmp_path), settings=Settings(stay_awake=False))
+    assert machine.check_sleep(off, lambda: "GNOME").code == "may-sleep"

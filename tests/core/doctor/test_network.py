@@ -1,4 +1,4 @@
-"""What the doctor says of the network."""
+"""The doctor's findings about the network."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.doctor import network
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.vocabulary import events as ev
 from core.vocabulary.settings import Settings
 from tests.core.doctor.views import view
@@ -58,10 +58,10 @@ async def test_a_port_among_the_systems_own_is_warned_of(tmp_path: Path) -> None
 async def test_without_a_node_the_port_is_tried(tmp_path: Path) -> None:
     seen = view(tmp_path, port=None)
     with socket.create_server(("", 0)) as server:
-        taken = View(seen.home, settings=Settings(port=server.getsockname()[1]))
+        taken = Examined(seen.home, settings=Settings(port=server.getsockname()[1]))
         assert (await network.check_port(taken)).code == "port-taken"
     assert (await network.check_port(taken)).level == "ok"
-    assert (await network.check_port(View(seen.home, settings=Settings(port=0)))).level == "note"
+    assert (await network.check_port(Examined(seen.home, settings=Settings(port=0)))).level == "note"
 
 
 @pytest.mark.real
@@ -118,7 +118,7 @@ async def test_a_port_that_the_system_may_lend_is_warned_of(
 
 
 async def test_any_port_needs_no_look(tmp_path: Path) -> None:
-    nothing = View(view(tmp_path, port=None).home, settings=Settings(port=0))
+    nothing = Examined(view(tmp_path, port=None).home, settings=Settings(port=0))
     assert (await network.check_port(nothing)).level == "note"
 
 
@@ -228,6 +228,6 @@ def test_a_wireless_laptop_that_finds_nobody_gets_the_hint(tmp_path: Path) -> No
     assert network.check_isolation(replace_port(view(tmp_path)), net) is None
 
 
-def replace_port(seen: View) -> View:
+def replace_port(seen: Examined) -> Examined:
     assert seen.state.me is not None
-    return View(seen.home, state=replace(seen.state, me=None), port=None)
+    return Examined(seen.home, state=replace(seen.state, me=None), port=None)

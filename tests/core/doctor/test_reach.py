@@ -1,4 +1,4 @@
-"""What the doctor says of whether trainers reach each other."""
+"""The doctor's findings on whether trainers reach each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.doctor import network
 from core.doctor.reach import check_reach, finding
 from core.doctor.trial import Reach
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.vocabulary import events as ev
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Dialled
@@ -25,7 +25,7 @@ def up(versions: Versions) -> ev.LinkUp:
     return ev.LinkUp(device=OTHER, name="ben", address="10.0.0.2:27600", versions=versions, hardware=HARDWARE)
 
 
-def asked_over(base: Path, found: Reach | None, *events: ev.Event) -> tuple[View, list[DeviceId]]:
+def asked_over(base: Path, found: Reach | None, *events: ev.Event) -> tuple[Examined, list[DeviceId]]:
     tried: list[DeviceId] = []
 
     async def try_with(device: DeviceId) -> Reach | None:
@@ -33,7 +33,7 @@ def asked_over(base: Path, found: Reach | None, *events: ev.Event) -> tuple[View
         return found
 
     seen = view(base, *events)
-    return View(seen.home, state=seen.state, port=seen.port, try_reach=try_with), tried
+    return Examined(seen.home, state=seen.state, port=seen.port, try_reach=try_with), tried
 
 
 def went(inward: Dialled, outward: Dialled) -> Reach:

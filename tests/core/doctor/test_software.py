@@ -1,4 +1,4 @@
-"""What the doctor says of the packages and of the paired devices."""
+"""The doctor's findings about the packages and the paired devices."""
 
 import asyncio
 import sys
@@ -128,7 +128,7 @@ async def test_the_real_tensorflow_loads(tmp_path: Path) -> None:
 
 
 class _Probe:
-    """A child process that said what it had to say."""
+    """A child process that has given its output."""
 
     def __init__(self, said: str, complained: str = "", status: int = 0) -> None:
         self.said, self.complained, self.returncode = said.encode(), complained.encode(), status
@@ -138,7 +138,7 @@ class _Probe:
 
 
 class _Hanging:
-    """A child process that says nothing until it is killed."""
+    """A child process that is silent until killed."""
 
     def __init__(self) -> None:
         self.returncode: int | None = None
@@ -157,7 +157,7 @@ class _Hanging:
 
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], list[tuple[tuple[str, ...], Any]]]:
-    """Puts a child in the place of the probe; what it was started with is kept."""
+    """Replaces the probe by a child; keeps the arguments it was started with."""
     started: list[tuple[tuple[str, ...], Any]] = []
 
     def put(made: object) -> list[tuple[tuple[str, ...], Any]]:

@@ -1,4 +1,4 @@
-"""Two nodes call each other's trainers' ports: real sockets, and links that lose what they are told to."""
+"""Two nodes call each other's trainer ports: real sockets, and links that lose chosen messages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.doctor.trial import NONCE_BYTES, Reach, Trials, dial
+from core.link.questions import Questions
 from core.runtime.background import Background
 from core.supervisor import ports
 from core.vocabulary.answers import Findings
 from core.vocabulary.commands import RunDoctor
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Message, Ping, ReachAsked, ReachTold
+from core.vocabulary.peer_messages import BusyTold, Message, ReachAsked, ReachTold
 from tests.core.nodes import Heard, id_of, node, pair
 from tests.core.wires import Network
 
@@ -29,7 +30,7 @@ NONCE = bytes(range(NONCE_BYTES))
 
 
 class Ends:
-    """The two ends of a link. ``lost``: kinds of messages that never arrive; ``sent``: all that were."""
+    """The two ends of a link. ``lost``: kinds of messages that never arrive; ``sent``: all that were sent."""
 
     def __init__(self, background: Background) -> None:
         self.background = background
@@ -38,8 +39,9 @@ class Ends:
         self.first_sent: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.linked = True
         self.hosts = {ANNA: HERE, BEN: HERE}
+        self.ends = {me: _End(self, me) for me in (ANNA, BEN)}
         self.trials = {
-            me: Trials(_End(self, me), background, dial_s=QUICK_S, slack_s=QUICK_S) for me in (ANNA, BEN)
+            me: Trials(end, background, dial_s=QUICK_S, slack_s=QUICK_S) for me, end in self.ends.items()
         }
 
     def carry(self, sender: DeviceId, receiver: DeviceId, message: Message) -> bool:
@@ -47,13 +49,22 @@ class Ends:
         if not self.first_sent.done():
             self.first_sent.set_result(message)
         if self.linked and type(message) not in self.lost:
-            asyncio.get_running_loop().call_soon(self.trials[receiver].on_message, sender, message)
+            asyncio.get_running_loop().call_soon(self.arrive, receiver, sender, message)
         return self.linked
+
+    def arrive(self, receiver: DeviceId, sender: DeviceId, message: Message) -> None:
+        if not self.ends[receiver].questions.on_message(sender, message):
+            assert isinstance(message, ReachAsked)
+            self.trials[receiver].on_asked(sender, message)
 
 
 class _End:
     def __init__(self, ends: Ends, me: DeviceId) -> None:
         self._ends, self._me = ends, me
+        self.questions = Questions(self.send)
+
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
+        return await self.questions.ask(device, question, limit_s)
 
     def send(self, device: DeviceId, message: Message) -> bool:
         return self._ends.carry(self._me, device, message)
@@ -73,7 +84,7 @@ async def ends() -> AsyncIterator[Ends]:
 
 
 def listened_at() -> set[int]:
-    """Trainers' ports at which this process listens."""
+    """Trainer ports on which this process listens."""
     found = psutil.Process().net_connections("tcp")
     return {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN} & set(
         range(FIRST_PORT, LAST_PORT)
@@ -178,7 +189,7 @@ async def test_without_a_link_nothing_is_tried(ends: Ends) -> None:
     ],
 )
 async def test_nobody_is_called_where_no_trainer_is(ends: Ends, asked: ReachAsked) -> None:
-    assert ends.trials[BEN].on_message(ANNA, asked)
+    ends.trials[BEN].on_asked(ANNA, asked)
 
     assert len(ends.background) == 0 and ends.sent == []
 
@@ -190,11 +201,10 @@ async def test_an_answer_counts_only_from_who_was_asked(ends: Ends) -> None:
     assert isinstance(asked, ReachAsked)
     other = DeviceId("c" * 64)
 
-    assert ends.trials[ANNA].on_message(
-        other, ReachTold(nonce=asked.nonce, dialled="answers", port=FIRST_PORT)
-    )
-    assert ends.trials[ANNA].on_message(BEN, ReachTold(nonce=NONCE, dialled="answers", port=FIRST_PORT))
-    assert not ends.trials[ANNA].on_message(BEN, Ping())
+    heard = ends.ends[ANNA].questions.on_message
+    assert not heard(other, ReachTold(nonce=asked.nonce, dialled="answers", port=FIRST_PORT))
+    assert not heard(BEN, ReachTold(nonce=NONCE, dialled="answers", port=FIRST_PORT))
+    assert not heard(BEN, BusyTold(busy=True))
 
     assert await trying is None
 

@@ -1,14 +1,14 @@
 from pathlib import Path
 
-from core.doctor.view import View, error, note, ok, warning
+from core.doctor.view import Examined, error, note, ok, warning
 from core.home.home import Home
 from core.vocabulary.settings import Settings
 
 
 def test_the_port_is_the_nodes_and_without_one_that_of_the_settings(tmp_path: Path) -> None:
-    alone = View(Home(tmp_path), settings=Settings(port=27650))
+    alone = Examined(Home(tmp_path), settings=Settings(port=27650))
     assert (alone.running, alone.wanted_port) == (False, 27650)
-    both = View(Home(tmp_path), settings=Settings(port=27650), port=27601)
+    both = Examined(Home(tmp_path), settings=Settings(port=27650), port=27601)
     assert (both.running, both.wanted_port) == (True, 27601)
 
 

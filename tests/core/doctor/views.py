@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.doctor.view import View
+from core.doctor.view import Examined
 from core.home.home import Home, prepare
 from core.vocabulary import events as ev
 from core.vocabulary.state import State, apply
 from tests.core.fake_node import started
 
 
-def view(base: Path, *events: ev.Event, port: int | None = 27600) -> View:
+def view(base: Path, *events: ev.Event, port: int | None = 27600) -> Examined:
     """A node that listens at ``port``; None: no node runs."""
     home = Home(base / "home")
     prepare(home)
@@ -19,4 +19,4 @@ def view(base: Path, *events: ev.Event, port: int | None = 27600) -> View:
     if port is not None:
         for event in (started(home.folder), *events):
             state = apply(state, event)
-    return View(home, state=state, port=port)
+    return Examined(home, state=state, port=port)

@@ -1,4 +1,4 @@
-"""Environments made by real interpreters and a real pip; what becomes of those that fail or are stopped."""
+"""Environments made by real interpreters and a real pip; failed and stopped ones."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ROOT = Path(__file__).parents[3]
 LIMIT_S = 60.0
 OURS = installed()
 OTHER = next((python for python in look().pythons if python != OURS.python), OURS.python)
-"""Another Python where this machine has one."""
+"""Another Python if this machine has one."""
 
 
 @pytest.fixture(autouse=True)
 def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked beyond this machine, however its pip is set up."""
+    """Prevents requests beyond this machine, however its pip is configured."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
@@ -40,12 +40,13 @@ def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tiny(tmp_path: Path, python: str = OURS.python, tensorflow: str = "2.21.0") -> Recipe:
     maker = EnvironmentMaker(source=wheel(tmp_path), pythons=look().pythons)
-    made = recipe(maker, WantedVersions(python, tensorflow, "3.15.1"), OURS, folder=tmp_path / "made")
+    wanted = WantedVersions(python, tensorflow, "3.15.1")
+    made = recipe(maker, wanted, OURS, folder=tmp_path / "made", hashes=tmp_path / "none")
     return replace(made, disk_bytes=0)
 
 
 def doing(tmp_path: Path, *lines: str) -> Recipe:
-    """One whose only step is this program."""
+    """A recipe whose only step is this program."""
     program = (sys.executable, "-c", "\n".join(lines))
     return replace(tiny(tmp_path), steps=(RecipeStep("Working", program),))
 
@@ -106,7 +107,7 @@ def test_an_environment_is_made_tried_and_found_again(tmp_path: Path) -> None:
 def test_what_was_left_half_made_is_no_whole_one_and_is_made_anew(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     assert Making(made, ignore).run()
-    (made.folder / MARK).touch()  # as one leaves it that was killed
+    (made.folder / MARK).touch()  # as a killed build leaves it
     (made.folder / "rest").mkdir()
     assert said_by(made) == ""
     assert Making(made, ignore).run()
@@ -163,7 +164,7 @@ def test_stopped_while_the_new_one_is_tried_it_ends_at_once(tmp_path: Path) -> N
 def test_no_module_is_taken_from_where_tandem_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A project that was received has a ``venv.py`` and a ``pip.py``, say."""
+    """A received project may contain a ``venv.py`` and a ``pip.py``."""
     project, ran = tmp_path / "project", tmp_path / "project" / "ran"
     project.mkdir()
     for name in ("venv", "pip", "tandem_laptops", "sitecustomize"):
@@ -178,7 +179,7 @@ def test_no_module_is_taken_from_where_tandem_was_started(
 
 
 def begin(recipe: Recipe, *before: str) -> subprocess.Popen[str]:
-    """Another process that makes it. ``before``: what it does first."""
+    """Another process that makes it. ``before``: its first action."""
     lines = (
         *("import datetime, os, pathlib, signal, sys", f"sys.path.insert(0, {str(ROOT)!r})"),
         *("from pathlib import *", "from core.environment.make import Making"),
@@ -220,7 +221,7 @@ def test_killed_in_the_middle_of_removal_what_is_left_is_not_taken_for_a_whole_o
     maker.communicate(timeout=LIMIT_S)
     assert maker.returncode == -signal.SIGKILL
     left = {entry.name for entry in made.folder.iterdir()}
-    assert MARK in left and 1 < len(left) < 63, "it died in the middle"
+    assert MARK in left and 1 < len(left) < 64, "it died in the middle"
     assert said_by(made) == "", "nothing is offered of it"
     assert Making(tiny(tmp_path), ignore).run() == answer
 

@@ -1,4 +1,4 @@
-"""What pip and uv say when they fail, and what a person is told of it."""
+"""Failures of pip and uv, and the messages a person gets."""
 
 from pathlib import Path
 

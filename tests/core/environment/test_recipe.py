@@ -1,8 +1,9 @@
-"""By which commands an environment is made, where it lies, and what cannot be made."""
+"""The commands that make an environment, its location, and what cannot be made."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import sys
 from importlib import metadata
@@ -33,7 +34,7 @@ def made(
 
 def test_an_interpreter_that_is_here_makes_it_and_its_pip_fills_it() -> None:
     folder = "/home/a b/tandem/.venv-3.12"
-    make, fill, load = made(CHECKOUT, extras=("gpu",)).steps
+    make, _, fill, load = made(CHECKOUT, extras=("gpu",)).steps
     assert load.command == (f"{folder}/bin/tandem", PROBE_ARGUMENT), "and that it works is tried"
     assert make.command == ("/usr/bin/python3.12", "-m", "venv", folder)
     assert shlex.split(str(fill)) == [
@@ -55,7 +56,7 @@ def test_what_was_installed_comes_from_where_this_one_came() -> None:
 
 
 def test_invariant_tandem_is_never_installed_by_its_bare_name() -> None:
-    """A stranger could have that name in the index."""
+    """A stranger could own that name in the index."""
     with pytest.raises(TandemError) as refused:
         made(EnvironmentMaker(pythons=PYTHONS))
     assert refused.value.code == "environment-unknown-source" and "--source" in refused.value.fix
@@ -67,7 +68,8 @@ def test_invariant_tandem_is_never_installed_by_its_bare_name() -> None:
 
 def test_uv_fetches_a_python_that_is_not_here() -> None:
     maker = EnvironmentMaker(source="/a.whl", uv=True)
-    fetch, fill, _ = made(maker).steps
+    fetch, hashed, fill, _ = made(maker).steps
+    assert hashed.command[:4] == ("uv", "pip", "install", "--python")
     assert fetch.command[:2] == ("uv", "venv") and "3.12" in fetch.command
     assert fill.command[:4] == ("uv", "pip", "install", "--python")
     assert "--seed" in fetch.command, "a pip for what scripts import besides"
@@ -76,7 +78,7 @@ def test_uv_fetches_a_python_that_is_not_here() -> None:
 
 @pytest.mark.real
 def test_uv_makes_it_where_the_interpreter_that_is_here_cannot(tmp_path: Path) -> None:
-    """Debian's without its package for venv."""
+    """Debian's Python without its venv package."""
     bare = tmp_path / "python3.12"
     bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'ensurepip'\" >&2\nexit 1\n")
     bare.chmod(0o755)
@@ -95,7 +97,11 @@ def test_the_command_that_starts_it_is_for_a_shell() -> None:
 def test_where_uv_is_missing_too_it_is_fetched_into_the_environment() -> None:
     uv, fetch, *_ = made(EnvironmentMaker(source="/a.whl")).steps
     folder = Path.home() / "tandem-python3.12"
-    assert uv.command == (sys.executable, "-m", "pip", "install", "--target", str(folder / "uv"), "uv")
+    assert uv.command[:6] == (sys.executable, "-m", "pip", "install", "--target", str(folder / "uv"))
+    assert "--require-hashes" in uv.command
+    version, *hashes = Path(uv.command[-1]).read_text().replace("\\\n", "").split()
+    assert version.startswith("uv==") and len(hashes) > 10
+    assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
     assert fetch.command[0] == str(folder / "uv" / "bin" / "uv")
 
 
@@ -114,6 +120,28 @@ def test_the_versions_are_those_that_tandem_is_tested_with_but_for_what_is_wante
     assert set(pinned) - set(other) == {"tensorflow==2.21.0"}
 
 
+def test_packages_come_by_hashes_but_for_a_version_that_is_wanted_and_not_known() -> None:
+    recipe = made(CHECKOUT)
+    hashed = recipe.steps[1].command
+    assert "--require-hashes" in hashed and hashed[-1] == str(recipe.folder / "packages.txt")
+    lines = recipe.packages.replace("\\\n", "").splitlines()
+    names = {line.split("==")[0] for line in lines}
+    assert {"tensorflow", "keras", "numpy", "msgspec"} <= names
+    pinned = set(recipe.constraints.replace("_", "-").lower().splitlines())
+    for line in lines:
+        name, _, version = line.split()[0].partition("==")
+        # `pip freeze` omits the packages that install packages.
+        known = f"{name}=={version}" in pinned or name in ("setuptools", "wheel")
+        assert known, "another version than Tandem is tested with"
+        hashes = re.findall(r"--hash=\S+", line)
+        assert hashes and all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+    assert "://" not in recipe.packages
+    same = made(CHECKOUT, WantedVersions("3.12", tensorflow="2.21.0")).packages
+    assert same == recipe.packages
+    other = made(CHECKOUT, WantedVersions("3.12", tensorflow="2.21.1")).packages
+    assert "tensorflow==" not in other and "keras==" in other
+
+
 def test_what_is_wanted_is_said_in_words() -> None:
     assert str(WantedVersions("3.12")) == "Python 3.12"
     assert str(WantedVersions.like(THEIRS)) == "Python 3.12, TensorFlow 2.21.0 and Keras 3.15.1"
@@ -127,6 +155,12 @@ def test_what_is_wanted_is_said_in_words() -> None:
         (WantedVersions("3.12", tensorflow="2.22.0"), "environment-other-release"),
         (WantedVersions("3.12", keras="3.15.1 --pre"), "environment-other-release"),
         (WantedVersions("3.12", keras="3.15.1\nevil"), "environment-other-release"),
+        (WantedVersions("3.12", keras="3.15.2rc1"), "environment-other-release"),
+        (WantedVersions("3.12", tensorflow="2.21.1-dev20261101"), "environment-other-release"),
+        (WantedVersions("3.12", tensorflow="2.21.0+evil"), "environment-other-release"),
+        (WantedVersions("3.12", tensorflow="2.21...-"), "environment-other-release"),
+        (WantedVersions("3.12", tensorflow="2.21.01"), "environment-other-release"),
+        (WantedVersions("3.12", tensorflow="2.21.99999"), "environment-other-release"),
     ],
 )
 def test_what_tandem_does_not_run_with_is_refused_whoever_asks(wanted: WantedVersions, code: str) -> None:

@@ -1,4 +1,4 @@
-"""A wheel of a Tandem that only tells its versions: what a real pip installs in a moment, from no index."""
+"""A wheel of a Tandem that only reports its versions: a real pip installs it instantly, without an index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main():
 
 
 def wheel(folder: Path, *, loads: bool = True) -> str:
-    """Its address, as pip remembers it of what it has installed. ``loads``: whether TensorFlow does."""
+    """Its address, as pip records it for an installed package. ``loads``: whether TensorFlow does."""
     path = folder / "tandem_laptops-0.1.0-py3-none-any.whl"
     info = "tandem_laptops-0.1.0.dist-info"
     files = {

@@ -1,4 +1,4 @@
-"""Members of one run on loopback, in this process, and what may stand between them."""
+"""Members of one run on loopback, in this process, and relays between them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.exchange.driver import Exchange, Peer
+from core.exchange.driver import Exchange
 from core.exchange.keys import Keyring
-from core.exchange.state import LIMITS, Key, Limits
+from core.exchange.state import LIMITS, Key, Limits, Peer
 from core.home.identity import Identity, load_or_create
 from core.vocabulary.errors import Problem
 
@@ -45,13 +45,13 @@ def address(sock: socket.socket) -> tuple[str, int]:
 
 
 class Way:
-    """A relay to an address, byte for byte, which can be cut. ``passed``: bytes towards the target."""
+    """A byte-for-byte relay to an address, which can be cut. ``passed``: bytes towards the target."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target, self._listener = target, listener()
         self.address = address(self._listener)
         self.passed, self.cuts, self.cut_after = 0, 0, -1
-        """Cut once, as soon as so many bytes have passed in both directions together; -1: never."""
+        """Cut once, after this many bytes in both directions together; -1: never."""
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._all: list[socket.socket] = []
@@ -60,12 +60,12 @@ class Way:
         self._threads[0].start()
 
     def cut(self) -> None:
-        """Break all connections at once; new ones are let through."""
+        """Breaks all connections at once; new ones are let through."""
         with self._lock:
             broken, self._sockets = self._sockets, []
             self.cuts += bool(broken)
         for sock in broken:
-            # No goodbye of any kind: what was on its way is lost.
+            # Abort without a shutdown: data under way is lost.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -126,7 +126,7 @@ def meeting(
     limits: Limits = LIMITS,
     listen: Callable[[], socket.socket] = listener,
 ) -> Iterator[list[Exchange]]:
-    """``reach``: where a rank calls another one whose true address is given. All are closed afterwards."""
+    """``reach``: where a rank calls another one, given its true address. All are closed afterwards."""
     of = identities(folder, members)
     listeners = [listen() for _ in range(members)]
     exchanges = []
@@ -149,14 +149,14 @@ def meeting(
 
 
 def together(act: Callable[[Exchange], T], exchanges: Sequence[Exchange]) -> list[T]:
-    """On all members at once; the results by rank."""
+    """Runs ``act`` on all members at once; the results by rank."""
     with ThreadPoolExecutor(len(exchanges)) as pool:
         return list(pool.map(act, exchanges))
 
 
 @functools.cache
 def numbers(rank: int, elements: int, seed: int = 0) -> npt.NDArray[np.float32]:
-    """Some very small and some very large ones: their sum depends on the order. Read-only."""
+    """Some very small and some very large: their sum depends on the order. Read-only."""
     random = np.random.default_rng([rank, seed])
     spread = random.integers(-20, 20, elements)
     found = (random.standard_normal(elements) * 2.0**spread).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A network in memory: what the exchange needs of sockets, so that its tests need none."""
+"""A network in memory: the socket functions the exchange needs, so that its tests need no sockets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, cast
 Address = tuple[str, int]
 Socket = socket.socket
 BUFFER_BYTES = 512 * 1024
-"""So much is on its way between two ends; whoever sends more waits."""
+"""Bytes buffered between two ends; a sender of more waits."""
 
 
 class Network:
-    """Stands in for the module ``socket``. ``passed``: bytes sent by all; ``calls``: when each attempt to
-    connect was made."""
+    """Replaces the module ``socket``. ``passed``: bytes sent by all; ``calls``: the time of each attempt
+    to connect."""
 
     IPPROTO_TCP, TCP_NODELAY = socket.IPPROTO_TCP, socket.TCP_NODELAY
     SOCK_STREAM, SHUT_RDWR = socket.SOCK_STREAM, socket.SHUT_RDWR
@@ -28,9 +28,10 @@ class Network:
         self.passed, self.cuts = 0, 0
         self.calls: list[float] = []
         self.cut_after = -1
-        """Cut once, as soon as so many bytes have passed; -1: never."""
+        """Cut once, after this many bytes; -1: never."""
         self.is_silent = False
-        """Whatever is sent gets lost, and neither end notices. Who sends meanwhile is never heard again."""
+        """Drops everything sent, and neither end notices. A connection that sends meanwhile is never heard
+        again."""
         self.listeners: dict[Address, Listener] = {}
         self.ends: list[End] = []
         self._ports = count(1)
@@ -45,7 +46,7 @@ class Network:
         return End(self)
 
     def cut(self) -> None:
-        """Break all connections; what was on its way is lost. New ones are let through."""
+        """Breaks all connections and drops data under way. New ones are let through."""
         with self.changed:
             broken, self.ends = self.ends, []
             self.cuts += bool(broken)
@@ -83,7 +84,7 @@ class End(_Socket):
     def __init__(self, network: Network) -> None:
         super().__init__(network)
         self.data = bytearray()
-        """What has come and was not read yet."""
+        """Received but unread data."""
         self.other: End | None = None
         self._is_dumb = False
 
@@ -110,7 +111,7 @@ class End(_Socket):
             self._wait_for(lambda: len(other.data) < BUFFER_BYTES or self.is_shut or other.is_shut)
             if self.is_shut or other.is_shut:
                 raise BrokenPipeError("the connection is closed")
-            # After a gap in its records TLS would break the connection: that must not end a silence.
+            # A gap in its records would make TLS break the connection: that must not end a silence.
             self._is_dumb |= network.is_silent
             if not self._is_dumb:
                 other.data += data
@@ -121,6 +122,14 @@ class End(_Socket):
             self.changed.notify_all()
         if is_due:
             network.cut()
+
+    def send(self, data: memoryview, _at_once: int) -> int:
+        with self.changed:
+            assert self.other is not None
+            if len(self.other.data) >= BUFFER_BYTES:
+                raise BlockingIOError("full")
+        self.sendall(bytes(data))
+        return len(data)
 
     def recv_into(self, into: memoryview) -> int:
         with self.changed:

@@ -1,6 +1,6 @@
-"""One member in a process of its own: ``python -m tests.core.exchange.process_member ORDER``.
+"""One member in its own process: ``python -m tests.core.exchange.process_member ORDER``.
 
-Says ``step N DIGEST`` for each step, ``waits RANK CONNECTION`` where one takes long, and ends with its stdin.
+Prints ``step N DIGEST`` for each step, ``waits RANK CONNECTION`` for a long wait, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from pathlib import Path
 
 import msgspec
 
-from core.exchange.driver import Exchange, Peer
+from core.exchange.driver import Exchange
 from core.exchange.keys import Keyring
+from core.exchange.state import Limits, Peer
 from core.home.identity import load_or_create
 from core.vocabulary.errors import Problem
 from tests.core.exchange.members import keys_of, numbers
+
+SILENT_S = 2.0
+"""Silence after which another session is tried."""
 
 
 class Order(msgspec.Struct, frozen=True):
     rank: int
     ports: tuple[int, ...]
+    listener: int
+    """The descriptor of the listener at this member's port."""
     folder: str
     elements: int
     packs: int
@@ -34,8 +40,9 @@ def main(order: Order) -> None:
     of = [load_or_create(folder / f"member-{rank}") for rank in range(len(order.ports))]
     pins = {rank: each.cert_der for rank, each in enumerate(of) if rank != order.rank}
     peers = [Peer(rank, ("127.0.0.1", order.ports[rank])) for rank in pins]
-    listener = socket.create_server(("127.0.0.1", order.ports[order.rank]))
-    exchange = Exchange(order.rank, peers, Keyring(of[order.rank], pins), "run", listener)
+    listener = socket.socket(fileno=order.listener)
+    limits = Limits(silent_s=SILENT_S)
+    exchange = Exchange(order.rank, peers, Keyring(of[order.rank], pins), "run", listener, limits=limits)
     exchange.start()
     threading.Thread(target=watch, args=(exchange,), daemon=True).start()
     for step in range(order.steps):

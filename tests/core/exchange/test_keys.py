@@ -1,4 +1,4 @@
-"""Keys of one run: new each time, on no disk, and none of two members the same."""
+"""Keys of one run: new each time, on no disk, and different for every two members."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_who_has_the_secret_makes_the_same_keys_and_other_ones_for_each_member_a
     others = [keys.derive(secret, "run", 0), keys.derive(secret, "run2", 1), keys.derive(b"t" * 32, "run", 1)]
     assert len({each.cert_der for each in (pair, *others)}) == 4
     assert len({each.private_key for each in (pair, *others)}) == 4
-    # RFC 5869 by hand: so that another release never derives other keys.
+    # RFC 5869 by hand: so that no other release derives other keys.
     prk = hmac.digest(bytes(32), secret, "sha256")
     assert pair.private_key == hmac.digest(prk, b"tandem-member-1\0" + b"1\0run" + b"\x01", "sha256")
 
@@ -44,7 +44,7 @@ def test_a_context_gets_the_key_and_no_file_has_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     pair, open_before = keys.make(), descriptors()
     for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
-        pair.load_into(ssl.SSLContext(protocol))  # raises where the two do not belong together
+        pair.load_into(ssl.SSLContext(protocol))  # raises if the two do not belong together
     with pytest.raises(OSError):
         RunPair(pair.cert_der, keys.make().private_key).load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The machine: sums in any order of arrival with the same bits on all, and what never comes is told."""
+"""The machine: sums in any order of arrival with the same bits on all, and missing messages are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.exchange import machine, problems
-from core.exchange.frames import PIECE_BYTES
 from core.exchange.pack import Pack, Payload, call_for
 from core.exchange.state import (
     GATHER_BYTES,
@@ -26,10 +25,10 @@ from core.exchange.state import (
     Call,
     Closed,
     Complete,
+    Discard,
     Effect,
     Event,
     Fail,
-    Forget,
     HandedOver,
     Key,
     Kind,
@@ -42,6 +41,7 @@ from core.exchange.state import (
     Taken,
     Wire,
 )
+from core.session.frames import PIECE_BYTES
 from core.vocabulary.errors import IllegalTransition, Problem
 from tests.core.exchange.members import numbers, rank_order_sum, same_bits
 
@@ -52,7 +52,7 @@ BYE = Problem(code="stopped", what="Ben pressed Stop.", fix="Train again.")
 
 
 class Member:
-    """What the driver does with the machine's effects, without threads and connections."""
+    """Carries out the machine's effects like the driver, without threads and connections."""
 
     def __init__(self, rank: int, members: int) -> None:
         self.state = State(rank=rank, members=members)
@@ -79,7 +79,7 @@ class Member:
                 case Fail(key, problem):
                     assert key not in self.over
                     self.over[key] = problem
-                case Forget(key):
+                case Discard(key):
                     self.packs.pop(key, None)
         return effects
 
@@ -103,7 +103,7 @@ class Member:
         self.happens(Arrived(rank, key, phase))
 
     def pack(self, key: Key) -> Pack:
-        return self.packs.setdefault(key, Pack(self.state.rank, self.state.members))
+        return self.packs.setdefault(key, Pack(self.state.rank, self.state.present))
 
     def take(self, key: Key) -> Any:
         assert self.over.pop(key) is None
@@ -125,7 +125,7 @@ def key(step: int = 0, pack: int = 0, generation: int = 0, attempt: int = 0) -> 
 def test_any_order_with_repeats_and_losses_gives_all_members_the_sum_in_rank_order(
     members: int, lengths: list[int], wire: Wire, seed: int
 ) -> None:
-    """A loss is a message that comes later, sent again; a repeat comes a second time."""
+    """A lost message is resent and arrives later; a repeated one arrives twice."""
     chance = random.Random(seed)
     all_of = [Member(rank, members) for rank in range(members)]
     own = [[numbers(rank, n, pack) for pack, n in enumerate(lengths)] for rank in range(members)]

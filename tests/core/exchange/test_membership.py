@@ -1,4 +1,4 @@
-"""What launchers say of a run's members, as they say it, and what cannot be."""
+"""The launchers' descriptions of a run's members, and impossible ones."""
 
 import json
 from typing import Any

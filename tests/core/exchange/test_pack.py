@@ -1,4 +1,4 @@
-"""Packs: how numbers are narrowed, and what does not travel."""
+"""Packs: how numbers are narrowed, and what is not sent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_float16_holds_what_is_beyond_its_range_at_its_edge() -> None:
 @pytest.mark.parametrize("wire", ["f32", "bf16", "fp16"])
 def test_one_member_alone_keeps_its_numbers(wire: Wire) -> None:
     own = np.array([[0.1, 0.2]], np.float32)
-    pack = Pack(0, 1)
+    pack = Pack(0, range(1))
     pack.bring(own, call_for("sum", own, wire))
     pack.advance()
     total = pack.result()
@@ -88,7 +88,7 @@ def test_what_just_fits_travels() -> None:
 def test_a_pack_adds_as_far_as_all_have_come_and_says_so() -> None:
     own, theirs = np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
     call = call_for("sum", own)
-    pack = Pack(0, 2)
+    pack = Pack(0, range(2))
     assert pack.progress(1) == (0, 0), "nothing is known yet"
     landing = pack.land(1, "part", call)
     assert pack.progress(1) == (0, 16)
@@ -111,7 +111,7 @@ def test_a_pack_adds_as_far_as_all_have_come_and_says_so() -> None:
 
 def test_what_does_not_fit_together_is_never_added() -> None:
     own = np.zeros(4, np.float32)
-    pack = Pack(0, 2)
+    pack = Pack(0, range(2))
     landing = pack.land(1, "part", call_for("sum", np.zeros(2, np.float32)))
     landing.data[:], landing.received = 1, 8
     pack.bring(own, call_for("sum", own))
@@ -121,13 +121,13 @@ def test_what_does_not_fit_together_is_never_added() -> None:
 
 def test_totals_of_three_are_expected_from_the_others() -> None:
     own = np.zeros(300, np.float32)
-    pack = Pack(0, 3)
+    pack = Pack(0, range(3))
     pack.bring(own, call_for("sum", own))
     assert pack.progress(1) == (0, 800), "its part of ours, and the total of its own share"
-    alone = Pack(0, 2)
+    alone = Pack(0, range(2))
     alone.bring(own, call_for("sum", own))
     assert alone.progress(1) == (0, 1200)
-    gathered = Pack(0, 3)
+    gathered = Pack(0, range(3))
     gathered.bring(own, call_for("gather", own))
     assert gathered.progress(1) == (0, 0), "a gather's sizes are known when they are announced"
 
@@ -135,7 +135,7 @@ def test_totals_of_three_are_expected_from_the_others() -> None:
 def test_own_numbers_wait_for_the_others() -> None:
     own = np.ones(4, np.float32)
     call = call_for("sum", own)
-    pack = Pack(0, 2)
+    pack = Pack(0, range(2))
     pack.bring(own, call)
     pack.advance()
     landing = pack.land(1, "part", call)

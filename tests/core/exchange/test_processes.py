@@ -1,4 +1,4 @@
-"""Members in processes of their own, as in a run: the same sums, stopped and killed ones are waited for."""
+"""Members in separate processes, as in a run: the same sums; stopped and killed ones are waited for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.core.exchange.members import identities, listener, numbers, rank_order_sum
-from tests.core.exchange.process_member import Order
+from tests.core.exchange.process_member import SILENT_S, Order
 
 pytestmark = pytest.mark.real
 
@@ -27,21 +28,21 @@ def processes(
     identities(folder, members)
     held = [listener() for _ in range(members)]
     ports = tuple(sock.getsockname()[1] for sock in held)
-    for sock in held:
-        sock.close()
     started = []
     try:
-        for rank in range(members):
-            order = Order(rank, ports, str(folder), elements, packs, steps)
+        for rank, sock in enumerate(held):
+            order = Order(rank, ports, sock.fileno(), str(folder), elements, packs, steps)
             command = [
                 *(sys.executable, "-m", "tests.core.exchange.process_member"),
                 msgspec.json.encode(order).decode(),
             ]
-            started.append(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            started.append(subprocess.Popen(command, **pipes, text=True, pass_fds=[sock.fileno()]))
+            sock.close()
         yield started
     finally:
+        for sock in held:
+            sock.close()
         for process in started:
             process.kill()
             process.wait()
@@ -82,7 +83,7 @@ def test_a_process_that_stands_still_is_waited_for(tmp_path: Path) -> None:
         said(one, "step 0 ")
         other.send_signal(signal.SIGSTOP)
         said(one, "waits 1 connected")
-        time.sleep(11.0)  # longer than a silence after which another session is tried
+        time.sleep(2 * SILENT_S)
         other.send_signal(signal.SIGCONT)
         for process in (one, other):
             assert said(process, "step 399 ") == expected(2, 100_001, 2)

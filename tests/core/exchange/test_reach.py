@@ -1,4 +1,4 @@
-"""How calling a peer went, in a word; and addresses that a resolver takes its time for."""
+"""The outcome of calling a peer, in a word; and addresses that resolve slowly."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_number_needs_no_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A resolver that answers when it is let."""
+    """A resolver that answers when the event is set."""
     answered = threading.Event()
 
     def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""A run as a job: what its members are started with, and which runs cannot be one."""
+"""A run as a job: how its members are started, and which runs cannot be one."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ def fixed(plan: Plan, *shares: int) -> Plan:
 def test_a_run_with_fixed_shares_is_the_same_job() -> None:
     plan = structs.replace(fixed(plan_of(), 48, 16), arguments=("--epochs", "2"), wire="bf16", seed=5)
     job = of_run(details(plan))
-    assert (job.members, job.shares, job.seed, job.wire) == (2, (48, 16), 5, "bf16")
+    assert (job.members, job.shares, job.seed, job.options) == (2, (48, 16), 5, plan.options)
     assert (job.script, job.arguments) == (PurePath("/home/anna/train.py"), ("--epochs", "2"))
-    assert job.exchange == "tls"
 
 
 def test_a_device_that_was_several_members_is_several_of_the_jobs() -> None:
@@ -51,11 +50,7 @@ def test_shares_that_followed_speeds_say_nothing_of_a_cluster() -> None:
 
 def test_a_run_of_one_laptop_becomes_a_job_of_two_members() -> None:
     job = of_run(details(plan_of((ANNA,))))
-    assert (job.members, job.shares, job.exchange) == (2, (), "tls")
-
-
-def test_a_run_over_tensorflows_collectives_stays_one() -> None:
-    assert of_run(details(plan_of(exchange="tensorflow"))).exchange == "tensorflow"
+    assert (job.members, job.shares) == (2, ())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The files of a job: each launcher starts the same members with them, and nobody else reads the secret."""
+"""A job's files: each launcher starts the same members with them, and nobody else reads the secret."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from typing import Any, get_args
 import kubernetes_validate
 import pytest
 import yaml
+from msgspec import structs
 
 from app.cli import command_line
+from app.cli.run_flags import options_of
 from core.exchange import membership
 from core.export.job import Job, Launcher
 from core.export.write import folder_of, write
 from core.project.scan import scan_project
 from core.vocabulary.errors import TandemError
+from core.vocabulary.options import RunOptions
 
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 KUBERNETES = ("1.30", "1.34")
@@ -31,6 +34,7 @@ JOB = Job(
     arguments=("--epochs", "8", "$HOME; 'quoted' \"twice\" {{ 7 }} {% x %}"),
     shares=(48, 16),
     seed=7,
+    options=RunOptions(wire="bf16", away_s=90.0),
     token="0a1b2c",
 )
 SRUN = """\
@@ -44,7 +48,7 @@ exit 3
 
 
 def command_of(launcher: Launcher, folder: Path) -> list[str]:
-    """What starts a member, as that launcher reads it."""
+    """The command that starts a member, as that launcher reads it."""
     match launcher:
         case "slurm":
             (line,) = [
@@ -66,7 +70,7 @@ def command_of(launcher: Launcher, folder: Path) -> list[str]:
 
 
 def documents(folder: Path) -> dict[str, Any]:
-    """Of Kubernetes, by their kind."""
+    """The Kubernetes documents, by kind."""
     found = [each for path in sorted(folder.glob("*.yaml")) for each in yaml.safe_load_all(path.read_text())]
     return {each["kind"]: each for each in found}
 
@@ -83,19 +87,13 @@ def test_every_launcher_starts_the_same_members(launcher: Launcher, tmp_path: Pa
     program, *words = command_of(launcher, folder)
     told = command_line.read(words)
     assert program == "tandem" and told.runs.__name__ == "member"
-    assert (told.seed, told.share, told.wire, told.exchange) == (7, "48,16", "f32", "tls")
+    assert (told.seed, told.share) == (7, "48,16")
+    heeded = options_of(told, RunOptions())
+    assert heeded == structs.replace(JOB.options, accept_differences=launcher == "kubernetes")
     assert told.script_arguments == JOB.arguments
     place = "/tandem" if launcher == "kubernetes" else str(folder)
     assert (told.checkpoints, told.save) == (f"{place}/kept", f"{place}/trained")
     assert told.script == ("/tandem/project/digits.py" if launcher == "kubernetes" else str(JOB.script))
-
-
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_over_tensorflows_collectives_no_secret_is_made(launcher: Launcher, tmp_path: Path) -> None:
-    written = write(replace(JOB, exchange="tensorflow"), launcher, tmp_path / "job")
-    assert not [path for path in written.folder.iterdir() if "secret" in path.name]
-    assert command_line.read(command_of(launcher, written.folder)[1:]).exchange == "tensorflow"
-    assert launcher != "kubernetes" or "TANDEM_SECRET" not in str(pod(written.folder))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX'")
@@ -164,7 +162,7 @@ def test_the_script_waits_for_its_members_when_it_is_told_to_end(stays: str, tmp
             assert stays == "" or job.poll() is None
             time.sleep(0.01)
         if stays:
-            # As Slurm does it: everything that the job has started.
+            # As Slurm does it: every process started by the job.
             subprocess.run(["pkill", "-TERM", "-P", str(job.pid)], check=True, timeout=60)
             job.terminate()
         assert job.wait(60) == (130 if stays else 3), "srun's own status"
@@ -192,13 +190,10 @@ def test_slurm_gets_a_node_for_each_member_and_may_start_them_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("exchange", ["tls", "tensorflow"])
-def test_the_files_hold_against_the_schemas_of_kubernetes(
-    version: str, exchange: Any, tmp_path: Path
-) -> None:
-    write(replace(JOB, exchange=exchange), "kubernetes", tmp_path / "job")
+def test_the_files_hold_against_the_schemas_of_kubernetes(version: str, tmp_path: Path) -> None:
+    write(JOB, "kubernetes", tmp_path / "job")
     found = documents(tmp_path / "job")
-    assert set(found) == {"Service", "Job", "Secret"} - ({"Secret"} if exchange == "tensorflow" else set())
+    assert set(found) == {"Service", "Job", "Secret"}
     for each in found.values():
         kubernetes_validate.validate(each, version, strict=True)
     found["Job"]["spec"]["completionMod"] = "Indexed"

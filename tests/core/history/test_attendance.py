@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.history.attendance import Attendance, Track, Turn
+from core.history.attendance import Attendance, MemberChange, Track
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Exit, Stopping
+from core.vocabulary.phases import Exit, ExitReason, Stopping
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN
 
@@ -31,36 +33,63 @@ def ended(device: DeviceId, exit: Exit) -> ev.MemberEnded:
     return ev.MemberEnded(run=RUN, device=device, task="worker:0", exit=exit)
 
 
-def heard(*events: ev.Event) -> list[Turn]:
+def heard(*events: ev.Event) -> list[MemberChange]:
     attendance = Attendance()
     return [turn for event in events for turn in attendance.hear(event)]
 
 
 def test_a_laptop_that_sleeps_is_away_once_and_back_once() -> None:
     assert heard(trains(ANNA), trains(BEN), waits(BEN), waits(BEN), waits(), waits()) == [
-        Turn(ANNA, "joined"),
-        Turn(BEN, "joined"),
-        Turn(BEN, "away"),
-        Turn(BEN, "back"),
+        MemberChange(ANNA, "joined"),
+        MemberChange(BEN, "joined"),
+        MemberChange(BEN, "away"),
+        MemberChange(BEN, "back"),
     ]
+
+
+def test_without_whom_the_others_went_on_has_left_once() -> None:
+    left = ev.MemberLeft(run=RUN, device=BEN, problem=Problem(code="closed", what="It was closed."))
+    assert heard(waits(BEN), left, waits(), left) == [
+        MemberChange(BEN, "away"),
+        MemberChange(BEN, "left", "It was closed."),
+    ]
+    assert heard(ended(BEN, KILLED), left) == [MemberChange(BEN, "left", "It was killed.")]
 
 
 def test_who_is_waited_for_without_being_away_has_gone_nowhere() -> None:
     assert heard(waits(BEN, cause="wire"), waits(BEN, cause="silent"), waits()) == []
-    assert heard(waits(BEN), waits(BEN, cause="wire")) == [Turn(BEN, "away"), Turn(BEN, "back")]
+    assert heard(waits(BEN), waits(BEN, cause="wire")) == [
+        MemberChange(BEN, "away"),
+        MemberChange(BEN, "back"),
+    ]
 
 
 def test_a_trainer_that_fails_has_left_once_and_says_why() -> None:
-    assert heard(ended(BEN, KILLED), ended(BEN, KILLED)) == [Turn(BEN, "left", "It was killed.")]
+    assert heard(ended(BEN, KILLED), ended(BEN, KILLED)) == [MemberChange(BEN, "left", "It was killed.")]
     assert heard(waits(BEN), ended(BEN, KILLED), waits()) == [
-        Turn(BEN, "away"),
-        Turn(BEN, "left", "It was killed."),
+        MemberChange(BEN, "away"),
+        MemberChange(BEN, "left", "It was killed."),
     ], "and does not come back"
+
+
+def test_a_killed_laptop_is_lost_and_those_that_end_for_it_are_not() -> None:
+    lost = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="ended", words="its link was lost")
+    for reason, code in (("lost-peer", "lost-peer"), ("never-met", "never-met"), ("killed", "stop-forced")):
+        problem = Problem(code=code, what="Another member went away.", fix="Look there.")
+        survivor = ended(ANNA, Exit(reason=cast("ExitReason", reason), problem=problem))
+        assert heard(survivor, lost, lost) == [MemberChange(BEN, "lost", "its link was lost")]
+        assert heard(lost, survivor) == [MemberChange(BEN, "lost", "its link was lost")]
+
+
+def test_a_laptop_that_had_done_its_part_is_not_lost() -> None:
+    lost = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="ended", words="its link was lost")
+    assert heard(ended(BEN, Exit(reason="finished")), lost) == []
+    assert heard(ev.RunPhaseChanged(run=RUN, phase=Stopping()), lost) == []
 
 
 def test_a_run_that_stops_brings_nobody_back() -> None:
     stopping = ev.RunPhaseChanged(run=RUN, phase=Stopping())
-    assert heard(waits(BEN), stopping, waits()) == [Turn(BEN, "away")]
+    assert heard(waits(BEN), stopping, waits()) == [MemberChange(BEN, "away")]
     assert heard(ended(ANNA, Exit(reason="finished"))) == []
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import pytest
 
-from core.history.best import MOST, beats, best_of, better, deciding
+from core.history.best import MOST, beats, better, deciding, with_epoch
 from core.vocabulary.progress import Best, EpochEnd
 
 
@@ -24,6 +25,13 @@ def test_which_values_are_better_is_told_by_the_name(metric: str, which: str) ->
 
 def epoch(number: int, **logs: float) -> EpochEnd:
     return EpochEnd(at_s=float(number), epoch=number, epochs=9, step=number, seconds=1.0, logs=logs)
+
+
+def best_of(epochs: Iterable[EpochEnd]) -> dict[str, Best]:
+    best: dict[str, Best] = {}
+    for end in epochs:
+        best = with_epoch(best, end)
+    return best
 
 
 def test_the_best_of_each_metric_is_kept_with_its_epoch() -> None:
@@ -48,6 +56,18 @@ def test_what_is_no_number_is_never_the_best() -> None:
 
 def test_a_script_that_logs_a_name_a_layer_fills_nothing() -> None:
     assert len(best_of([epoch(0, **{f"loss_{n}": 1.0 for n in range(MOST + 9)})])) == MOST
+
+
+def test_the_losses_are_kept_of_any_number_of_metrics() -> None:
+    many = {f"a_loss_{n:02}": 1.0 for n in range(MOST)} | {f"val_a_loss_{n:02}": 1.0 for n in range(MOST)}
+    ends = [
+        epoch(0, **many),
+        epoch(1, **many, loss=0.5, val_loss=0.6),
+        epoch(2, **many, loss=0.4, val_loss=0.7),
+    ]
+    best = best_of(ends)
+    assert (best["loss"], best["val_loss"]) == (Best(value=0.4, epoch=2), Best(value=0.6, epoch=1))
+    assert len(best) == MOST and deciding(best) == "val_loss"
 
 
 @pytest.mark.parametrize(

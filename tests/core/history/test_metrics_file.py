@@ -1,4 +1,4 @@
-"""A run's numbers on disk stay within their bound, evenly over the run, and end with the last."""
+"""A run's numbers on disk stay within their limit, evenly over the run, and end with the last."""
 
 import errno
 from itertools import pairwise

@@ -4,11 +4,13 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
-from core.history.index import History
-from core.history.read import LOG_BYTES, MOST_POINTS, read_metrics, read_outcome, read_run
+from core.history.events_file import MOST_BYTES
+from core.history.history import History
+from core.history.read import LOG_BYTES, MOST_POINTS, read_metrics, read_outcome, read_run, read_words
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary import wire
@@ -43,7 +45,7 @@ class Kept:
             self.folder, entry, ANNA, self.history, self.troubles.append, wall_clock=lambda: 160.0
         )
 
-    def add(self, *events: ev.RunEvent) -> None:
+    def add(self, *events: ev.MirroredEvent) -> None:
         for event in events:
             self.record.add(event)
 
@@ -94,6 +96,23 @@ def test_a_run_is_kept_from_its_plan_to_its_end(kept: Kept) -> None:
     assert "--- worker-0 ---\nhello" in details.log
     assert "--- tandem ---\nNothing was shared." in details.log
     assert read_outcome(entry, kept.folder) == replace(details, steps={}, epochs={}, log="")
+
+
+def test_the_loss_is_kept_in_a_few_points_for_the_list(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=PLAN))
+    for number in range(1_000):
+        progress = step(number).progress
+        mean = {"loss": float("nan") if number == 7 else 2.0 / (1 + number)}
+        for device in (ANNA, BEN):
+            told = replace(progress, logs={"loss": 9.0}, recent=mean)
+            kept.add(ev.MemberProgressed(run=RUN, device=device, progress=told))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    (entry,) = kept.history.newest(5)
+    assert 24 <= len(entry.losses) <= 49, "of the chief alone"
+    assert (entry.losses[0], entry.losses[-1]) == (2.0, 0.002)
+    assert list(entry.losses) == sorted(entry.losses, reverse=True)
+    old = wire.to_json(entry).replace(b'"losses":[', b'"unknown":[')
+    assert wire.from_json(old, RunEntry) == replace(entry, losses=())
 
 
 def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:
@@ -242,7 +261,8 @@ def test_how_busy_the_laptops_were_is_kept_from_the_first_report_on(kept: Kept) 
         BEN: (LaptopUsed(device=BEN, second=3.5, cpu_pct=40.0),),
     }, "nothing before the axis began, and nobody who is not in the run"
     assert len(details.steps[ANNA]) == 1
-    assert [type(event) for event in read_metrics(kept.folder)] == [ev.MemberProgressed]
+    kinds = [type(event) for event in read_metrics(kept.folder)]
+    assert kinds == [ev.MemberProgressed, LaptopUsed, LaptopUsed]
 
 
 def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
@@ -268,7 +288,7 @@ def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
 
 
 def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Kept) -> None:
-    """Its record begins with the reports of the run before it, by the chief's clock of then."""
+    """Its record begins with the earlier run's reports, by the chief's clock of that time."""
     clock = [5_000.0]
     kept.record._wall_clock = lambda: clock[0]
     before = [
@@ -276,7 +296,10 @@ def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Ke
     ]
     old = kept.folder.parent / "before"
     old.mkdir()
-    (old / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in before))
+    used = LaptopUsed(device=ANNA, second=0.5, cpu_pct=20.0)
+    later = replace(before[1], progress=replace(before[1].progress, batch=2, step=2, done=3))
+    lines = (before[0], used, before[1], later, replace(used, second=2.5))
+    (old / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in lines))
     kept.add(ev.RunPlanned(plan=PLAN))
     kept.record.go_on_from(old, Moment(step=2, batch=2))
     reading = sample(Reading)
@@ -289,4 +312,44 @@ def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Ke
     kept.record.close()
     details = read_run(kept.record.entry, kept.folder)
     assert [each.at_s for each in details.steps[ANNA]] == [100.0, 101.0, 200.0]
-    assert [used.second for used in details.uses[ANNA]] == [110.0], "ten seconds after the report of 200"
+    assert [used.second for used in details.uses[ANNA]] == [0.5, 110.0], "ten seconds after the report of 200"
+
+
+def test_a_flood_of_events_leaves_the_first_the_newest_and_one_sentence(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=PLAN), ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training"))
+    words = "x" * 4_000
+    for done in range(6_000):
+        kept.add(ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", words=words, done=done))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+
+    events = (kept.folder / EVENTS).read_bytes()
+    assert len(events) <= MOST_BYTES
+    assert [each.change for each in read_run(kept.record.entry, kept.folder).membership] == ["joined"]
+    assert b'"done":5999' in events and events.endswith(b'"phase":{"type":"finished"}}\n')
+    assert read_words(kept.folder) == ["More events came than a record keeps: the first and the newest stay."]
+
+
+def test_logs_of_many_tasks_are_few_open_files_and_bounded(kept: Kept) -> None:
+    before = psutil.Process().num_fds()
+    for number in range(100):
+        kept.add(said("hello", task=f"worker:{number}"))
+    assert psutil.Process().num_fds() - before <= 20
+    kept.add(*[said("x" * 20_000)] * 700)
+    logs = kept.folder / "logs"
+    assert sum(path.stat().st_size for path in logs.glob("worker-0.log*")) < 9_000_000
+    assert read_words(kept.folder) == ["More was written than a record keeps: worker-0.log begins later."]
+
+
+def test_the_end_of_a_run_on_a_full_disk_is_known_after_a_restart(kept: Kept, tmp_path: Path) -> None:
+    kept.folder.write_text("in the way of the run's folder")
+    kept.add(
+        ev.RunPlanned(plan=PLAN),
+        ev.RunPhaseChanged(run=RUN, phase=Preparing()),
+        ev.RunPhaseChanged(run=RUN, phase=Finished()),
+    )
+    assert [problem.code for problem in kept.troubles] == ["record-unwritten"]
+    kept.folder.unlink()
+    kept.record.close()
+    kept.history.close()
+    (entry,) = History(tmp_path).newest(5)
+    assert isinstance(entry.phase, Finished) and entry.device_ids == (ANNA, BEN)

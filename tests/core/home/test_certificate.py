@@ -1,4 +1,4 @@
-"""Our own certificate is as promised; each wrong kind of a peer's is refused."""
+"""Our own certificate has the promised properties; each wrong kind of a peer's is refused."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -100,7 +100,7 @@ def test_an_unsigned_byte_of_the_certificate_cannot_be_another() -> None:
 
 
 def test_a_keys_certificate_is_the_same_in_every_version() -> None:
-    """It is made again where its file was lost, and others have its fingerprint for the device's id."""
+    """It is made again if its file was lost, and others use its fingerprint as the device's id."""
     assert device_id(build(device_key(1))) == (
         "2a0ffc04eb7579949451944fba411d104d164c2b7cfca620cb3f687df32ee1ed"
     )

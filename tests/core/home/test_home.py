@@ -1,4 +1,4 @@
-"""A home is one user's folder, made private, never somebody else's."""
+"""A home is one user's private folder, never somebody else's."""
 
 import stat
 from pathlib import Path

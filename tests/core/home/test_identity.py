@@ -1,4 +1,4 @@
-"""A device keeps its key for itself, or does not start."""
+"""A device keeps its key private, or does not start."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The local socket's path fits into the system's field, however deep the home lies."""
+"""The local socket's path fits the system's limit, however deep the home is."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from core.home.home import Home
 
 
 def choose(home: Home, tmp_path: Path) -> Path:
-    """``tmp_path`` alone may be longer than a system's limit."""
+    """``tmp_path`` alone may exceed a system's limit."""
     return socket_path.choose(home, longest=len(os.fsencode(tmp_path)) + 60)
 
 

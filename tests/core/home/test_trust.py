@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.home.certificate import device_id
 from core.home.trust import (
@@ -22,6 +23,7 @@ from core.home.trust import (
 )
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.permission import Permission, hash_of
 from tests.core.certificates import device_certificate, odd_certificate
 
 SELF, ANNA, BERT = (device_certificate(number) for number in (1, 2, 3))
@@ -30,6 +32,11 @@ PEER = TrustedPeer(cert_der=ANNA, name_at_pairing="Anna's laptop", paired_at=1.0
 STORE = add(EMPTY, PEER)
 ID = PEER.device
 PROJECT = ProjectId("a" * 64)
+
+
+def asks(project: ProjectId = PROJECT, *arguments: str, **reach: Any) -> Permission:
+    known: dict[str, Any] = {"strategy": "managed", "network": "open", "walls": "none", **reach}
+    return Permission(project=project, arguments=hash_of(arguments), **known)
 
 
 def test_a_paired_device_is_pinned() -> None:
@@ -64,7 +71,7 @@ def test_a_forgotten_device_is_revoked_until_it_is_paired_again() -> None:
 
 
 def test_forgetting_takes_the_users_decisions_along() -> None:
-    store = set_policy(approve(STORE, ID, PROJECT), ID, "always")
+    store = set_policy(approve(STORE, ID, asks()), ID, "always")
     store = add(forget(store, ID), PEER)
     assert store.peer(ID) == PEER
 
@@ -86,31 +93,48 @@ def test_a_nickname_goes_before_the_name_and_can_be_taken_away() -> None:
 
 
 def test_nothing_may_run_unasked_until_the_user_says_so() -> None:
-    assert not may_run(EMPTY, ID, PROJECT)
-    assert not may_run(STORE, ID, PROJECT)
-    assert may_run(set_policy(STORE, ID, "always"), ID, PROJECT)
+    assert not may_run(EMPTY, ID, asks())
+    assert not may_run(STORE, ID, asks())
+    assert may_run(set_policy(STORE, ID, "always"), ID, asks())
 
 
 def test_an_approved_project_runs_again_and_a_changed_one_asks() -> None:
-    store = approve(STORE, ID, PROJECT)
-    assert may_run(store, ID, PROJECT)
-    assert not may_run(store, ID, ProjectId("b" * 64))
-    assert not may_run(set_policy(store, ID, "ask"), ID, PROJECT)
+    store = approve(STORE, ID, asks())
+    assert may_run(store, ID, asks())
+    assert not may_run(store, ID, asks(ProjectId("b" * 64)))
+    assert not may_run(set_policy(store, ID, "ask"), ID, asks())
 
 
 def test_what_was_allowed_with_some_arguments_asks_again_with_others() -> None:
-    store = approve(STORE, ID, PROJECT, ("--epochs", "3"))
-    assert may_run(store, ID, PROJECT, ("--epochs", "3"))
+    store = approve(STORE, ID, asks(PROJECT, "--epochs", "3"))
+    assert may_run(store, ID, asks(PROJECT, "--epochs", "3"))
     for others in ((), ("--epochs", "4"), ("--epochs 3",), ("--epochs", "3", "")):
-        assert not may_run(store, ID, PROJECT, others)
+        assert not may_run(store, ID, asks(PROJECT, *others))
     assert store.peers[0].approved_projects == (PROJECT,)
-    assert may_run(set_policy(store, ID, "always"), ID, PROJECT, ("anything",))
+    assert may_run(set_policy(store, ID, "always"), ID, asks(PROJECT, "anything"))
+
+
+def test_what_was_allowed_to_reach_more_covers_what_reaches_less_and_takes_its_place() -> None:
+    sealed, downloads = (asks(strategy="own", network=network) for network in ("none", "downloads"))
+    store = approve(STORE, ID, sealed)
+    assert may_run(store, ID, sealed) and not may_run(store, ID, downloads)
+    store = approve(store, ID, downloads)
+    assert may_run(store, ID, sealed) and may_run(store, ID, downloads)
+    assert store.peers[0].approved == (downloads,)
+
+
+def test_always_is_for_the_walls_that_this_laptop_had() -> None:
+    store = set_policy(STORE, ID, "always", "default")
+    assert may_run(store, ID, asks(walls="default"))
+    for wider in (asks(walls="none"), asks(walls="default", folders=("/home/ben/Pictures",))):
+        assert not may_run(store, ID, wider)
+        assert may_run(approve(store, ID, wider), ID, wider), "it was asked about"
 
 
 def test_memory_has_its_bounds() -> None:
     store = STORE
     for number in range(MAX_APPROVED + 5):
-        store = approve(store, ID, ProjectId(f"{number:064x}"))
+        store = approve(store, ID, asks(ProjectId(f"{number:064x}")))
     for number in range(MAX_ADDRESS_HINTS + 5):
         store = add_hint(store, ID, f"10.0.0.{number}:27600")
     [peer] = store.peers
@@ -130,7 +154,7 @@ def test_a_known_hint_is_no_news() -> None:
         lambda store, device: forget(store, device),
         lambda store, device: rename(store, device, "x"),
         lambda store, device: set_policy(store, device, "always"),
-        lambda store, device: approve(store, device, PROJECT),
+        lambda store, device: approve(store, device, asks()),
         lambda store, device: add_hint(store, device, "a:1"),
     ],
 )
@@ -151,26 +175,27 @@ def test_a_name_is_known_whatever_its_case_and_whether_given_or_said() -> None:
     store = rename(STORE, ID, "Desk")
     for name in ("desk", "DESK", "anna's LAPTOP"):
         assert list(store.known_as(name)) == [ID]
+    assert list(store.known_as("d\u0435sk")) == [ID], "with a Cyrillic letter"
     assert list(store.known_as("bert")) == []
 
 
 def test_a_change_of_one_device_leaves_the_others_as_they_are() -> None:
     bert = TrustedPeer(cert_der=BERT, name_at_pairing="Bert", paired_at=2.0)
     both = add(STORE, bert)
-    after = rename(set_policy(approve(both, bert.device, PROJECT), ID, "always"), ID, "desk")
+    after = rename(set_policy(approve(both, bert.device, asks()), ID, "always"), ID, "desk")
     assert [peer.device for peer in after.peers] == [ID, bert.device]
     changed, kept = after.peers
     assert (changed.nickname, changed.code_policy, changed.approved) == ("desk", "always", ())
     assert (kept.nickname, kept.code_policy, kept.approved_projects) == ("", "ask", (PROJECT,))
-    assert may_run(after, bert.device, PROJECT) and not may_run(after, bert.device, ProjectId("b" * 64))
+    assert may_run(after, bert.device, asks()) and not may_run(after, bert.device, asks(ProjectId("b" * 64)))
 
 
 def test_a_stranger_may_run_nothing() -> None:
-    assert may_run(EMPTY, ID, PROJECT) is False
+    assert may_run(EMPTY, ID, asks()) is False
 
 
 def test_a_device_paired_again_keeps_what_its_user_decided() -> None:
-    before = add_hint(approve(set_policy(rename(STORE, ID, "desk"), ID, "always"), ID, PROJECT), ID, "a:1")
+    before = add_hint(approve(set_policy(rename(STORE, ID, "desk"), ID, "always"), ID, asks()), ID, "a:1")
     again = TrustedPeer(cert_der=ANNA, name_at_pairing="new", paired_at=9.0, addr_hints=("b:2",))
     peer = add(before, again).peer(ID)
     assert peer is not None

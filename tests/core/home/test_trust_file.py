@@ -8,12 +8,12 @@ import json
 import os
 import stat
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.home import identity, trust, trust_file
 from core.home.certificate import device_id
@@ -21,6 +21,7 @@ from core.home.trust import TrustedPeer, TrustStore
 from core.home.trust_file import FILE, SavedTrust, load, save
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.permission import Permission, hash_of
 from tests.core.certificates import device_certificate, device_key, odd_certificate
 
 SELF = device_id(device_certificate(1))
@@ -34,7 +35,15 @@ def full_store() -> TrustStore:
         nickname="Änna",
         code_policy="always",
         addr_hints=("10.0.0.2:27600", "[fe80::1]:27600"),
-        approved=(trust.allowance(ProjectId("a" * 64), ("--epochs", "3")), ProjectId("b" * 64)),
+        approved=(
+            Permission(
+                project=ProjectId("a" * 64),
+                arguments=hash_of(("--epochs", "3")),
+                strategy="own",
+                network="none",
+            ),
+            Permission(project=ProjectId("b" * 64), strategy="managed", network="open", walls="none"),
+        ),
     )
     bert = TrustedPeer(cert_der=device_certificate(3), name_at_pairing="Bert", paired_at=1.0)
     store = trust.add(trust.add(TrustStore(SELF), anna), bert)
@@ -150,13 +159,34 @@ def test_the_store_of_another_key_trusts_nobody(tmp_path: Path) -> None:
 
 
 def test_a_newer_tandems_store_is_neither_read_nor_touched(tmp_path: Path) -> None:
-    content = b'{"v": 2, "peers": "whatever"}'
+    content = b'{"v": 3, "peers": "whatever"}'
     (tmp_path / FILE).write_bytes(content)
     (tmp_path / FILE).chmod(0o600)
     with pytest.raises(TandemError) as failure:
         load(tmp_path, SELF)
     assert failure.value.code == "trust-newer"
     assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_what_an_older_tandem_was_allowed_is_read_and_asked_about_again(tmp_path: Path) -> None:
+    content = json.loads(saved_bytes())
+    arguments = hash_of(("--epochs", "3"))
+    content["v"] = 1
+    del content["peers"][0]["always_within"]
+    assert content["peers"][0]["code_policy"] == "always"
+    content["peers"][0]["approved"] = [f"{'a' * 64}+{arguments}", "b" * 64]
+    (tmp_path / FILE).write_text(json.dumps(content))
+    (tmp_path / FILE).chmod(0o600)
+
+    store, problem = load(tmp_path, SELF)
+
+    [peer] = store.peers
+    assert problem is None and peer.approved_projects == ("a" * 64, "b" * 64)
+    for project, hashed in (("a" * 64, arguments), ("b" * 64, "")):
+        again = Permission(project=ProjectId(project), arguments=hashed, strategy="managed")
+        assert not trust.may_run(store, peer.device, again)
+    save(tmp_path, store)
+    assert load(tmp_path, SELF) == (store, None)
 
 
 def test_invariant_a_store_that_others_can_write_is_refused_with_the_mend(tmp_path: Path) -> None:

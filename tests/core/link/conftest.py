@@ -1,4 +1,4 @@
-"""Nodes that are closed when their test ends: in memory, and over real TLS on loopback."""
+"""Nodes closed at the end of their test: in memory, and over real TLS on loopback."""
 
 from __future__ import annotations
 

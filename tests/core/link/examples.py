@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.vocabulary.peer_messages import Hello
+from core.vocabulary.peer_messages import Hello, ModulesTold
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.versions import Versions
+from core.vocabulary.versions import LINK_PROTOCOL, Versions
 
 VERSIONS = Versions(
-    tandem="0.1.0", protocol=1, python="3.11", tensorflow="2.21.0", keras="3.15.1", platform="Linux x86_64"
+    tandem="0.1.0",
+    protocol=LINK_PROTOCOL,
+    python="3.11",
+    tensorflow="2.21.0",
+    keras="3.15.1",
+    platform="Linux x86_64",
 )
 
 
@@ -33,3 +38,8 @@ def reading(at_s: float = 1.0) -> Reading:
         sent_bytes_s=0.0,
         received_bytes_s=0.0,
     )
+
+
+def large(number: int = 0) -> ModulesTold:
+    """A message in two pieces."""
+    return ModulesTold(question=number, missing=("é" * 250,) * 1_000)

@@ -1,4 +1,4 @@
-"""Nodes, as far as links go: an identity, a a listener and links, and what they told."""
+"""Nodes reduced to links: an identity, a listener and links, and their events."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ class Up:
 
 
 @dataclass
+class Away:
+    device: DeviceId
+    problem: Problem
+
+
+@dataclass
 class Down:
     device: DeviceId
     problem: Problem
@@ -50,7 +56,7 @@ class Came:
 
 @dataclass
 class Diary:
-    """What happened, in order, and a wait for what is to happen."""
+    """Events in order, and a wait for a future one."""
 
     entries: list[object] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,7 +90,7 @@ class FakeTimer:
 
 
 class FakeClock:
-    """Time that passes when a test says so."""
+    """A clock advanced by the test."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -96,6 +102,12 @@ class FakeClock:
     def call_later(self, delay: float, callback: Callable[[], None], /) -> FakeTimer:
         self.timers.append(FakeTimer(self.now_s + delay, callback))
         return self.timers[-1]
+
+    def sleep(self, seconds: float) -> None:
+        """The laptop sleeps: everything due is late by that much."""
+        self.now_s += seconds
+        for timer in self.timers:
+            timer.at_s += seconds
 
     def advance(self, seconds: float) -> None:
         """Calls what is due, each at its time."""
@@ -109,7 +121,7 @@ class FakeClock:
 
 
 class LinkNode:
-    """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
+    """``await start()``; links to the nodes it should ``trust``; ``await close()``."""
 
     def __init__(
         self,
@@ -128,13 +140,16 @@ class LinkNode:
         self.diary = Diary()
         self.sockets: list[socket.socket] = []
         self.proofs: list[bytes] = []
+        self.excess: list[Problem] = []
         self.versions: dict[str, object] = {}
         self.links = Links(
             self.identity,
             self.hello,
             on_up=lambda device, hello, address: self.diary.add(Up(device, hello, address)),
+            on_away=lambda device, problem: self.diary.add(Away(device, problem)),
             on_down=lambda device, problem: self.diary.add(Down(device, problem)),
             on_message=lambda device, message: self.diary.add(Came(device, message)),
+            on_excess=lambda device, problem: self.excess.append(problem),
             backoff=backoff,
             limits=limits,
             clock=clock,
@@ -142,6 +157,7 @@ class LinkNode:
         self.listener = Listener(
             self.identity,
             on_pairing=self.on_pairing,
+            on_files=lambda sock, guest: sock.close(),
             on_hello=self.links.take,
             on_proof=self.on_proof,
             limits=listen_limits,
@@ -160,14 +176,14 @@ class LinkNode:
         return self
 
     def trust(self, *others: LinkNode, known: bool = True) -> None:
-        """``known``: where they listen."""
+        """``known``: their addresses are known."""
         for other in others:
             self.pins.append(other.certificate)
             self.listener.trust(self.pins)
             self.links.pair(other.certificate, name=other.name, hints=[other.address] if known else [])
 
     async def call(self, other: LinkNode) -> Streams:
-        """A connection by hand to where the other listens, as this device."""
+        """A manual connection to the other's port, as this device."""
         context = tls.client_context(self.identity, other.certificate)
         return await tls.connect("127.0.0.1", other.listener.port, context, other.certificate)
 

@@ -6,25 +6,30 @@ import asyncio
 import contextlib
 import socket
 
+import msgspec
 from msgspec.structs import replace
 
 from core.link.dial import Backoff
 from core.link.driver import Limits
 from core.link.frames import decode, encode, read_body
-from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
+from core.link.silence import SILENT_S
 from core.link.tie_break import tie_break
-from core.project.receipt import PIECE_BYTES
+from core.session import frames as words
+from core.session.frames import Begin
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import ProjectId, RunId
-from core.vocabulary.peer_messages import Bye, Chunk, Ping, StopAsked, TelemetrySent
+from core.vocabulary.events import MemberProgressed
+from core.vocabulary.ids import RunId
+from core.vocabulary.peer_messages import BusyTold, Bye, Hello, Reported, StopAsked, TelemetrySent
+from core.vocabulary.progress import Progress
+from core.vocabulary.versions import LINK_PROTOCOL
 from tests.core.link.conftest import MakeNode
-from tests.core.link.examples import reading
-from tests.core.link.nodes import LIMIT_S, Came, Down, FakeClock, LinkNode, Up
+from tests.core.link.examples import large, reading
+from tests.core.link.nodes import LIMIT_S, Away, Came, Down, FakeClock, LinkNode, Up
 
 
 def pair(anna: LinkNode, bert: LinkNode) -> None:
-    """Only bert calls: anna does not know where bert is."""
+    """Only bert calls: anna does not know bert's address."""
     anna.trust(bert, known=False)
     bert.trust(anna)
 
@@ -102,7 +107,7 @@ async def test_a_node_that_starts_again_is_linked_again(node: MakeNode) -> None:
     await anna.close()
     down = await bert.diary.wait(Down)
     assert down.problem.what == "Tandem was closed there."
-    assert not bert.links.send(anna.device, Ping())
+    assert not bert.links.send(anna.device, BusyTold(busy=True))
     assert bert.links.peer_host(anna.device) == ""
 
     again = LinkNode("anna", anna.identity.key_path.parent.parent)
@@ -177,8 +182,30 @@ async def test_another_protocol_is_named_on_both_sides_and_nothing_else_said(nod
     assert not bert.diary.all(Up)
 
 
+async def test_a_node_of_the_version_before_hears_that_it_is_older_and_is_not_listened_to(
+    node: MakeNode,
+) -> None:
+    anna, bert = await node("anna", backoff=Backoff(first_s=3600, most_s=3600)), await node("bert")
+    anna.trust(bert, known=False)
+    bert.versions = {"protocol": LINK_PROTOCOL - 1}
+    ping = msgspec.msgpack.encode({"type": "ping"})
+    for _ in range(2):
+        reader, writer = await bert.call(anna)
+        nonce = tie_break(bert.device, anna.device, b"older-01").call()
+        writer.write(encode(replace(bert.hello(), nonce=nonce)) + len(ping).to_bytes(4, "big") + ping)
+        async with asyncio.timeout(LIMIT_S):
+            answer = decode(await read_body(reader))
+            assert await reader.read() == b""
+        assert isinstance(answer, Hello) and answer.versions.protocol == LINK_PROTOCOL
+        writer.transport.abort()
+    down = await anna.diary.wait(Down)
+    both = f"{LINK_PROTOCOL} here and {LINK_PROTOCOL - 1} on bert"
+    assert down.problem.what == f"Tandem's link protocol is {both}."
+    assert not anna.diary.all(Up)
+
+
 async def test_a_peer_whose_heart_stops_is_noticed_after_ten_seconds(node: MakeNode) -> None:
-    """Its connection stands, but nothing comes over it."""
+    """Its connection stays open, but nothing arrives over it."""
     clock = FakeClock()
     anna, bert = await node("anna", clock=clock), await node("bert")
     anna.trust(bert, known=False)
@@ -191,34 +218,15 @@ async def test_a_peer_whose_heart_stops_is_noticed_after_ten_seconds(node: MakeN
         assert linked == (bert.device,)
         clock.advance(0.2)
         assert anna.links.linked == ()
-        down = await anna.diary.wait(Down)
-        assert down.problem.code == "link-silent"
-        assert "bert" in down.problem.what
+        away = await anna.diary.wait(Away)
+        assert away.problem.code == "link-silent"
+        assert "bert" in away.problem.what
     finally:
         mute.close()
 
 
-async def test_files_flow_no_faster_than_the_peer_takes_them(node: MakeNode) -> None:
-    anna, bert = await node("anna"), await node("bert")
-    await linked(anna, bert)
-    count = 4 * LIMIT_BYTES // PIECE_BYTES
-    for number in range(count):
-        assert await bert.links.send_flowing(
-            anna.device,
-            Chunk(
-                run=RunId("r"),
-                project=ProjectId("p"),
-                file=number,
-                offset=0,
-                data=bytes(PIECE_BYTES),
-            ),
-        )
-    await anna.diary.wait(Came, count)
-    assert [came.message.file for came in anna.diary.all(Came)] == list(range(count))  # type: ignore[union-attr]
-
-
 class MutePeer:
-    """A paired device's connection by hand: it says hello, then reads nothing."""
+    """A paired device's manual connection: it begins a session, then reads nothing."""
 
     def __init__(self, owner: LinkNode) -> None:
         self.owner = owner
@@ -228,6 +236,7 @@ class MutePeer:
         nonce = tie_break(self.owner.device, other.device, b"mute-run").call()
         self.writer.write(encode(replace(self.owner.hello(), nonce=nonce)))
         self.hello = decode(await read_body(self.reader))
+        self.writer.write(words.encode(Begin(session=1, message=0, bytes=0)))
         self.writer.transport.pause_reading()  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -241,12 +250,11 @@ async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node
     await mute.call(anna)
     try:
         await anna.diary.wait(Up)
-        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(PIECE_BYTES))
-        sent = 0
-        while anna.links.send(bert.device, chunk):
+        sent, size = 0, len(encode(large()))
+        while anna.links.send(bert.device, large()):
             sent += 1
             await asyncio.sleep(0)
-        assert sent * PIECE_BYTES >= LIMIT_BYTES - PIECE_BYTES
+        assert sent * size >= LIMIT_BYTES - size
         assert (await anna.diary.wait(Down)).problem.code == "link-slow"
     finally:
         mute.close()
@@ -259,10 +267,7 @@ async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(node: MakeNode) -> N
     await mute.call(anna)
     try:
         await anna.diary.wait(Up)
-        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(PIECE_BYTES))
-        async with asyncio.timeout(LIMIT_S):
-            while await anna.links.send_flowing(bert.device, chunk):
-                pass
+        assert anna.links.send(bert.device, large())
         assert (await anna.diary.wait(Down)).problem.code == "link-stalled"
     finally:
         mute.close()
@@ -275,7 +280,7 @@ async def test_garbage_from_a_paired_device_ends_its_link_and_is_named(node: Mak
     await mute.call(anna)
     try:
         await anna.diary.wait(Up)
-        mute.writer.write(b"\xff\xff\xff\xff")
+        mute.writer.write(b"\xff\xff\xff\xff\xff")
         assert (await anna.diary.wait(Down)).problem.code == "bad-frame"
     finally:
         mute.close()
@@ -297,7 +302,7 @@ async def test_a_hello_with_a_strange_nonce_is_turned_away_with_a_word(node: Mak
 
 
 async def test_a_newer_connection_takes_the_place_of_a_dead_one(node: MakeNode) -> None:
-    """The peer crashed without a goodbye and is back before its silence was noticed."""
+    """The peer crashed without a goodbye, and its new process calls before its silence is noticed."""
     anna, bert = await node("anna"), await node("bert")
     anna.trust(bert, known=False)
     mute = MutePeer(bert)
@@ -307,7 +312,7 @@ async def test_a_newer_connection_takes_the_place_of_a_dead_one(node: MakeNode) 
         bert.trust(anna)
         await bert.diary.wait(Up)
         await anna.diary.wait(Up, 2)
-        assert [down.problem.code for down in anna.diary.all(Down)] == ["link-replaced"]
+        assert [down.problem.code for down in anna.diary.all(Down)] == ["link-renewed"]
         assert anna.links.linked == (bert.device,)
     finally:
         mute.close()
@@ -332,7 +337,20 @@ async def test_telemetry_is_sent_to_all_and_a_device_without_link_is_said_so(nod
     await linked(anna, bert)
     bert.links.send_all(TelemetrySent(reading=reading(), busy=True))
     assert isinstance((await anna.diary.wait(Came)).message, TelemetrySent)
-    assert not bert.links.send(cleo.device, Ping())
-    assert not await bert.links.send_flowing(cleo.device, Ping())
+    assert not bert.links.send(cleo.device, BusyTold(busy=True))
     with contextlib.suppress(KeyError):
         bert.links.forget(cleo.device)
+
+
+async def test_a_flood_is_left_out_and_named_and_the_link_stays(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    progress = Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1)
+    step = Reported(event=MemberProgressed(run=RunId("run"), device=anna.device, progress=progress))
+    for _ in range(5_500):
+        assert anna.links.send(bert.device, step)
+    assert anna.links.send(bert.device, StopAsked(run=RunId("run")))
+    await bert.diary.wait_until(lambda: any(isinstance(c.message, StopAsked) for c in bert.diary.all(Came)))
+    assert 3_000 <= len(bert.diary.all(Came)) < 5_500
+    assert [problem.code for problem in bert.excess] == ["link-excess"]
+    assert bert.links.linked == (anna.device,)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from core.link.frames import encode
-from core.link.outbox import FLOW_BYTES, LIMIT_BYTES, Outbox
-from core.project.receipt import PIECE_BYTES
-from core.vocabulary.ids import ProjectId, RunId
-from core.vocabulary.peer_messages import Chunk, Message, Ping, StopAsked, TelemetrySent
-from tests.core.link.examples import reading
+from core.link.frames import body
+from core.link.outbox import AWAY_BYTES, LIMIT_BYTES, Outbox
+from core.vocabulary.events import MemberLogged, MemberProgressed
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.peer_messages import (
+    BusyTold,
+    Message,
+    Reported,
+    StandTold,
+    StopAsked,
+    TelemetrySent,
+)
+from core.vocabulary.progress import LogLines, Progress
+from tests.core.link.examples import large, reading
 
-
-def chunk(offset: int = 0) -> Chunk:
-    return Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=offset, data=bytes(PIECE_BYTES))
+PING = BusyTold(busy=True)
 
 
 def taken(outbox: Outbox) -> list[bytes]:
@@ -23,39 +29,69 @@ def taken(outbox: Outbox) -> list[bytes]:
 
 def test_messages_go_out_in_order() -> None:
     outbox = Outbox()
-    messages: list[Message] = [Ping(), StopAsked(run=RunId("r")), Ping(), chunk()]
+    messages: list[Message] = [PING, StopAsked(run=RunId("r")), PING, large()]
     assert all(outbox.put(message) for message in messages)
-    assert taken(outbox) == [encode(message) for message in messages]
+    assert taken(outbox) == [body(message) for message in messages]
     assert outbox.waiting_bytes == 0
 
 
-def test_only_the_newest_telemetry_waits_and_keeps_its_place() -> None:
+def test_only_the_newest_telemetry_waits() -> None:
     outbox = Outbox()
     old, new = (TelemetrySent(reading=reading(at_s), busy=False) for at_s in (1.0, 2.0))
-    for message in (old, Ping(), new):
+    for message in (old, PING, new):
         outbox.put(message)
-    assert outbox.waiting_bytes == len(encode(new)) + len(encode(Ping()))
-    assert taken(outbox) == [encode(new), encode(Ping())]
+    assert outbox.waiting_bytes == len(body(new)) + len(body(PING))
+    assert taken(outbox) == [body(PING), body(new)]
     assert outbox.waiting_bytes == 0
 
     for message in (old, new):
         outbox.put(message)
-        assert taken(outbox) == [encode(message)]
+        assert taken(outbox) == [body(message)]
 
 
 def test_more_than_the_limit_is_not_taken() -> None:
     outbox = Outbox()
     count = 0
-    while outbox.put(chunk(count)):
+    while outbox.put(large()):
         count += 1
-    assert LIMIT_BYTES - PIECE_BYTES - 1000 < outbox.waiting_bytes <= LIMIT_BYTES
+    assert LIMIT_BYTES - len(body(large())) < outbox.waiting_bytes <= LIMIT_BYTES
     assert len(taken(outbox)) == count
 
 
-def test_there_is_room_for_what_can_wait_until_a_megabyte_waits() -> None:
+def step(number: int) -> Reported:
+    progress = Progress(at_s=1.0, epoch=0, epochs=1, step=number, batch=number)
+    return Reported(event=MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress))
+
+
+def output(size: int) -> Reported:
+    lines = LogLines(task="worker:0", stream="stdout", text="x" * size)
+    return Reported(event=MemberLogged(run=RunId("r"), device=DeviceId("d"), lines=lines))
+
+
+def test_a_newer_step_takes_the_place_of_an_older_one_while_there_is_no_connection() -> None:
+    cases: list[tuple[bool, list[Message]]] = [(False, [step(1), PING, step(2)]), (True, [PING, step(2)])]
+    for is_away, expected in cases:
+        outbox = Outbox()
+        for message in (step(1), PING, step(2)):
+            outbox.put(message, is_away=is_away)
+        assert taken(outbox) == [body(message) for message in expected]
+        assert outbox.waiting_bytes == 0
+
+
+def test_of_what_a_waiting_trainer_tells_while_there_is_no_connection_the_newest_counts() -> None:
     outbox = Outbox()
-    while outbox.flows:
-        outbox.put(chunk())
-    assert FLOW_BYTES <= outbox.waiting_bytes < FLOW_BYTES + PIECE_BYTES + 1000
-    outbox.take()
-    assert outbox.flows
+    first, other, last = (StandTold(run=RunId("r"), task=task) for task in ("a", "b", "a"))
+    for message in (first, other, last):
+        outbox.put(message, is_away=True)
+    assert taken(outbox) == [body(other), body(last)]
+
+
+def test_of_too_much_that_waits_for_a_missing_laptop_the_oldest_output_goes_first() -> None:
+    outbox = Outbox()
+    outbox.put(PING, is_away=True)
+    for number in range(10 * LIMIT_BYTES // 20_000):
+        assert outbox.put(output(20_000 + number), is_away=True)
+    assert outbox.waiting_bytes <= AWAY_BYTES
+    kept = taken(outbox)
+    assert kept[0] == body(PING) and kept[-1] == body(output(20_000 + number))
+    assert len(kept) > AWAY_BYTES // 40_000

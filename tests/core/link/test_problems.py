@@ -1,4 +1,4 @@
-"""Each way in which a link ends is said with who it was and what to do."""
+"""Each way in which a link ends is reported with the peer's name and the fix."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ GIVEN: dict[str, object] = {
     "waiting_bytes": 5 << 20,
     "detail": "why",
     "message": "why",
+    "kind": "events",
 }
 
 
@@ -29,7 +30,7 @@ def test_every_end_names_the_peer_and_says_what_to_do(made: Callable[..., Proble
     names = inspect.signature(made).parameters
     problem = made(*[GIVEN.get(name, "ben") for name in names])
     assert problem.code and problem.what.endswith(".")
-    needs_nothing = made in (problems.replaced, problems.crossed)
+    needs_nothing = made in (problems.renewed, problems.worn, problems.crossed)
     assert problem.fix == "" if needs_nothing else problem.fix.endswith(".")
     if "name" in names:
         assert "ben" in problem.what
@@ -38,7 +39,7 @@ def test_every_end_names_the_peer_and_says_what_to_do(made: Callable[..., Proble
 
 
 def test_numbers_are_said_in_units_that_people_read() -> None:
-    assert "5 MiB" in problems.slow("ben", 5 << 20).what
+    assert "5.2 MB" in problems.slow("ben", 5 << 20).what
     assert "30 s" in problems.stalled("ben", 30.0).what and "10 s" in problems.silent("ben", 10.0).what
 
 

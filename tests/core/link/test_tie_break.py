@@ -113,7 +113,7 @@ def test_who_only_follows_takes_the_first_number_and_each_one_once() -> None:
 
 
 def test_a_fresh_node_is_let_in_whatever_numbers_it_says_that_it_knows() -> None:
-    """Numbers of another run of the numbering side mean nothing here."""
+    """Numbers from another run of the numbering side mean nothing here."""
     anna = Numbering(b"anna-two")
     anna.call()
     assert anna.judge_call(b"bert-run" + b"anna-one" + bytes(7) + b"\x09") is None
@@ -132,7 +132,7 @@ def test_a_hello_with_a_strange_nonce_is_refused(side: TieBreak, nonce: bytes) -
 
 @dataclass(eq=False)
 class Connection:
-    """What is under way to each end, in order: a nonce, or None for its end."""
+    """Items under way to each end, in order: a nonce, or None for its end."""
 
     caller: Side
     other: Side
@@ -156,7 +156,7 @@ class Side:
         return self.calling
 
     def takes(self, connection: Connection) -> None:
-        """The next thing on its way over ``connection`` arrives here."""
+        """The next item under way over ``connection`` arrives here."""
         came = connection.inbox[self].pop(0)
         if came is None:
             if self.link is connection:

@@ -26,7 +26,7 @@ class FakeSocket:
 
 @dataclass
 class Machine:
-    """``refuses``: the error number with which listening at (host, port) fails; 0: it does not."""
+    """``refuses``: the error number with which listening at (host, port) fails; 0: it succeeds."""
 
     opened: list[FakeSocket]
     refuses: Callable[[str, int], int]

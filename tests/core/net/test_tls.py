@@ -1,4 +1,4 @@
-"""Real TLS on loopback: who is pinned gets in, nobody else does."""
+"""Real TLS on loopback: pinned devices get in, nobody else does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def device(tmp_path: Path) -> Callable[[str], Identity]:
 
 
 class Server:
-    """Accepts with real TLS; keeps what came of each connection."""
+    """Accepts with real TLS; records each connection's outcome."""
 
     def __init__(self, identity: Identity, pins: Collection[bytes], handshake_s: float) -> None:
         self.identity, self.pins = identity, list(pins)
@@ -130,7 +130,7 @@ async def test_invariant_a_device_without_a_pin_is_refused(device: Callable[[str
     anna, bert, eve = device("anna"), device("bert"), device("eve")
     for pins in ([bert.cert_der], []):
         async with serving(anna, pins) as server:
-            # A TLS 1.3 client believes itself connected until it reads.
+            # A TLS 1.3 client believes it is connected until it reads.
             reader, writer = await reach(server, eve, anna.cert_der)
             outcome = await server.outcome()
             assert isinstance(outcome, TandemError)

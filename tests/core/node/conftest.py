@@ -17,7 +17,7 @@ MakeNode = Callable[..., Awaitable[Node]]
 
 
 class FakePresence:
-    """Finds whoever is present on the same network, at once."""
+    """Immediately finds everybody present on the same network."""
 
     present: dict[str, FakePresence]
 

@@ -1,4 +1,4 @@
-"""A second process and the node that has its home, over streams in memory."""
+"""A second process and the home's node, over streams in memory."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ class FakeServer:
 
 
 class Wire:
-    """What stands in for the Unix socket of one home."""
+    """Replaces a home's Unix socket."""
 
     def __init__(self) -> None:
         self.network = Network()
         self.serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None] | None = None
         self.servers: list[FakeServer] = []
         self.ours = True
+        self.a_trainers = False
         self.node_ends: list[Streams] = []
 
     async def listen(self, serve: Callable[..., None], **_: object) -> FakeServer:
@@ -68,6 +69,7 @@ async def wire(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Wire]:
     monkeypatch.setattr(asyncio, "open_unix_connection", wire.reach)
     monkeypatch.setattr(local_socket, "_listen", lambda home: None)
     monkeypatch.setattr(local_socket, "same_user", lambda sock: wire.ours)
+    monkeypatch.setattr(local_socket, "is_trainers", lambda sock: wire.a_trainers)
     yield wire
     for _, writer in wire.node_ends:
         writer.transport.abort()
@@ -231,7 +233,11 @@ async def test_strangers_and_crowds_are_sent_away(home: Home, node: FakeNode, wi
     wire.ours = False
     with pytest.raises(TandemError):
         await Client.connect(home)
-    wire.ours = True
+    wire.ours, wire.a_trainers = True, True
+    with pytest.raises(TandemError) as refused:
+        await Client.connect(home)
+    assert refused.value.code == "script-commands"
+    wire.a_trainers = False
     clients = [await Client.connect(home) for _ in range(SPEAKERS)]
     with pytest.raises(TandemError):
         await Client.connect(home)

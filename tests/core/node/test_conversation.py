@@ -1,4 +1,4 @@
-"""A conversation: every command answered, every event told, in order; nobody can make it fall over."""
+"""A conversation: every command answered, every event sent, in order; nobody can crash it."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def test_the_first_line_is_the_state_and_the_vocabularys_number() -> None:
 
     await Conversation(node, wire.write).run(wire.chunks())
 
-    assert wire.heard[0]["vocabulary"] == 1
+    assert wire.heard[0]["vocabulary"] == 2
     assert wire.heard[0]["state"]["me"]["name"] == "here"
     assert node.listeners == 0
 
@@ -114,7 +114,7 @@ async def test_events_come_in_order_and_go_on_when_asked_to_stay() -> None:
 async def test_a_reader_that_falls_behind_gets_the_state_anew() -> None:
     node, wire = FakeNode(), Wire()
     wire.stuck.clear()
-    talk = asyncio.create_task(Conversation(node, wire.write, kept_lines=3).run(wire.chunks()))
+    talk = asyncio.create_task(Conversation(node, wire.write, kept_bytes=500).run(wire.chunks()))
     wire.say({"id": 1, "type": "stop_run"})
     await node.asked.wait()
     await asyncio.sleep(0)

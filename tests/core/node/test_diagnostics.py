@@ -1,4 +1,4 @@
-"""The diagnostics hold what helps, and nothing that is nobody's business."""
+"""The diagnostics contain helpful data and nothing private."""
 
 import zipfile
 from pathlib import Path

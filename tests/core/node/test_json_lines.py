@@ -1,4 +1,4 @@
-"""Lines that any program can speak, and none can break."""
+"""Lines that any program can write, and none can break."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.node import json_lines
-from core.node.json_lines import Asked, Greeting, Replied
+from core.node.json_lines import NodeGreeting, NumberedCommand, Replied
 from core.vocabulary.answers import Done, Refused, StateNow
 from core.vocabulary.commands import AnswerPairing, GetState, StopRun
 from core.vocabulary.state import State, apply
@@ -28,15 +28,15 @@ def test_a_command_keeps_its_number() -> None:
     line = json_lines.write_asked(7, AnswerPairing(same=True))
 
     assert json.loads(line) == {"id": 7, "type": "answer_pairing", "same": True}
-    assert json_lines.read_asked(line) == Asked(7, AnswerPairing(same=True))
+    assert json_lines.read_asked(line) == NumberedCommand(7, AnswerPairing(same=True))
 
 
 def test_a_command_needs_no_number() -> None:
-    assert json_lines.read_asked(b'{"type":"stop_run"}') == Asked(None, StopRun())
+    assert json_lines.read_asked(b'{"type":"stop_run"}') == NumberedCommand(None, StopRun())
 
 
 def test_a_number_may_be_a_word() -> None:
-    assert json_lines.read_asked(b'{"type":"get_state","id":"first"}') == Asked("first", GetState())
+    assert json_lines.read_asked(b'{"type":"get_state","id":"first"}') == NumberedCommand("first", GetState())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_refusal_carries_the_number_where_it_was_readable() -> None:
 def test_a_line_may_be_a_mebibyte_long_and_no_longer() -> None:
     line = b'{"type":"get_state"}'
     longest = line + b" " * (2**20 - len(line))
-    assert json_lines.read_asked(longest) == Asked(None, GetState())
+    assert json_lines.read_asked(longest) == NumberedCommand(None, GetState())
     assert "longer than 1048576 bytes" in str(refused(longest + b" ").answer)
 
 
@@ -87,11 +87,11 @@ def test_a_whole_state_goes_there_and_comes_back() -> None:
     assert json_lines.read_told(json_lines.write_reply(None, StateNow(state=STATE))) == Replied(
         None, StateNow(state=STATE)
     )
-    assert json_lines.read_told(json_lines.write_greeting(STATE, 2)) == Greeting(state=STATE, missed=2)
+    assert json_lines.read_told(json_lines.write_greeting(STATE, 2)) == NodeGreeting(state=STATE, missed=2)
 
 
 def test_a_greeting_says_that_nothing_was_missed_unless_something_was() -> None:
-    assert json_lines.read_told(json_lines.write_greeting(STATE)) == Greeting(state=STATE, missed=0)
+    assert json_lines.read_told(json_lines.write_greeting(STATE)) == NodeGreeting(state=STATE, missed=0)
 
 
 def test_an_event_goes_there_and_comes_back() -> None:

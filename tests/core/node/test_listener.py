@@ -14,12 +14,14 @@ from core.home.identity import load_or_create
 from core.link.frames import encode
 from core.net import strangers
 from core.net.address import parse
+from core.net.strangers import Guest
 from core.net.tls import client_context, connect
 from core.node import listener
 from core.node.listener import LISTEN_LIMITS, ListenLimits
 from core.pairing import state as pairing_state
-from core.pairing.driver import Pairing
-from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Ping
+from core.pairing.driver import PairingDriver
+from core.vocabulary.events import PairingCodeShown, PairingEnded
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, BusyTold
 from tests.core.link.examples import hello
 from tests.core.link.nodes import LIMIT_S, Down, LinkNode, Up
 
@@ -64,7 +66,7 @@ async def call(anna: LinkNode) -> AsyncIterator[Call]:
 
 
 async def closed(reader: asyncio.StreamReader) -> bool:
-    """The other side ended it, without a word."""
+    """The other side closed it silently."""
     async with asyncio.timeout(LIMIT_S):
         try:
             return await reader.read(1) == b""
@@ -89,13 +91,30 @@ async def test_a_pairing_frame_goes_to_pairing_with_its_first_byte_unread(anna: 
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\x01", b"SSH-2.0-OpenSSH_9.6\r\n", b"\xff" * 70_000]
+    "garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\x02", b"SSH-2.0-OpenSSH_9.6\r\n", b"\xff" * 70_000]
 )
 async def test_anything_else_is_closed_and_counted(anna: LinkNode, call: Call, garbage: bytes) -> None:
     reader, writer = await call()
     writer.write(garbage)
     assert await closed(reader)
     assert anna.listener.refusals.by_reason["neither TLS nor pairing"] == 1
+    assert anna.listener.strangers.present == 0
+
+
+async def test_files_are_handed_on_unread_with_their_place_among_strangers(
+    anna: LinkNode, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: asyncio.Future[tuple[socket.socket, Guest]] = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(anna.listener, "_on_files", lambda sock, guest: came.set_result((sock, guest)))
+    _, writer = await call()
+    writer.write(b"\x01\x16rest")
+    async with asyncio.timeout(LIMIT_S):
+        sock, guest = await came
+    with sock:
+        sock.settimeout(LIMIT_S)
+        assert sock.recv(6, socket.MSG_WAITALL) == b"\x01\x16rest"
+    assert anna.listener.strangers.present == 1
+    guest.leave()
     assert anna.listener.strangers.present == 0
 
 
@@ -201,7 +220,7 @@ async def say(bert: LinkNode, anna: LinkNode, data: bytes) -> Stranger:
         struct.pack(">I", MAX_FRAME_BYTES),
         struct.pack(">I", 2**32 - 1) + bytes(100_000),
         struct.pack(">I", 3) + b"\xc1\xc1\xc1",
-        encode(Ping()),
+        encode(BusyTold(busy=True)),
         struct.pack(">I", 10) + b'{"v":1}   ',
     ],
     ids=["large", "huge", "garbage", "no hello", "a proof that nobody waits for"],
@@ -271,8 +290,8 @@ async def test_a_device_paired_or_forgotten_while_the_node_runs_is_let_in_or_ref
     assert anna.links.linked == ()
 
 
-def with_pairing(node: LinkNode) -> Pairing:
-    """As a node puts the parts together."""
+def with_pairing(node: LinkNode) -> PairingDriver:
+    """Combines the parts like a node."""
 
     def on_event(event: pairing_state.Event) -> None:
         if isinstance(event, pairing_state.Paired):
@@ -284,7 +303,7 @@ def with_pairing(node: LinkNode) -> Pairing:
     def trust() -> None:
         node.listener.trust(node.pins, pending=pairing.held())
 
-    pairing = Pairing(
+    pairing = PairingDriver(
         node.identity,
         node.name,
         lambda: node.listener.port,
@@ -303,13 +322,13 @@ async def test_pairing_and_its_proof_go_through_the_port_and_a_link_follows(
     pairings = [with_pairing(anna), with_pairing(bert)]
     try:
         pairings[0].start(parse(bert.address))
-        codes = [await node.diary.wait(pairing_state.CodeShown) for node in (anna, bert)]
+        codes = [await node.diary.wait(PairingCodeShown) for node in (anna, bert)]
         assert codes[0].code == codes[1].code
         for pairing in pairings:
             pairing.answer(True)
         for node in (anna, bert):
             await node.diary.wait(Up)
-            assert not node.diary.all(pairing_state.Failed)
+            assert not node.diary.all(PairingEnded)
             assert not node.diary.all(Down)
         assert anna.links.linked == (bert.device,)
         assert bert.links.linked == (anna.device,)

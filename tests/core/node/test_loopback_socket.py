@@ -1,4 +1,4 @@
-"""Where there are no Unix sockets a second process reaches the node by the secret of its home."""
+"""Without Unix sockets, a second process reaches the node by its home's secret."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ async def listening(home: Home) -> AsyncIterator[FakeNode]:
 
 
 async def told_by_port(home: Home, first: bytes) -> bytes:
-    """What a process hears that knows the port alone."""
+    """The reply to a process that knows only the port."""
     port = int(home.loopback.read_bytes().split()[0])
     reader, writer = await asyncio.open_connection(loopback_socket.HOST, port)
     writer.write(first)
@@ -76,7 +76,7 @@ async def test_who_does_not_know_the_secret_hears_and_does_nothing(home: Home, f
         try:
             assert await told_by_port(home, first) == b""
         except ConnectionError:
-            pass  # More was sent than the node cared to read.
+            pass  # The process sent more than the node read.
         assert node.listeners == 0 and node.commands == []
         client = await Client.connect(home, loopback=True)
         await client.close()

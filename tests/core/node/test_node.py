@@ -1,38 +1,38 @@
-"""A node's life: when it starts and when not, what it answers, how it ends."""
+"""A node's life: when it starts and when not, its answers, its end."""
 
 import asyncio
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from core.home import identity, settings_file, socket_path
+from core.home import settings_file, socket_path
 from core.home.home import Home
 from core.node import neighbours
 from core.node.client import Client
 from core.node.node import Node
+from core.run import planning
 from core.supervisor import seals
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Findings, Saved, StateNow
 from core.vocabulary.commands import (
-    AnswerPairing,
     CancelPairing,
     ChangeSettings,
-    Forget,
     GetState,
     Mend,
+    PlanRun,
     Quit,
-    Rename,
     RunDoctor,
     SaveDiagnostics,
     StopRun,
 )
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.core.nodes import Heard, home_of, id_of, node, quick_watch, refusal, wait_for
 
@@ -67,35 +67,17 @@ async def test_a_home_has_one_node_and_frees_it(tmp_path: Path) -> None:
         assert id_of(again) == id_of(anna)
 
 
-async def test_a_key_that_others_can_read_keeps_it_from_starting_until_mended(tmp_path: Path) -> None:
-    home = home_of(tmp_path, "anna", discovery=False)
-    identity.load_or_create(home.identity).key_path.chmod(0o644)
-
-    failure = await cannot_start(home)
-    assert failure.code == "wrong-mode"
-    assert "chmod 600" in failure.fix
-
-    (home.identity / "key.pem").chmod(0o600)
-    async with node(tmp_path, "anna", discovery=False):
-        pass
-
-
-async def test_a_home_that_cannot_be_written_keeps_it_from_starting(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    assert (await cannot_start(Home(tmp_path / "file" / "home"))).code == "home-unusable"
-
-
 async def test_broken_files_are_told_and_it_starts_all_the_same(tmp_path: Path) -> None:
     home = home_of(tmp_path, "anna")
     home.settings.write_text("{")
     home.trust.write_text("not json")
     home.trust.chmod(0o600)
-    (home.runs / "history.db").write_text("no database at all")
+    (home.runs / "20260101-120000-9f3a01bc").mkdir()
+    (home.runs / "20260101-120000-9f3a01bc/summary.json").write_text("no summary at all")
     started = await Node.start(home, watch=quick_watch())
     try:
         codes = {notice.code for notice in started.state.notices}
-        assert {"settings-corrupt", "trust-corrupt", "history-rebuilt"} <= codes
+        assert {"settings-corrupt", "trust-corrupt", "history-incomplete"} <= codes
         assert all(notice.what and notice.fix for notice in started.state.notices)
     finally:
         await started.stop()
@@ -130,6 +112,30 @@ async def test_quit_answers_ends_the_node_and_is_heard(tmp_path: Path) -> None:
         assert client.problem is None
         assert refusal(await anna.submit(StopRun())) == "ending"
         await client.close()
+
+
+async def test_a_command_that_outlives_the_node_is_told_that_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import keras\n")
+    reading, ended, read = threading.Event(), threading.Event(), planning.read_project
+
+    def read_slowly(spec: RunSpec, hashes: Path | None) -> planning.LocalProject:
+        reading.set()
+        assert ended.wait(60)
+        return read(spec, hashes)
+
+    monkeypatch.setattr(planning, "read_project", read_slowly)
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        preview = asyncio.create_task(
+            anna.submit(PlanRun(spec=RunSpec(script=str(tmp_path / "train.py"), solo=True)))
+        )
+        await asyncio.to_thread(reading.wait, 60)
+        await asyncio.wait_for(anna.stop(), 60)
+        ended.set()
+        assert refusal(await preview) == "ending"
+
+    assert "PlanRun failed" not in (anna.home.logs / "tandem.log").read_text()
 
 
 async def test_after_its_end_nothing_listens_and_no_task_is_left(tmp_path: Path) -> None:
@@ -219,32 +225,6 @@ async def test_a_task_that_crashes_is_a_notice(tmp_path: Path) -> None:
         assert "some work" in state.notices[0].what
 
 
-async def test_what_makes_no_sense_now_is_refused_with_a_mend(tmp_path: Path) -> None:
-    stranger = DeviceId("f" * 64)
-    async with node(tmp_path, "anna", discovery=False) as anna:
-        for command, code in (
-            (AnswerPairing(same=True), "no-pairing"),
-            (Forget(device=stranger), "not-paired"),
-            (Rename(device=stranger, nickname="x"), "not-paired"),
-            (Mend(code="not-sealed"), "no-such-mend"),
-            (ChangeSettings(change=SettingsChange(port=80)), "bad-port"),
-            (ChangeSettings(change=SettingsChange(name="a\nb")), "bad-name"),
-            (SaveDiagnostics(path=str(tmp_path / "missing" / "d.zip")), "diagnostics-unwritable"),
-        ):
-            assert refusal(await anna.submit(command)) == code, command
-        assert anna.state.me is not None and anna.state.me.settings.port == 0
-
-
-async def test_changed_settings_are_kept_and_a_new_port_waits(tmp_path: Path) -> None:
-    async with node(tmp_path, "anna", discovery=False) as anna:
-        change = SettingsChange(theme="dark", port=31999)
-        assert await anna.submit(ChangeSettings(change=change)) == Done()
-        assert [notice.code for notice in anna.state.notices] == ["port-later"]
-        assert anna.state.me is not None and anna.state.me.settings.theme == "dark"
-    kept, problem = settings_file.read(anna.home.settings)
-    assert (kept.theme, kept.port, problem) == ("dark", 31999, None)
-
-
 async def test_settings_that_change_at_the_same_moment_are_all_kept(tmp_path: Path) -> None:
     changes = (SettingsChange(theme="dark"), SettingsChange(name="Anna's"), SettingsChange(port=31999))
     async with node(tmp_path, "anna", discovery=False) as anna:
@@ -258,7 +238,7 @@ async def test_the_doctor_looks_and_the_diagnostics_are_saved(tmp_path: Path) ->
         answer = await anna.submit(RunDoctor())
         assert isinstance(answer, Findings)
         codes = {finding.code for finding in answer.findings}
-        sealing = {"namespace": "sealed", "loopback": "sealed-loopback", "": "not-sealed"}[seals.find()]
+        sealing = "sealed" if seals.find() else "not-sealed"
         assert {sealing, "key", "home", "port", "socket"} <= codes
         assert not {code for code in codes if code.startswith("check-")}
         saved = await anna.submit(SaveDiagnostics(path=str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Events become the state, and everybody hears them in one order."""
+"""Events become the state, and all listeners get them in one order."""
 
 from core.node.store import Store
 from core.vocabulary import events as ev

@@ -1,4 +1,4 @@
-"""Two or more devices that listen as a node does: with sockets and TLS on loopback, or in memory."""
+"""Two or more devices that listen like a node: with sockets and TLS on loopback, or in memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TypeVar, cast
 from core.home.identity import Identity, load_or_create
 from core.net.address import Address
 from core.net.tls import accept, server_context
-from core.pairing.driver import Pairing
-from core.pairing.state import LIMITS, CodeShown, Event, Failed, Limits, Paired
-from core.vocabulary.errors import TandemError
+from core.pairing.driver import PairingDriver
+from core.pairing.state import LIMITS, Event, Limits, Paired
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import PairingCodeShown, PairingEnded
 from core.vocabulary.ids import DeviceId
 from tests.core.wires import Accepted, Network
 
@@ -23,7 +24,7 @@ Kind = TypeVar("Kind")
 
 
 class Device:
-    """A node's part around pairing: a listener that routes by the first byte, and a trust store in memory."""
+    """A node's pairing part: a listener that routes by the first byte, and a trust store in memory."""
 
     def __init__(self, identity: Identity, name: str, limits: Limits = LIMITS) -> None:
         self.identity, self.name, self.limits = identity, name, limits
@@ -38,7 +39,7 @@ class Device:
 
     async def __aenter__(self) -> Device:
         self.port = self._open()
-        self.pairing = Pairing(
+        self.pairing = PairingDriver(
             self.identity,
             self.name,
             lambda: self.port,
@@ -131,13 +132,18 @@ class Device:
                 event = await self.events.get()
                 if isinstance(event, kind):
                     return event
-                assert not isinstance(event, Failed | Paired), event
+                assert not isinstance(event, PairingEnded | Paired), event
 
-    async def code(self) -> CodeShown:
-        return await self.event(CodeShown)
+    async def code(self) -> PairingCodeShown:
+        return await self.event(PairingCodeShown)
+
+    async def problem(self) -> Problem:
+        problem = (await self.event(PairingEnded)).problem
+        assert problem is not None
+        return problem
 
     async def failure(self) -> str:
-        return (await self.event(Failed)).problem.code
+        return (await self.problem()).code
 
 
 class MemoryDevice(Device):
@@ -183,7 +189,7 @@ async def device(
 
 
 class Raw:
-    """A stranger that speaks bytes on the pairing port."""
+    """A stranger that sends bytes to the pairing port."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -198,7 +204,7 @@ class Raw:
             return await self.reader.readexactly(length)
 
     async def wait_closed(self) -> None:
-        """Until the other side has closed."""
+        """Returns when the other side has closed."""
         async with asyncio.timeout(LIMIT_S):
             try:
                 while await self.reader.read(4096):
@@ -218,7 +224,7 @@ async def stranger(there: Device) -> AsyncIterator[Raw]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something on this loop that announces itself to nobody."""
+    """Polls for a condition on this loop that has no notification."""
     for _ in range(LIMIT_S * 100):
         if condition():
             return

@@ -1,4 +1,4 @@
-"""Two pairing machines at one table: frames and proofs are carried by hand; the clock stands still."""
+"""Two pairing machines at one table: the test carries frames and proofs by hand; the clock stands still."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from core.pairing.messages import Note, encode
 from core.pairing.state import (
     Answered,
     Close,
-    CodeShown,
     ConnectionLost,
     Dial,
     Dialled,
     Effect,
     Event,
-    Failed,
     FrameCame,
     Input,
-    Me,
+    OwnSide,
     Paired,
     PairingState,
     ProofFailed,
@@ -36,9 +34,12 @@ from core.pairing.state import (
     TimePassed,
 )
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import PairingCodeShown, PairingEnded
 from tests.core.certificates import device_certificate
 
-_CERTIFICATES = sorted((device_certificate(number) for number in range(1, 4)), key=lambda der: Me(der, "").fp)
+_CERTIFICATES = sorted(
+    (device_certificate(number) for number in range(1, 4)), key=lambda der: OwnSide(der, "").fp
+)
 LOW, HIGH, OTHER = _CERTIFICATES
 """Certificates in the order of their fingerprints."""
 
@@ -54,7 +55,7 @@ def nonces() -> Iterator[bytes]:
 
 @dataclass
 class Side:
-    """One machine, and everything it asked for and told."""
+    """One machine with its recorded requests and events."""
 
     cert: bytes
     host: str
@@ -66,7 +67,7 @@ class Side:
     now_s: float = 1000.0
 
     def __post_init__(self) -> None:
-        self.state = PairingState(Me(self.cert, NAMES[self.cert]))
+        self.state = PairingState(OwnSide(self.cert, NAMES[self.cert]))
 
     def step(self, happened: Input) -> tuple[Effect, ...]:
         before = self.state
@@ -85,7 +86,7 @@ class Side:
 
     @property
     def codes(self) -> list[str]:
-        return [event.code for event in self.events if isinstance(event, CodeShown)]
+        return [event.code for event in self.events if isinstance(event, PairingCodeShown)]
 
     @property
     def paired(self) -> list[Paired]:
@@ -93,11 +94,11 @@ class Side:
 
     @property
     def failures(self) -> list[Problem]:
-        return [event.problem for event in self.events if isinstance(event, Failed)]
+        return [event.problem for event in self.events if isinstance(event, PairingEnded) and event.problem]
 
 
 class Table:
-    """Carries what each side asks for to the other. ``waiting`` is what is on its way, oldest first."""
+    """Carries each side's requests to the other. ``waiting``: those under way, oldest first."""
 
     def __init__(self) -> None:
         nonce = nonces()

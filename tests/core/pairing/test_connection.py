@@ -1,4 +1,4 @@
-"""Frames are read whole, and nothing longer than the limit is waited for."""
+"""Frames are read whole, and none longer than the limit is awaited."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Frames' contents are read strictly, whatever a stranger sends."""
+"""Frame contents are parsed strictly, whatever a stranger sends."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ RIGHT = M1(sid=b"s" * 16, cert=b"c" * 500, name="Anna's laptop")
 
 
 def spelled(**changes: object) -> bytes:
-    """M1 as JSON with some fields changed; None takes a field away."""
+    """M1 as JSON with some fields changed; None removes a field."""
     fields: dict[str, object] = {
         "v": 1,
         "sid": base64.b64encode(b"s" * 16).decode(),
@@ -103,7 +103,7 @@ def test_a_wrong_message_is_refused(body: bytes) -> None:
 
 
 def test_no_note_is_as_long_as_a_nonce() -> None:
-    """Or it could be taken for one."""
+    """Otherwise it could be taken for one."""
     for word in get_args(NoteWord):
         assert len(encode(Note(note=word))) != 32
         assert decode_nonce_or_note(encode(Note(note=word))) == Note(note=word)

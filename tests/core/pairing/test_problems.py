@@ -1,4 +1,4 @@
-"""Each way in which a pairing ends is said with who, where and what to do."""
+"""Each way in which a pairing ends is reported with who, where and the fix."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from core.vocabulary.errors import Problem
             "10.0.0.2:1 can't be reached (no route)",
         ),
         (problems.pairing_under_way("ben").problem, "pairing-busy", "with ben is under way"),
+        (problems.mixed_name("b\u0435n", ("Cyrillic", "Latin")), "pairing-mixed-name", "Cyrillic and Latin"),
         (problems.new_key("ben"), "pairing-new-key", "named ben is paired already, with another key"),
         (problems.itself(), "pairing-self", "this device's own"),
         (problems.malformed("a frame"), "pairing-malformed", "protocol: a frame."),

@@ -1,7 +1,8 @@
-"""Checkpoints on a disk: whole or not at all, two of them, and never one whose bytes are not as they were."""
+"""Checkpoints on a disk: complete or absent, two of them, and never one with altered bytes."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,44 @@ def spoil(checkpoint: Checkpoint, how: str) -> None:
             (path.parent / checkpoint_store.MANIFEST).unlink()
         case "half a manifest":
             (path.parent / checkpoint_store.MANIFEST).write_bytes(b'{"format":"tandem-checkpoint-1"')
+        case "a pipe for a manifest":
+            (path.parent / checkpoint_store.MANIFEST).unlink()
+            os.mkfifo(path.parent / checkpoint_store.MANIFEST)
+        case "a manifest without an end":
+            (path.parent / checkpoint_store.MANIFEST).unlink()
+            (path.parent / checkpoint_store.MANIFEST).symlink_to("/dev/zero")
+        case "terabytes that take no room":
+            os.truncate(path, 8 << 40)
 
 
-@pytest.mark.parametrize("how", ["one bit", "cut", "gone", "a link", "no manifest", "half a manifest"])
+HARMFUL = ["a pipe for a manifest", "a manifest without an end", "terabytes that take no room"]
+"""A script within walls may leave them where Tandem reads, which must neither block nor read forever."""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("one bit", "cut", "gone", "a link", "no manifest", "half a manifest"),
+        *(
+            pytest.param(how, marks=pytest.mark.skipif(os.name == "nt", reason="no such files"))
+            for how in HARMFUL
+        ),
+    ],
+)
 def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, how: str) -> None:
     write(tmp_path, 10)
     spoil(write(tmp_path, 20), how)
     found = checkpoint_store.newest(tmp_path)
     assert found is not None and found.head.moment.step == 10
+
+
+def test_invariant_a_link_to_another_runs_checkpoint_is_none(tmp_path: Path) -> None:
+    there = write(tmp_path / "other", 20)
+    own = write(tmp_path / "own", 10)
+    (tmp_path / "own/00000009").symlink_to(there.folder)
+    assert checkpoint_store.look(tmp_path / "own") == own
+    digest = checkpoint_store.listing(there).digest
+    assert checkpoint_store.find(tmp_path / "own", digest) is None
 
 
 def test_what_a_crash_left_half_written_is_none(tmp_path: Path) -> None:
@@ -125,7 +156,7 @@ def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path
     runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
     for run in runs:
         write(run / run_folder.CHECKPOINTS, 10, b"w" * 1_000_000)
-        write(run / f"{run_folder.CHECKPOINTS}-worker-1", 10)  # of a second trainer on this laptop
+        write(run / f"{run_folder.CHECKPOINTS}-worker-1", 10)  # from a second trainer on this laptop
         (run / "summary.json").write_text("{}")
     checkpoint_store.trim(tmp_path, limit_bytes=2_500_000)
     assert [checkpoint_store.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
@@ -142,8 +173,27 @@ def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path
     assert all((run / "summary.json").exists() for run in runs)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no path is so long")
+@pytest.mark.parametrize("name", ["d", "d" * 40])
+def test_folders_nested_by_a_script_keep_no_room_from_being_made(tmp_path: Path, name: str) -> None:
+    """Deeper than Python recurses, with paths longer than the system allows."""
+    runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2)]
+    for run in runs:
+        write(run / run_folder.CHECKPOINTS, 10)
+    here = Path.cwd()
+    try:
+        os.chdir(runs[0] / run_folder.CHECKPOINTS)
+        for _ in range(1_500):
+            Path(name).mkdir()
+            os.chdir(name)
+    finally:
+        os.chdir(here)
+    checkpoint_store.trim(tmp_path, limit_bytes=1)
+    assert [(run / run_folder.CHECKPOINTS).exists() for run in runs] == [False, True]
+
+
 def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
-    """One wrote all of it now; the other had a part of it from the time before."""
+    """One wrote all of it now; the other already had a part of it."""
     ended = {"fit-0.json": [b"[]"], "fit-0.bin": [b""]}
     now = {"now.json": [b"{}"], "now.bin": [b"weights"]}
     earlier = checkpoint_store.write(tmp_path / "one", Moment(step=1, fit=1), (1, 1), ended, {})

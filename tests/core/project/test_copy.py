@@ -1,9 +1,10 @@
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from core.project.copy import Changed, copy_project, storing
+from core.project.copy import Changed, copy_project, link_file, storing
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 
@@ -24,6 +25,29 @@ def test_other_content_leaves_no_copy_behind(tmp_path: Path, data: bytes) -> Non
         copy_project(MANIFEST, source, tmp_path / "copy")
     assert caught.value.path == "data/a.csv"
     assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("size", [0, 5, 3_000_000])
+def test_a_copy_is_one_whatever_the_file_system_shares(tmp_path: Path, size: int) -> None:
+    files = {"train.py": b"#" * size}
+    source = write(tmp_path / "source", dict(files))
+    copy_project(manifest_for(files), source, tmp_path / "copy")
+    with (tmp_path / "copy" / "train.py").open("r+b") as copied:
+        copied.write(b"other")
+    assert content(source) == files
+
+
+def test_where_a_file_system_knows_no_links_a_file_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "not here")
+
+    monkeypatch.setattr(os, "link", refused)
+    source = write(tmp_path / "source", dict(FILES)) / "train.py"
+    file = next(each for each in MANIFEST.files if each.path == "train.py")
+    link_file(file, source, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == FILES["train.py"] and not source.samefile(tmp_path / "copy")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.project import files as module
-from core.project.files import NotRegular, hash_file, list_files, open_regular
+from core.project.files import hash_file, list_files
+from core.runtime.regular_file import READ_BYTES, NotRegular
 from core.vocabulary.errors import TandemError
 
 
@@ -105,13 +105,6 @@ def test_a_missing_folder_is_said_plainly(tmp_path: Path) -> None:
 
 
 def test_a_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
-    data = os.urandom(module.READ_BYTES + 5)
+    data = os.urandom(READ_BYTES + 5)
     (tmp_path / "x").write_bytes(data)
     assert hash_file(tmp_path / "x") == (len(data), hashlib.sha256(data).hexdigest())
-
-
-def test_a_link_is_not_opened_even_if_it_leads_to_a_file(tmp_path: Path) -> None:
-    (tmp_path / "x").touch()
-    (tmp_path / "link").symlink_to("x")
-    with pytest.raises(NotRegular), open_regular(tmp_path / "link"):
-        pass

@@ -1,4 +1,4 @@
-"""What a user sees before the yes: every text, what changed since the last yes, and nothing that hides."""
+"""What a user sees before the consent: every text, what changed since the last one, and nothing hidden."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> ProjectStore:
 
 
 def keep(store: ProjectStore, files: dict[str, bytes], tmp_path: Path, script: str = "train.py") -> ProjectId:
-    """As if it had come over a link."""
+    """Stored as if received over a link."""
     manifest = manifest_for(files, script)
     write(tmp_path / "projects" / manifest.digest, dict(files))
     (tmp_path / "projects" / f"{manifest.digest}.json").write_bytes(wire.to_json(manifest))
@@ -101,7 +101,7 @@ def test_invariant_no_character_hides_or_turns_what_runs(text: str, shown: str) 
 
 
 def test_a_script_whose_bytes_python_reads_otherwise_says_so(store: ProjectStore) -> None:
-    """In UTF-7 a comment can hold a line of its own."""
+    """In UTF-7 a comment can contain a line of code."""
     source = b"# -*- coding: utf-7 -*-\n# +AAo-import os\n"
     assert "import os" in source.decode("utf-7").split("\n")[2]
     (found,) = look_at(manifest_for({"train.py": source}), {"train.py": source}, store, ())

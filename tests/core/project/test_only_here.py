@@ -4,13 +4,13 @@ import pytest
 
 from core.project.only_here import CODE, find_only_here
 from core.project.scan import scan_project
-from core.project.syntax import Mistake
+from core.script.syntax import Mistake
 from core.vocabulary.paths import shown
 from tests.core.project.making import write
 
 
 def found(folder: Path, text: str, **files: str) -> tuple[Mistake, ...]:
-    """In a project of its own: the temporary folder itself is one of those that nobody sends."""
+    """In its own project: the temporary folder itself is one of those never sent."""
     project = folder / "project"
     project.mkdir()
     write(project, {"train.py": text, **{name.replace("_", "."): content for name, content in files.items()}})

@@ -5,10 +5,9 @@ import pytest
 
 from core.project import outputs as module
 from core.project.outputs import collect_outputs, find_outputs, receive_outputs
-from core.project.send import pieces
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import ProjectFile, manifest_of
-from tests.core.project.making import content, manifest_for, write
+from tests.core.project.making import content, manifest_for, pieces, write
 
 BEFORE = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "log.txt": b"old"}
 MANIFEST = manifest_for(BEFORE)
@@ -65,6 +64,11 @@ def test_what_does_not_fit_stays_and_the_small_ones_come(work: Path) -> None:
     assert [file.path for file in found.manifest.files] == ["metrics.csv", "model.h5"]
     assert [entry.path for entry in found.skipped] == ["huge.bin"]
     assert "does not fit" in found.skipped[0].why
+
+
+def test_terabytes_of_zeros_in_a_files_place_are_not_read(work: Path) -> None:
+    os.truncate(work / "log.txt", 8 << 40)
+    assert [entry.path for entry in find_outputs(work, MANIFEST).skipped] == ["log.txt"]
 
 
 def test_a_model_comes_before_small_files(work: Path) -> None:

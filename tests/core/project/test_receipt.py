@@ -1,3 +1,4 @@
+import os
 import random
 import shutil
 import sys
@@ -8,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.project import copy
-from core.project.receipt import PIECE_BYTES, Piece, Receipt
-from core.project.send import pieces
+from core.project.receipt import PIECE_BYTES, FilePiece, Receipt
+from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import ProjectFile, manifest_of
-from tests.core.project.making import content, manifest_for, write
+from tests.core.project.making import content, manifest_for, pieces, write
 
-FILES = {"train.py": b"print(1)", "data/a.bin": bytes(range(256)) * 3000, "data/empty": b"", "z/y/x": b"z"}
+FILES = {"train.py": b"print(1)", "data/a.bin": bytes(range(256)) * 12_000, "data/empty": b"", "z/y/x": b"z"}
 MANIFEST = manifest_for(FILES)
 A_BIN, TRAIN = 0, 2
 
@@ -26,7 +27,7 @@ def receipt(tmp_path: Path) -> Receipt:
 
 def refusal(receipt: Receipt, **piece: object) -> str:
     with pytest.raises(TandemError) as caught:
-        receipt.take(Piece(**piece))  # type: ignore[arg-type]
+        receipt.take(FilePiece(**piece))  # type: ignore[arg-type]
     assert caught.value.code == "transfer-broken"
     return caught.value.what
 
@@ -59,7 +60,7 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
 
 def test_what_has_come_is_counted_piece_by_piece(receipt: Receipt) -> None:
     assert receipt.received_bytes == 0
-    receipt.take(Piece(file=A_BIN, offset=0, data=FILES["data/a.bin"][:1000]))
+    receipt.take(FilePiece(file=A_BIN, offset=0, data=FILES["data/a.bin"][:1000]))
     assert receipt.received_bytes == 1000
     assert receipt.missing_bytes == MANIFEST.total_bytes - 1000
 
@@ -73,7 +74,7 @@ def test_parts_are_for_this_user_alone(tmp_path: Path, receipt: Receipt) -> None
 
 
 def test_a_damaged_part_is_not_taken_for_whole_after_a_restart(tmp_path: Path, receipt: Receipt) -> None:
-    receipt.take(Piece(file=TRAIN, offset=0, data=FILES["train.py"]))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=FILES["train.py"]))
     (tmp_path / "parts" / f"{TRAIN}.part").write_bytes(b"evil(1) ")
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
     assert TRAIN in [want.file for want in again.wanted]
@@ -88,14 +89,14 @@ def test_a_part_that_grew_too_long_begins_afresh(tmp_path: Path, receipt: Receip
 def test_wrong_content_is_refused_and_can_be_sent_again(receipt: Receipt) -> None:
     assert "another content" in refusal(receipt, file=TRAIN, offset=0, data=b"print(2)")
     assert TRAIN in [want.file for want in receipt.wanted]
-    receipt.take(Piece(file=TRAIN, offset=0, data=b"print(1)"))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print(1)"))
     assert TRAIN not in [want.file for want in receipt.wanted]
 
 
 def test_a_file_can_be_begun_afresh(receipt: Receipt) -> None:
-    receipt.take(Piece(file=TRAIN, offset=0, data=b"what"))
-    receipt.take(Piece(file=TRAIN, offset=0, data=b"print"))
-    receipt.take(Piece(file=TRAIN, offset=5, data=b"(1)"))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=b"what"))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print"))
+    receipt.take(FilePiece(file=TRAIN, offset=5, data=b"(1)"))
     assert TRAIN not in [want.file for want in receipt.wanted]
 
 
@@ -151,6 +152,19 @@ def test_known_content_is_taken_from_this_disk_only_if_it_is_right(tmp_path: Pat
     assert A_BIN not in [want.file for want in receipt.wanted]
 
 
+def test_nothing_is_written_to_a_file_of_another_version(tmp_path: Path, receipt: Receipt) -> None:
+    """Its last bytes were lost after it had been accepted as this version."""
+    source = write(tmp_path / "old", {"right": FILES["data/a.bin"]}) / "right"
+    assert receipt.adopt(A_BIN, source)
+    os.truncate(source, 7)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert (A_BIN, 0) in [(want.file, want.offset) for want in again.wanted]
+    for piece in pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, again.wanted):
+        again.take(piece)
+    assert source.stat().st_size == 7
+    assert content(again.finish()) == FILES
+
+
 def test_a_file_that_this_disk_did_not_have_is_wanted_from_its_first_byte(
     tmp_path: Path, receipt: Receipt
 ) -> None:
@@ -166,7 +180,7 @@ def test_a_file_that_this_disk_did_not_have_is_wanted_from_its_first_byte(
 def test_a_full_disk_is_said_plainly(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipt, "_part", lambda number: Path("/dev/full"))
     with pytest.raises(TandemError, match="is full") as caught:
-        receipt.take(Piece(file=TRAIN, offset=0, data=b"print"))
+        receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print"))
     assert caught.value.code == "disk-full"
     assert "Free some space" in caught.value.fix
 
@@ -178,7 +192,7 @@ def test_a_project_that_does_not_fit_is_refused_beforehand(
         free = MANIFEST.total_bytes + copy.SPARE_BYTES - 1
 
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage)
-    with pytest.raises(TandemError, match=r"0\.8 MB are needed"):
+    with pytest.raises(TandemError, match=f"{units.size(MANIFEST.total_bytes)} are needed"):
         Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
 
 
@@ -194,7 +208,7 @@ def test_whatever_comes_only_the_right_bytes_are_put_in_place(
     receipt = Receipt(manifest, folder / "parts", folder / "place")
     for number, offset, piece in noise:
         try:
-            receipt.take(Piece(file=number, offset=offset, data=piece))
+            receipt.take(FilePiece(file=number, offset=offset, data=piece))
         except TandemError as error:
             assert error.code == "transfer-broken"
     for want in receipt.wanted:
@@ -203,7 +217,7 @@ def test_whatever_comes_only_the_right_bytes_are_put_in_place(
         whole = files[file.path]
         for offset, part in ((0, whole[:cut]), (cut, whole[cut:])):
             if part:
-                receipt.take(Piece(file=want.file, offset=offset, data=part))
+                receipt.take(FilePiece(file=want.file, offset=offset, data=part))
     assert content(receipt.finish()) == files
     assert [path.name for path in folder.iterdir()] == ["place"]
 

@@ -65,14 +65,11 @@ def test_over_the_limit_the_largest_are_named_with_the_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "hash_file", lambda path: pytest.fail("nothing is read of what is too large"))
-    write(tmp_path, {"train.py": "x", "small/a": "x"})
-    for name, size in (("data/a.bin", 60_000_000), ("data/b.bin", 30_000_000), ("model.h5", 20_000_000)):
-        write(tmp_path, {name: ""})
-        os.truncate(tmp_path / name, size)
+    write(tmp_path, {"train.py": "x", "small/a": "x", "data/a": "", "data/b": "", "model.h5": ""})
     with pytest.raises(TandemError) as caught:
-        scan_project(tmp_path / "train.py")
+        scan_project(tmp_path / "train.py", most_files=4)
     assert caught.value.code == "project-too-large"
-    assert "data/ (90.0 MB), model.h5 (20.0 MB)" in caught.value.what
+    assert "data/ (2 files), model.h5 (1 files)" in caught.value.what
     assert "/data/ and /model.h5" in caught.value.fix
     assert ".tandemignore" in caught.value.fix
     write(tmp_path, {".tandemignore": "/data/\n/model.h5\n"})
@@ -81,11 +78,17 @@ def test_over_the_limit_the_largest_are_named_with_the_mend(
 
 
 def test_over_the_limit_nobody_is_told_to_leave_the_script_out(tmp_path: Path) -> None:
-    write(tmp_path, {"train.py": "x", "notes.txt": "x", "data.bin": ""})
-    os.truncate(tmp_path / "data.bin", 101_000_000)
+    write(tmp_path, {"train.py": "x", "data.bin": ""})
     with pytest.raises(TandemError, match=r"write lines such as /data\.bin into") as caught:
-        scan_project(tmp_path / "train.py")
+        scan_project(tmp_path / "train.py", most_files=1)
     assert "train.py" not in str(caught.value)
+
+
+def test_a_project_of_gigabytes_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "hash_file", lambda path: (path.stat().st_size, "a" * 64))
+    write(tmp_path, {"train.py": "x", "data.bin": ""})
+    os.truncate(tmp_path / "data.bin", 20_000_000_000)
+    assert scan_project(tmp_path / "train.py").manifest.total_bytes == 20_000_000_001
 
 
 def test_too_many_files_are_named(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from core.project.send import pieces
-from core.project.store import UNFINISHED_KEPT, ProjectStore
+from core.project.store import ProjectStore
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest
-from tests.core.project.making import content, manifest_for, write
+from tests.core.project.making import content, manifest_for, pieces, write
 
 FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "data/b.csv": b""}
 MANIFEST = manifest_for(FILES)
@@ -62,6 +61,36 @@ def test_of_a_new_version_only_what_changed_is_wanted(tmp_path: Path, store: Pro
     receipt = store.receive(manifest)
     assert [manifest.files[want.file].path for want in receipt.wanted] == ["train.py"]
     assert content(store.checkout(put(store, tmp_path, newer), tmp_path / "run")) == newer
+
+
+def test_versions_share_what_they_have_in_common_and_no_run_can_write_there(
+    tmp_path: Path, store: ProjectStore
+) -> None:
+    put(store, tmp_path, FILES)
+    newer = {**FILES, "train.py": b"print(2)"}
+    manifest = put(store, tmp_path, newer)
+    old, new = (
+        tmp_path / "home" / "projects" / each.digest / "data" / "a.csv" for each in (MANIFEST, manifest)
+    )
+    assert old.samefile(new)
+    work = store.checkout(manifest, tmp_path / "run")
+    (work / "data" / "a.csv").write_bytes(b"1,2,4")
+    (work / "data" / "a.csv").chmod(0o777)
+    assert old.read_bytes() == FILES["data/a.csv"] and not old.samefile(work / "data" / "a.csv")
+    store.forget(MANIFEST.digest)
+    assert content(store.checkout(manifest, tmp_path / "run-2")) == newer
+
+
+def test_damage_that_versions_share_is_found_and_mended(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    newer = {**FILES, "train.py": b"print(2)"}
+    manifest = put(store, tmp_path, newer)
+    (tmp_path / "home" / "projects" / MANIFEST.digest / "data" / "a.csv").write_bytes(b"1,2,4")
+    for each, files in ((MANIFEST, FILES), (manifest, newer)):
+        with pytest.raises(TandemError, match="damaged"):
+            store.checkout(each, tmp_path / "run")
+        put(store, tmp_path, files)
+        assert content(store.checkout(each, tmp_path / each.digest)) == files
 
 
 def test_damage_is_found_before_use_and_the_project_is_sent_anew(tmp_path: Path, store: ProjectStore) -> None:
@@ -131,29 +160,12 @@ def test_a_run_folder_that_has_a_copy_already_is_left_alone(tmp_path: Path, stor
     assert content(tmp_path / "run") == {"work/mine": b"x"}
 
 
-def test_the_least_recently_used_go_first_and_those_in_use_stay(tmp_path: Path, store: ProjectStore) -> None:
-    kept = [put(store, tmp_path, {"train.py": bytes([number]) * 100}).digest for number in range(4)]
-    for age, digest in enumerate(reversed(kept)):
-        os.utime(tmp_path / "home" / "projects" / f"{digest}.json", (1000 - age, 1000 - age))
-    store.trim(keep=frozenset([kept[0]]), limit_bytes=200)
-    assert [store.has(digest) for digest in kept] == [True, False, False, True]
-
-
 def test_a_checkout_counts_as_use(tmp_path: Path, store: ProjectStore) -> None:
     old, new = (put(store, tmp_path, {"train.py": text * 100}) for text in (b"a", b"b"))
     for manifest in (old, new):
         os.utime(tmp_path / "home" / "projects" / f"{manifest.digest}.json", (1000, 1000))
     store.checkout(old, tmp_path / "run")
-    store.trim(limit_bytes=100)
-    assert (store.has(old.digest), store.has(new.digest)) == (True, False)
-
-
-def test_few_unfinished_projects_stay(tmp_path: Path, store: ProjectStore) -> None:
-    for number in range(UNFINISHED_KEPT + 2):
-        digest = store.receive(manifest_for({"train.py": bytes([number])})).manifest.digest
-        os.utime(tmp_path / "home" / "projects" / "incoming" / digest, (number, number))
-    store.trim()
-    assert len(list((tmp_path / "home" / "projects" / "incoming").iterdir())) == UNFINISHED_KEPT
+    assert store.used_s(old.digest) > store.used_s(new.digest) == 1000
 
 
 def test_forgetting_what_is_not_there_is_no_error(store: ProjectStore) -> None:

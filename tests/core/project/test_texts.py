@@ -1,12 +1,13 @@
-"""The texts that travel with a request: which, how many, and that they are what the manifest says."""
+"""The texts sent with a request: which, how many, and that they match the manifest."""
 
 import hashlib
 from pathlib import Path
 
 import pytest
 
+from core.project.checkpoint_store import LIMIT_FILES
 from core.project.texts import LIMIT_TEXTS_BYTES, are_of, find_unseen, read_texts
-from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, ProjectFile, manifest_of
+from core.vocabulary.manifest import INLINE_BYTES, Manifest, ProjectFile, listing_of, manifest_of
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Prepare
 from core.vocabulary.wire import to_msgpack
 from tests.core.cluster.laptops import plan_of
@@ -43,17 +44,19 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_the_longest_request_fits_into_a_frame(tmp_path: Path) -> None:
-    """Long lists of files leave less room for texts."""
-    data = {f"{number:03}.py": b"#" * 1000 for number in range(300)}
+    data = {f"{number:03}.py": b"#" * 1000 for number in range(500)}
     write(tmp_path, {"train.py": b"1", **data})
-    names = [
-        ProjectFile(path=f"d/{number:04}" + "x" * 110, size=1, sha256="a" * 64) for number in range(4_000)
-    ]
-    manifest = manifest_of("train.py", [*manifest_for({"train.py": b"1", **data}).files, *names])
-    assert len(to_msgpack(manifest)) > LIMIT_MANIFEST_BYTES - LIMIT_TEXTS_BYTES
+    files = [*manifest_for({"train.py": b"1", **data}).files]
+    while listing_of(manifest := manifest_of("train.py", files)) is None:
+        files.append(ProjectFile(path=f"d/{len(files):04}" + "x" * 110, size=1, sha256="a" * 64))
+    manifest = manifest_of("train.py", files[:-1])
+    kept = ProjectFile(path="n" * 46, size=1 << 31, sha256="a" * 64)
+    checkpoint = Manifest(script="", files=(kept,) * LIMIT_FILES)
     texts = read_texts(tmp_path, manifest)
-    assert 10 < len(texts) < 300
-    assert len(to_msgpack(Prepare(plan=plan_of(), manifest=manifest, texts=texts))) < MAX_FRAME_BYTES
+    assert 10 < len(texts) < 500
+    largest = Prepare(plan=plan_of(), manifest=manifest, checkpoint=checkpoint, texts=texts)
+    assert INLINE_BYTES - 1_000 < len(to_msgpack(manifest)) <= INLINE_BYTES
+    assert len(to_msgpack(largest)) < MAX_FRAME_BYTES
 
 
 @pytest.mark.parametrize(
@@ -83,8 +86,6 @@ def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Pa
     large = {"train.ipynb": b"{}" * LIMIT_TEXTS_BYTES}
     write(tmp_path, dict(large))
     (mistake,) = find_unseen(manifest_for(large, "train.ipynb"))
-    assert mistake.what.startswith(
-        "train.ipynb takes 1.0 MB: the other laptops' users cannot look at its code"
-    )
+    assert mistake.what.startswith("train.ipynb takes 1 MB: the other laptops' users cannot look at its code")
     assert "Clear Outputs" in mistake.fix
     assert read_texts(tmp_path, manifest_for(large, "train.ipynb")) == {}

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import math
 
-from core.report.curves import CPU_USE, GPU_USE, MOST_CURVES, MOST_PANELS, fit_starts, panels, shown_devices
+from core.report.curves import MOST_CURVES, MOST_PANELS, panels, shown_devices
+from core.report.points import CPU_USE, GPU_USE
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.progress import EpochEnd, Progress
@@ -42,9 +43,25 @@ def test_members_of_a_managed_run_are_drawn_once_and_those_of_an_own_strategy_ea
 
 def test_each_fit_goes_on_where_the_one_before_ended() -> None:
     both = (*steps_of(10), *steps_of(5, fit=1))
-    assert fit_starts(both, ()) == {0: 0, 1: 10}
     found = panels(run_told(steps={ANNA: both}, epochs={}))
     assert [x for x, _ in found[0].curves[0].points] == [float(x) for x in range(1, 16)]
+
+
+def test_steps_are_drawn_by_what_they_were_since_the_report_before_and_measures_come_last() -> None:
+    running = Progress(
+        at_s=0.0,
+        epoch=0,
+        epochs=1,
+        step=0,
+        batch=0,
+        logs={"loss": 0.9, "zeal": 1.0},
+        recent={"loss": 0.4, "zeal": 2.0},
+        grad_norm=3.0,
+        samples_s=500.0,
+    )
+    found = panels(run_told(steps={ANNA: (running,)}, epochs={}), most=9)
+    assert [panel.title for panel in found] == ["loss", "zeal", "gradient norm", "samples/s"]
+    assert [panel.curves[0].points for panel in found] == [[(1.0, y)] for y in (0.4, 2.0, 3.0, 500.0)]
 
 
 def test_what_is_no_number_is_no_point_and_a_learning_rate_no_curve() -> None:
@@ -67,6 +84,7 @@ def test_how_busy_the_cards_were_lies_under_the_metrics_at_the_same_steps() -> N
         LaptopUsed(device=BEN, second=n, cpu_pct=20, gpu_pct=80 + n) for n in (0.0, 10.5, 99.0)
     )
     membership = (
+        MembershipChanged(device=ANNA, change="away", at_s=0.0, second=-3.0),
         MembershipChanged(device=BEN, change="joined", at_s=0.0),
         MembershipChanged(device=BEN, change="away", at_s=0.0, second=20.0),
         MembershipChanged(device=BEN, change="left", at_s=0.0, second=30.0),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import re
 import time
 from html.parser import HTMLParser
@@ -28,9 +30,9 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\x1b[31m\u2
 
 
 class Page(HTMLParser):
-    """What a browser would see: tags, their attributes, and the words."""
+    """A browser's view: tags, their attributes, and the words."""
 
-    VOID = ("meta", "img", "br")
+    VOID = ("meta", "img", "br", "input")
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,7 +52,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.words.append(data)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -86,11 +88,11 @@ def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
     text = shown(run_told(summary=SUMMARY, steps={ANNA: steps, BEN: steps})).text
     for words in (
         "train.py finished · 2 laptops",
-        "1 min 15 s",
+        "1:15",
         "Anna's aaaaaaaa chief:0 1 of 2 4,321 10.0 ms 2.0 ms abababababababab finished",
         "Ben's bbbbbbbb worker:0",
         "loss 0.5 val_loss 0.55 accuracy 0.65",
-        "first step after 7.2 s training 1 min 01 s total 1 min 15 s",
+        "first step after 7.2 s training 1:01 total 1:15",
         "steps/s 99.25",
         "4/4 0.5 0.55 0.65 1.5 s",
         "script /home/anna/train.py arguments --epochs 4 strategy MultiWorkerMirroredStrategy",
@@ -111,7 +113,6 @@ def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
     assert "47 of 64 rows" in text and "17 of 64 rows" in text
     out = "measured 0.3× the speed of Anna's alone (each step 3.8× as long as expected)"
     assert f"Speed Expected 1.2×, {out}" in text
-    assert "What would help: half the bytes" in text
     short = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED))).text
     assert "Speed Two laptops: about 1.2× as fast as Anna's alone" in short
     assert " Speed " not in shown(run_told(summary=SUMMARY)).text
@@ -122,10 +123,27 @@ def test_the_page_needs_nothing_else() -> None:
     assert [attributes["src"] for attributes in found.all("img")] == [
         "data:image/svg+xml;base64," + base64.b64encode(PLOT.encode()).decode()
     ]
-    assert found.all("script") == found.all("link") == []
+    assert found.all("link") == []
+    assert found.all("script") == [{"type": "application/json", "id": "curves"}, {}]
+    text = page(run_told(summary=SUMMARY), PLOT, [], ())
+    ((run,),) = [re.findall("<script>(.*?)</script>", text, re.DOTALL)]
+    digest = base64.b64encode(hashlib.sha256(run.encode()).digest()).decode()
     policy = next(meta["content"] for meta in found.all("meta") if "http-equiv" in meta)
-    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    assert not re.search("https?://", page(run_told(summary=SUMMARY), PLOT, [], ()))
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    )
+    assert not re.search("https?://", text)
+
+
+def test_a_metric_of_any_name_is_data_on_the_page_and_nothing_else() -> None:
+    steps = {ANNA: [replace(step, logs={EVIL: 1.0}) for step in steps_of(3)]}
+    text = page(replace(run_told(summary=SUMMARY), steps=steps, epochs={}), PLOT, [], ())
+    (told,) = re.findall('<script type="application/json" id="curves">(.*?)</script>', text, re.DOTALL)
+    assert "<" not in told and ">" not in told and "&" not in told
+    (panel,) = [panel for panel in json.loads(told) if "alert" in panel["title"]]
+    assert panel["title"].startswith("<script>alert(1)</script>")
+    assert panel["curves"][0]["y"] == [1.0] * 3
+    assert "<script>alert" not in text
 
 
 def test_a_failed_run_says_why_and_how_to_mend_it_and_each_trainers_end() -> None:
@@ -243,8 +261,8 @@ def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -
     found = shown(details, said=said)
     for words in (
         "Warm start: finished Warm start finished · 2 laptops",
-        "1 min 15 s half the rate Laptops",
-        "Anna's Ryzen 7, 16 cores, 32 GiB NVIDIA RTX 4060 Linux x86_64 "
+        "1:15 half the rate Smoothing Drag to zoom",
+        "Anna's Ryzen 7, 16 cores, 34.4 GB NVIDIA RTX 4060 Linux x86_64 "
         "Tandem 0.1.0, Python 3.11, TensorFlow 2.21.0, Keras 3.12.0 GPU 84 %, CPU 15 %",
         "Ben's CPU 15 %",
         "0:08 Anna's began to train",
@@ -267,7 +285,10 @@ def test_a_record_of_an_earlier_tandem_has_none_of_these_tables() -> None:
 def test_the_template_takes_nothing_for_safe() -> None:
     text = TEMPLATE.read_text(encoding="utf-8")
     assert not re.search(r"\|\s*safe\b|\bautoescape\b|\b(?:include|import|extends)\b", text)
-    assert not re.search(r"<script|<link|url\(|//", text)
+    assert not re.search(r"<link|url\(|//", text)
+    whole = re.findall(r"{{ ([\w.]+) \| whole }}", text)
+    assert whole == ["script.policy", "script.style", "curves", "script.text"], "our own files, and JSON"
+    assert text.count("<script") == 2
 
 
 def test_outputs_that_lie_here_can_be_opened_and_others_are_named() -> None:

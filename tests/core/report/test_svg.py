@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.report.curves import MOST, Curve, Panel, Points
+from core.report.curves import MOST, Curve, Panel, Point
 from core.report.svg import HEIGHT, WIDTH, label, log_ticks, svg, ticks
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "plot.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 LEFT, RIGHT, TOP, BOTTOM = 120, WIDTH - 40, 70, HEIGHT - 70
-"""Where the first panel's curves lie."""
+"""The first panel's curve area."""
 
 
 def drawn(panels: Sequence[Panel]) -> ElementTree.Element:
@@ -28,12 +28,12 @@ def panel(*points: tuple[float, float]) -> Panel:
 
 
 def lines(picture: ElementTree.Element) -> list[ElementTree.Element]:
-    """Those of curves: axes and grid are thinner."""
+    """The lines of curves: axes and grid are thinner."""
     return [line for line in picture.iter(f"{SVG}polyline") if line.get("stroke-width") != "1"]
 
 
-def curves(picture: ElementTree.Element) -> list[Points]:
-    """The corners of each."""
+def curves(picture: ElementTree.Element) -> list[list[Point]]:
+    """The corners of each curve."""
     corners = [[pair.split(",") for pair in str(line.get("points")).split()] for line in lines(picture)]
     return [[(float(x), float(y)) for x, y in line] for line in corners]
 
@@ -81,7 +81,7 @@ def test_steps_lie_faint_behind_the_epochs() -> None:
         [(0.0, -MOST), (1.0, -MOST)],
     ],
 )
-def test_any_finite_numbers_are_drawn_inside_the_panel(points: Points) -> None:
+def test_any_finite_numbers_are_drawn_inside_the_panel(points: list[Point]) -> None:
     (line,) = curves(drawn([panel(*points)]))
     assert all(LEFT <= x <= RIGHT and TOP <= y <= BOTTOM for x, y in line)
 
@@ -152,7 +152,7 @@ LOOKED_AT = [
 
 
 def test_a_picture_stays_as_it_was_when_somebody_looked_at_it() -> None:
-    """After a change that is meant: ``python -m tests.core.report.test_svg``, and look at it again."""
+    """After an intended change: run ``python -m tests.core.report.test_svg``, and inspect it again."""
     assert svg(LOOKED_AT) == GOLDEN.read_text(encoding="utf-8")
 
 

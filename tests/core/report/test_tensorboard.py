@@ -36,7 +36,7 @@ def progressed(device: DeviceId = ANNA, fit: int = 0, count: int = 3) -> list[ev
 
 
 def events(file: Path) -> Iterator[Any]:
-    """As TensorBoard reads them: lengths and checksums are right."""
+    """Read like TensorBoard: lengths and checksums are checked."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 

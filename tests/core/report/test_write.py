@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.history.index import History
+from core.history.history import History
 from core.history.read import read_run
 from core.history.record import RunRecord
 from core.report import write
@@ -28,7 +28,7 @@ FILES = {"history.csv", "history.json", "plot.svg", "report.html"}
 class Ended:
     """A run whose record is closed."""
 
-    def __init__(self, folder: Path, *events: ev.RunEvent, outputs: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, *events: ev.MirroredEvent, outputs: tuple[str, ...] = ()) -> None:
         history = History(folder)
         history.open()
         self.troubles: list[Problem] = []
@@ -47,7 +47,7 @@ class Ended:
         return {path.name for path in self.record.folder.iterdir()} & FILES
 
 
-def told() -> list[ev.RunEvent]:
+def told() -> list[ev.MirroredEvent]:
     steps = [ev.MemberProgressed(run=RUN, device=ANNA, progress=step) for step in steps_of(40)]
     epochs = [ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epoch) for epoch in epochs_of(4)]
     return [ev.RunPlanned(plan=PLAN), *steps, *epochs]

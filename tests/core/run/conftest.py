@@ -1,4 +1,4 @@
-"""Nodes whose runs meet over links in memory."""
+"""Nodes whose runs communicate over links in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.run.lan import Lan, project
 
 @pytest.fixture
 def limits() -> RunLimits:
-    """A test that needs others gives them by ``parametrize``."""
+    """Override by ``parametrize``."""
     return RunLimits()
 
 
@@ -32,5 +32,5 @@ async def three(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
 
 @pytest.fixture
 def spec(tmp_path: Path) -> RunSpec:
-    # Not right below the temporary folder: that one is too broad to be a project.
+    # Not directly in the temporary folder: that one is too broad to be a project.
     return project(tmp_path / "somewhere" / "digits")

@@ -1,4 +1,4 @@
-"""Stands in for the trainer's program: no TensorFlow, and the order's ``script`` is Python code to run."""
+"""Replaces the trainer's program: no TensorFlow, and the order's ``script`` is Python code to run."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Nodes that run things without a network: real files and machines, links in memory, fake trainers."""
+"""Nodes that run scripts without a network: real files and machines, links in memory, fake trainers."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +16,8 @@ from core.home.certificate import build, device_id
 from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
 from core.home.trust_file import SavedTrust
+from core.link.budgets import kind_of
+from core.link.questions import Questions
 from core.project import checkpoint_store
 from core.run.context import RunLimits
 from core.run.runs import NodeRuns
@@ -24,7 +25,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Chunk, Message
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
@@ -32,7 +33,9 @@ from core.vocabulary.readings import Hardware
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
 from core.vocabulary.versions import installed
+from core.walls.levels import Level
 from tests.core.certificates import device_key
+from tests.core.run.lan_files import LanFiles
 from tests.core.run.world import FINISHED, failing, progress
 
 PATIENCE_S = 60.0
@@ -85,7 +88,7 @@ class HandClock:
 
 
 class FakeTrainer:
-    """Does what a test says; ends at once when it is asked to, unless it is ``stubborn``."""
+    """Controlled by the test; ends immediately when asked to, unless ``stubborn``."""
 
     stubborn = False
 
@@ -108,6 +111,7 @@ class FakeTrainer:
         self.is_stopped = False
         self.cpu_s = 0.0
         self.forces: list[int] = []
+        self.orders: list[trainer_messages.MeetWithout] = []
 
     @property
     def work(self) -> Path:
@@ -121,6 +125,9 @@ class FakeTrainer:
         if not self.stubborn or force == 2:
             end = failing("killed") if force == 2 else Exit(reason="stopped", weights_sha256="f" * 64)
             asyncio.get_running_loop().call_soon(self.end, end)
+
+    def order(self, order: trainer_messages.MeetWithout) -> None:
+        self.orders.append(order)
 
     def meet(self) -> None:
         self.say(trainer_messages.Booted(seconds=5.0, devices=()))
@@ -136,17 +143,23 @@ class FakeTrainer:
 
 
 class Lan:
-    """A few paired nodes with a link between each two. Every message is encoded and decoded on its way."""
+    """A few paired nodes, each two linked. Every message is encoded and decoded on its way."""
 
     def __init__(
-        self, folder: Path, names: tuple[str, ...] = ("Anna", "Ben"), limits: RunLimits | None = None
+        self,
+        folder: Path,
+        names: tuple[str, ...] = ("Anna", "Ben"),
+        limits: RunLimits | None = None,
+        level: Level = Level(0, False),  # noqa: B008 (frozen)
     ) -> None:
         self.clock = HandClock()
         self.limits = limits
+        self.level = level
         certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
         self.by_device = {node.device: node for node in self.nodes.values()}
         self._cut: set[frozenset[DeviceId]] = set()
+        self._lost: set[frozenset[DeviceId]] = set()
         self._on_their_way: list[Callable[[], None]] | None = None
 
     async def __aenter__(self) -> Lan:
@@ -162,7 +175,7 @@ class Lan:
             await node.runs.close()
 
     def carry(self, arrive: Callable[[], None]) -> None:
-        """A message is under way."""
+        """Puts a message under way."""
         if self._on_their_way is None:
             asyncio.get_running_loop().call_soon(arrive)
         else:
@@ -177,25 +190,43 @@ class Lan:
         for arrive in waiting:
             self.carry(arrive)
 
-    def linked(self, one: DeviceId, other: DeviceId) -> bool:
-        return frozenset((one, other)) not in self._cut
+    def is_cut(self, one: DeviceId, other: DeviceId) -> bool:
+        return frozenset((one, other)) in self._cut
 
-    def cut(self, one: LanNode, other: LanNode, problem: Problem = LOST) -> None:
+    def is_lost(self, one: DeviceId, other: DeviceId) -> bool:
+        return frozenset((one, other)) in self._lost
+
+    def cut(self, one: LanNode, other: LanNode) -> None:
+        """Each becomes away for the other, and messages wait until ``mend``."""
         self._cut.add(frozenset((one.device, other.device)))
         one.was_cut.set()
         other.was_cut.set()
         for node, peer in ((one, other), (other, one)):
+            node.emit(ev.LinkDown(device=peer.device, problem=LOST))
+            node.questions.give_up(peer.device)
+            node.runs.on_link_away(peer.device, LOST)
+
+    def lose(self, one: LanNode, other: LanNode, problem: Problem) -> None:
+        """The link is over, and messages under way are lost."""
+        self._lost.add(frozenset((one.device, other.device)))
+        for node, peer in ((one, other), (other, one)):
+            node.held.pop(peer.device, None)
             node.emit(ev.LinkDown(device=peer.device, problem=problem))
+            node.questions.give_up(peer.device)
             node.runs.on_link_down(peer.device, problem)
 
     def mend(self, one: LanNode, other: LanNode) -> None:
-        self._cut.discard(frozenset((one.device, other.device)))
+        for broken in (self._cut, self._lost):
+            broken.discard(frozenset((one.device, other.device)))
         for node, peer in ((one, other), (other, one)):
             node.meet(peer)
             node.runs.on_link_up(peer.device)
+        for node, peer in ((one, other), (other, one)):
+            for data in node.held.pop(peer.device, []):
+                self.carry(partial(node.arrive, peer.device, data))
 
     async def wait_until(self, true: Callable[[], object]) -> None:
-        """Until ``true()``. Looks each time the loop has had a turn: the threads' work ends when it ends."""
+        """Waits until ``true()``. Checks after each turn of the loop: the threads' work ends when it ends."""
         async with asyncio.timeout(PATIENCE_S):
             while not true():  # noqa: ASYNC110  (threads' work is waited for too)
                 await asyncio.sleep(0.001)
@@ -208,7 +239,7 @@ class LanNode:
         self.device = device_id(certificates[name])
         self.home = Home(folder)
         for part in (self.home.runs, self.home.projects):
-            part.mkdir(parents=True)
+            part.mkdir(parents=True, exist_ok=True)
         store = TrustStore(self.device)
         for other, der in certificates.items():
             if other != name:
@@ -219,8 +250,10 @@ class LanNode:
         self.events: list[ev.Event] = []
         self.trainers: list[FakeTrainer] = []
         self.was_cut = asyncio.Event()
-        self.flow_limit_bytes = math.inf
-        """Pieces of files past it are under way until the link is cut: that is then sure to come midway."""
+        self.questions = Questions(self.send)
+        self.held: dict[DeviceId, list[bytes]] = {}
+        """Messages sent over a cut link."""
+        self.files = LanFiles(self)
         self.emit(
             ev.NodeStarted(
                 device=self.device,
@@ -237,11 +270,13 @@ class LanNode:
             self.device,
             state=lambda: self.state,
             links=self,
+            transfers=self.files,
             trust=self.trust,
             emit=self.emit,
             clock=lan.clock,
             make_trainer=self.make_trainer,
             limits=lan.limits,
+            level=lan.level,
         )
 
     def make_trainer(self, train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:
@@ -268,7 +303,7 @@ class LanNode:
         )
 
     def ask_before_running(self, other: LanNode) -> None:
-        """Keeps what was allowed before, which ``set_policy`` would forget."""
+        """Keeps earlier consents, which ``set_policy`` would forget."""
         peer = self.trust.store.peer(other.device)
         if peer is not None and peer.code_policy == "always":
             self.trust.store = set_policy(self.trust.store, other.device, "ask")
@@ -276,28 +311,28 @@ class LanNode:
     # --- links ------------------------------------------------------------------------------------
 
     def send(self, device: DeviceId, message: Message) -> bool:
-        if not self.lan.linked(self.device, device):
+        is_cut = self.lan.is_cut(self.device, device)
+        if self.lan.is_lost(self.device, device) or (is_cut and kind_of(message)[0] == "questions"):
             return False
         data = wire.to_msgpack(message)
-        self.lan.carry(partial(self._arrive, device, data))
+        self.lan.carry(partial(self.arrive, device, data))
         return True
 
-    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
-        await asyncio.sleep(0)
-        if isinstance(message, Chunk) and not self.was_cut.is_set():
-            self.flow_limit_bytes -= len(message.data)
-            if self.flow_limit_bytes < 0:
-                await self.was_cut.wait()
-                return False
-        return self.send(device, message)
-
-    def _arrive(self, device: DeviceId, data: bytes) -> None:
-        if self.lan.linked(self.device, device):
+    def arrive(self, device: DeviceId, data: bytes) -> None:
+        if self.lan.is_cut(self.device, device):
+            self.held.setdefault(device, []).append(data)
+        elif not self.lan.is_lost(self.device, device):
             message: Message = wire.from_msgpack(data, Message)  # type: ignore[arg-type]
-            self.lan.by_device[device].runs.on_message(self.device, message)
+            other = self.lan.by_device[device]
+            if not other.questions.on_message(self.device, message):
+                other.runs.on_message(self.device, message)
+
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
+        return await self.questions.ask(device, question, limit_s)
 
     def peer_host(self, device: DeviceId) -> str:
-        return "127.0.0.1" if self.lan.linked(self.device, device) else ""
+        is_gone = self.lan.is_cut(self.device, device) or self.lan.is_lost(self.device, device)
+        return "" if is_gone else "127.0.0.1"
 
     def own_host(self, device: DeviceId) -> str:
         return self.peer_host(device)
@@ -321,7 +356,7 @@ class LanNode:
         return any(not trainer.over for trainer in self.trainers)
 
     def member_phase(self, member: LanNode) -> str:
-        """What this node's screen shows of a member."""
+        """A member's phase on this node's screen."""
         assert self.state.run is not None
         return self.state.run.members[member.device].phase
 
@@ -334,7 +369,7 @@ class LanNode:
 
 
 def project(folder: Path, text: str = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\n") -> RunSpec:
-    """A script with a file beside it, in a folder of its own."""
+    """A script with a file beside it, in its own folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(text)
     (folder / "data.csv").write_text("1,2\n" * 100_000)
@@ -342,6 +377,6 @@ def project(folder: Path, text: str = "import keras\nmodel = keras.Sequential()\
 
 
 def keep(folder: Path, step: int, data: bytes = b"w" * 700_000) -> None:
-    """A checkpoint, as a trainer keeps it."""
+    """A checkpoint as saved by a trainer."""
     files = {"now.json": [b"{}"], "now.bin": [data], "fit-0.bin": [b""]}
     checkpoint_store.write(folder, Moment(step=step, fit=1, epoch=2, batch=3), (3, 1), files, {})

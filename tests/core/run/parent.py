@@ -1,4 +1,4 @@
-"""A node's part in the orphan test: starts a trainer, prints its pids when it is ready, and waits."""
+"""The node of the orphan test: starts a trainer, prints its pids once ready, and waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ async def attend(train: trainer_messages.Train, ready: type) -> None:
 
 
 if __name__ == "__main__":
-    kind, order, ready = sys.argv[1:]
-    if kind == "fake":
-        spawn.command = lambda: COMMAND
+    order, ready = sys.argv[1:]
+    spawn.command = lambda: COMMAND
     asyncio.run(attend(wire.from_json(order, trainer_messages.Train), getattr(trainer_messages, ready)))

@@ -1,8 +1,9 @@
-"""What of a peer's request is believed."""
+"""Which parts of a peer's request are believed."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -12,11 +13,16 @@ from core.run import problems
 from core.run.admission import UsedRunIds, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Plan, Role, StrategyKind
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
 
 PLAN = plan_of(project=MANIFEST.digest)
+
+
+def placed(**fields: Any) -> Plan:
+    """With another address for the chief's task."""
+    return structs.replace(PLAN, tasks=(structs.replace(PLAN.tasks[0], **fields), *PLAN.tasks[1:]))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +41,12 @@ PLAN = plan_of(project=MANIFEST.digest)
         structs.replace(PLAN, away_s=math.nan),
         structs.replace(PLAN, ask_after_s=MOST_PATIENT_S + 1),
         structs.replace(PLAN, ask_after_s=-1.0),
+        placed(host="10.0.0.1\x00"),
+        placed(host='10.0.0.1"]}'),
+        placed(host="a" * 300),
+        placed(port=2**16),
+        placed(index=-1),
+        placed(index=10**12),
     ],
 )
 def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
@@ -66,6 +78,17 @@ def test_a_plan_of_an_exchange_that_a_newer_tandem_has_is_refused_by_name() -> N
     assert problem is not None
     assert problem.code == "exchange-unknown"
     assert "'quic'" in problem.what and "Update Tandem" in problem.fix
+
+
+@pytest.mark.parametrize("strategy", ["managed", "own"])
+def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(strategy: StrategyKind) -> None:
+    """From an older version, or from somebody who wants TensorFlow's port open."""
+    plan = structs.replace(plan_of(strategy=strategy, project=MANIFEST.digest), exchange="tensorflow")
+    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
+    assert problem is not None
+    assert problem.code == "exchange-tensorflow" and "Update Tandem" in problem.fix
+    alone = plan_of((BEN,), starter=ANNA, project=MANIFEST.digest)
+    assert alone.exchange == "tensorflow" and why_unfit(BEN, ANNA, alone, MANIFEST) is None
 
 
 def test_a_good_request_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""Two nodes ask each other for modules: links in memory, disks real."""
+"""Two nodes ask each other for modules: links in memory, real disks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from core.project.needs import Needs
-from core.project.syntax import Usage
+from core.link.questions import Questions
 from core.run.context import RunLimits
 from core.run.modules import HERE, Lack, Modules, check_here, missing
 from core.runtime.background import Background
+from core.script.needs import Needs
+from core.script.syntax import Usage
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
@@ -32,7 +33,7 @@ PIP = "/venv/bin/python -m pip install"
 
 
 class Side:
-    """One laptop; what it sends arrives at ``other`` on the next turn of the loop, if there is one."""
+    """One laptop; its messages arrive at ``other`` on the next turn of the loop, if there is one."""
 
     def __init__(self, me: DeviceId, limit_s: float = 30.0) -> None:
         self.me = me
@@ -41,13 +42,22 @@ class Side:
         self.broke: list[BaseException] = []
         background = Background(lambda name, error: self.broke.append(error))
         context = SimpleNamespace(links=self, background=background, limits=RunLimits(modules_s=limit_s))
+        self.questions = Questions(self.send)
         self.modules = Modules(cast(Any, context))
 
     def send(self, device: DeviceId, message: Message) -> bool:
         self.sent.append(message)
         if self.other is not None:
-            asyncio.get_running_loop().call_soon(self.other.modules.on_message, self.me, message)
+            asyncio.get_running_loop().call_soon(self.other.arrive, self.me, message)
         return True
+
+    async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
+        return await self.questions.ask(device, question, limit_s)
+
+    def arrive(self, device: DeviceId, message: Message) -> None:
+        if not self.questions.on_message(device, message):
+            assert isinstance(message, ModulesAsked)
+            self.modules.on_asked(device, message)
 
 
 @pytest.fixture
@@ -101,7 +111,7 @@ async def test_a_laptop_that_does_not_answer_keeps_nobody_waiting() -> None:
     (asked,) = anna.sent
     assert isinstance(asked, ModulesAsked)
     late = ModulesTold(question=asked.question, missing=("perhaps_nowhere",))
-    assert anna.modules.on_message(BEN, late)
+    assert not anna.questions.on_message(BEN, late)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,7 @@ async def test_a_question_that_is_none_is_not_answered(
 ) -> None:
     ben = Side(BEN)
     with caplog.at_level(logging.WARNING):
-        assert ben.modules.on_message(ANNA, ModulesAsked(question=1, modules=modules))
+        ben.modules.on_asked(ANNA, ModulesAsked(question=1, modules=modules))
     assert "not answered" in caplog.text
     await asyncio.sleep(0)
     assert ben.sent == []

@@ -1,8 +1,9 @@
-"""Scripts whose own strategy meets by TensorFlow: sealed, else refused, else accepted by every user."""
+"""TensorFlow's port is never open: runs that need its runtime are sealed or refused."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.core.run.test_runs import both, launch, wait_over
 
 
 def tells(node: LanNode, other: LanNode, **versions: Any) -> None:
-    """``node`` hears of another Tandem on ``other``."""
+    """``node`` learns of another Tandem on ``other``."""
     known = node.state.devices[other.device]
     assert known.versions is not None and known.hardware is not None
     node.emit(ev.LinkDown(device=other.device, problem=LOST))
@@ -50,14 +51,41 @@ async def test_every_trainer_is_sealed_with_keys_of_this_run_and_meets_on_its_ow
     await wait_over(lan)
 
 
-async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, spec: RunSpec) -> None:
+async def test_the_starters_sealed_script_trains_in_a_copy_and_its_outputs_come_into_the_runs_folder(
+    lan: Lan, spec: RunSpec
+) -> None:
+    """Other members write in its folder, through TensorFlow's runtime."""
     anna, ben = both(lan)
-    tells(anna, ben, seal="")
+    source = Path(spec.script).parent
+    before = sorted(source.iterdir())
+    await launch(lan, replace(spec, strategy="own"))
+    chief = anna.trainers[-1]
+    assert chief.train.walls is not None and chief.work != source
+    assert chief.train.walls.folders[0] == str(chief.work) and not chief.train.agreed
+    assert (chief.work / "train.py").read_bytes() == (source / "train.py").read_bytes()
+    (chief.work / "result.txt").write_text("42")
+    for node in (anna, ben):
+        node.trainers[-1].end()
+    await wait_over(lan)
+    assert sorted(source.iterdir()) == before
+    assert anna.state.run is not None
+    run = anna.home.runs / anna.state.run.plan.run
+    assert (run / "outputs/result.txt").read_text() == "42"
+    await lan.wait_until(lambda: not (run / "tasks").exists())
+
+
+@pytest.mark.parametrize("seal", ["", "loopback"])
+async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(
+    lan: Lan, spec: RunSpec, seal: str
+) -> None:
+    """``loopback``: what an older version counted as a seal."""
+    anna, ben = both(lan)
+    tells(anna, ben, seal=seal)
     with pytest.raises(TandemError) as failure:
         await anna.runs.start(replace(spec, strategy="own"))
     assert failure.value.code == "not-sealed"
     assert "on Ben: it cannot be sealed there" in failure.value.what
-    assert "--open-port" in failure.value.fix
+    assert "Model.fit and MirroredStrategy need no seal." in failure.value.fix
     assert not anna.trainers and not ben.trainers
     await launch(lan, spec)  # others need no seal
     assert anna.trainers[-1].train.seal is None and anna.trainers[-1].train.exchange is not None
@@ -66,53 +94,15 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, 
     await wait_over(lan)
 
 
-async def test_downloads_are_forbidden_only_where_that_can_be_kept_on_every_laptop(
-    lan: Lan, spec: RunSpec
-) -> None:
+async def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(lan: Lan, spec: RunSpec) -> None:
+    """As in an older record, or a JSON command."""
     anna, ben = both(lan)
-    own = replace(spec, strategy="own", downloads=False)
-    tells(anna, ben, seal="loopback")
+    asked = replace(spec, exchange="tensorflow")
     with pytest.raises(TandemError) as failure:
-        await anna.runs.start(own)
-    assert failure.value.code == "not-kept-in"
-    assert "from the network on Ben:" in failure.value.what and "Let the script download" in failure.value.fix
-    assert (await anna.runs.plan(replace(own, downloads=True))).plan.exchange == "sealed"
-    tells(anna, ben, seal="namespace")
-    assert (await anna.runs.plan(own)).plan.exchange == "sealed"
-    tells(anna, ben, seal="")
-    with pytest.raises(TandemError) as failure:
-        await anna.runs.start(own)
-    assert failure.value.code == "not-sealed", "it is the port that matters there"
-
-
-@pytest.mark.parametrize(
-    "asked_for", [{"strategy": "own", "open_port": True}, {"exchange": "tensorflow"}], ids=["own", "fit"]
-)
-async def test_an_open_port_is_asked_about_each_time_whatever_was_allowed_before(
-    lan: Lan, spec: RunSpec, asked_for: dict[str, Any]
-) -> None:
-    anna, ben = both(lan)
-    tells(anna, ben, seal="")
-    wanted = replace(spec, **asked_for)
-    for _ in range(2):  # and "always" is what Ben's user has said of Anna's laptop
-        await anna.runs.start(wanted)
-        await lan.wait_until(lambda: ben.state.consents)
-        (asked,) = ben.state.consents
-        assert asked.open_port
-        assert not asked.changed, "these very files and arguments were allowed, or nothing was"
-        assert not ben.runs_a_trainer
-        await ben.runs.answer_consent(asked.run, "always")
-        await lan.wait_until(lambda: all(node.runs_a_trainer for node in (anna, ben)))
-        assert all(node.trainers[-1].train.seal is None for node in (anna, ben))
-        for node in (anna, ben):
-            node.trainers[-1].end()
-        await lan.wait_until(lambda: all(node.over and not node.runs.busy for node in (anna, ben)))
-
-
-async def test_an_open_port_that_is_accepted_stays_shut_where_all_can_seal(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    await launch(lan, replace(spec, strategy="own", open_port=True))
-    assert all(node.trainers[-1].train.seal is not None for node in (anna, ben))
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+        await anna.runs.start(asked)
+    assert failure.value.code == "exchange-tensorflow"
+    assert "start the script anew" in failure.value.fix
+    assert not anna.trainers and not ben.trainers
+    assert (await anna.runs.planner.preview(replace(asked, solo=True))).plan.solo, (
+        "who trains alone meets nobody"
+    )

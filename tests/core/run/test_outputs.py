@@ -98,6 +98,15 @@ def test_half_a_file_is_left_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
+def test_invariant_a_link_that_a_script_left_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "kept/model.keras").symlink_to(tmp_path / "key")
+    assert saved_bytes(tmp_path / "kept") == 0
+    assert move_models(tmp_path / "kept", tmp_path / "outputs") == ()
+    assert (tmp_path / "key").read_text() == "secret"
+
+
 def test_where_nothing_was_trained_nothing_is_moved(tmp_path: Path) -> None:
     assert move_models(tmp_path / "kept", tmp_path) == ()
     assert saved_bytes(tmp_path / "kept") == 0

@@ -82,6 +82,14 @@ def test_on_one_laptop_alone_a_script_keeps_the_strategy_that_it_opens(tmp_path:
     assert strategy_of(RunSpec(script=spec.script, roles=two_cards)) == "managed", "two members"
 
 
+def test_nobody_becomes_chief_by_what_it_claims_of_its_hardware(tmp_path: Path) -> None:
+    spec = project(tmp_path / "somewhere" / "digits")
+    claimed = Device(device=BEN, name="Ben's", paired=True, linked=True, hardware=hardware(1024, gpus=64))
+    links: Any = SimpleNamespace(peer_host=lambda _: "192.168.1.11", own_host=lambda _: "192.168.1.10")
+    read, state = planning.read_project(spec), State(devices={BEN: claimed})
+    assert planning.make(spec, (ANNA, BEN), read, ANNA, state, links).chief.device == ANNA
+
+
 def test_a_script_that_would_share_nothing_is_run_with_a_warning(tmp_path: Path) -> None:
     spec = project(tmp_path / "somewhere" / "loop", LOOP)
     (warning,) = planning.read_project(spec).warnings
@@ -239,6 +247,10 @@ def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_pat
             home="",
         )
         return planning.make(spec, (ANNA,), read, ANNA, State(me=me), links)
+
+    with pytest.raises(TandemError, match="longer arguments") as failure:
+        planned(replace(spec, arguments=("x" * 40_000,)))
+    assert failure.value.code == "plan-too-large"
 
     code = planned(spec).code
     assert len(code) == 64 and not planned(spec).accept_differences

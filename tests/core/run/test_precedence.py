@@ -1,4 +1,4 @@
-"""Train pressed twice at the same moment: one run goes first, on every laptop the same one."""
+"""Train pressed twice at the same moment: one run goes first, the same one on every laptop."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_request_that_was_given_up_is_not_taken_any_more() -> None:
 
 
 async def press(node: LanNode, spec: RunSpec, turns: int) -> RunId | str:
-    """After so many turns of the loop. The run, or the code of what refused it."""
+    """After that many turns of the loop. Returns the run, or the refusal's code."""
     for _ in range(turns):
         await asyncio.sleep(0)
     try:

@@ -8,6 +8,7 @@ from core.run import problems
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.plan import Role
+from core.vocabulary.settings import Settings
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 
@@ -26,12 +27,6 @@ def test_alone_no_laptop_is_named_and_the_traceback_stays() -> None:
     assert problems.trainer_failed(plan_of(), BEN, "worker:0", end).detail == "Traceback …"
 
 
-def test_names_are_listed_as_in_a_sentence() -> None:
-    assert problems.listed(["A"]) == "A"
-    assert problems.listed(["A", "B"]) == "A and B"
-    assert problems.listed(["A", "B", "C"]) == "A, B and C"
-
-
 WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Traceback …")
 
 
@@ -41,7 +36,7 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         (
             problems.no_consent(["Anna", "Ben"]),
             "no-consent",
-            "on Anna and Ben answered within 5 minutes",
+            "on Anna and Ben answered within 5 min",
         ),
         (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
@@ -63,9 +58,9 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         (problems.lost_starter("Ben", WHY), "starter-lost", "Ben, which started the run, was lost"),
         (problems.never_launched("Ben"), "never-launched", "Ben asked for this run"),
         (problems.starter_silent("Ben"), "starter-silent", "did not say how it ended"),
-        (problems.still_running(["Ben"]), "still-running", "still runs on Ben, 10 minutes after"),
+        (problems.still_running(["Ben"]), "still-running", "still runs on Ben, 10 min after"),
         (problems.outputs_missing("Ben", WHY), "outputs-missing", "did not come: The link closed."),
-        (problems.outputs_missing("Ben"), "outputs-missing", "nothing came for 60 seconds."),
+        (problems.outputs_missing("Ben"), "outputs-missing", "nothing came for 60 s."),
         (problems.model_too_large("Ben"), "outputs-left", "it stays on Ben"),
         (problems.model_unmoved("Ben", OSError(28, "No space left")), "outputs-left", "(No space left)"),
         (problems.model_unmoved("Ben", OSError("odd")), "outputs-left", "(odd)"),
@@ -76,6 +71,19 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
 def test_every_failure_says_what_happened_and_what_to_do(problem: Problem, code: str, words: str) -> None:
     assert problem.code == code
     assert words in problem.what and problem.fix
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        problems.outputs_missing("Ben"),
+        problems.model_too_large("Ben"),
+        problems.model_unmoved("Ben", OSError("odd")),
+    ],
+)
+def test_what_stays_on_another_laptop_is_said_to_go_one_day(problem: Problem) -> None:
+    assert "Ben keeps it as long as its settings say (30 days by default)." in problem.fix
+    assert Settings(name="Ben").keep_days == 30
 
 
 def test_the_details_of_a_cause_are_not_lost() -> None:
@@ -100,11 +108,9 @@ def test_a_stop_is_no_failure_that_has_to_be_mended() -> None:
 
 
 def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
-    assert problems.minutes(119.0) == "119 seconds"
-    assert problems.minutes(120.0) == "2 minutes"
     assert "now terminated" in problems.slow_to_stop(["Ben"], 120.0, 1)
-    assert "within 15 seconds; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
-    assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say within 5 seconds")
+    assert "within 15 s; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
+    assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say within 5 s")
     assert problems.nothing_shared()
 
 
@@ -120,3 +126,8 @@ def test_over_tls_one_open_firewall_of_two_is_enough() -> None:
     never_met = problems.trainer_failed(plan_of(), BEN, "worker:0", Exit(reason="never-met"))
     for problem in (never_met, problems.not_started(["Ben"], [], 270.0)):
         assert "20000–32000" in problem.fix and "over TLS one of two is enough" in problem.fix
+
+
+def test_arguments_that_a_script_refuses_are_no_single_laptops() -> None:
+    refused = Exit(reason="script-error", problem=Problem(code="script-arguments", what="error: --epoch 3"))
+    assert problems.trainer_failed(plan_of(), BEN, "worker:0", refused) == refused.problem

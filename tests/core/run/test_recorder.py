@@ -73,6 +73,25 @@ async def test_the_history_answers_and_the_next_run_is_recorded_while_a_report_i
     await records.close()
 
 
+async def test_a_flood_takes_no_memory_while_the_disk_is_slow_and_the_end_is_recorded(tmp_path: Path) -> None:
+    troubles: list[Problem] = []
+    records, go_on = await opened(tmp_path, troubles), threading.Event()
+    records.begin(PLAN, "/home/anna/train.py")
+    records.record(ev.RunPlanned(plan=PLAN))
+    records._disk.post(go_on.wait, 60)
+    for number in range(3 * recorder.MOST_WAITING):
+        event = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", words="x" * 4_000, done=number)
+        records.record(event)
+    assert records._disk.waiting <= recorder.MOST_WAITING + 1
+    records.record(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    go_on.set()
+    assert (await records.find(RUN)).entry.phase == Finished()
+    await records.close()
+    assert [problem.what for problem in troubles] == [
+        f"The history of the run {RUN} has gaps: the disk does not keep up."
+    ]
+
+
 async def test_a_report_that_cannot_be_made_harms_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

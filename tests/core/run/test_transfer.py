@@ -1,57 +1,24 @@
-"""Files on their way in: no more than was announced, and nothing after their end."""
+"""The transfer rate of files, as far as known."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from types import SimpleNamespace
-from typing import Any, cast
+import pytest
 
-from core.run.context import RunContext
-from core.run.transfer import IncomingFiles
-from core.vocabulary.ids import ProjectId, RunId
-from core.vocabulary.peer_messages import Chunk
-
-PROJECT = ProjectId("a" * 64)
+from core.run.transfer import RATE_S, ByteRate
 
 
-class Begun:
-    """Counts the pieces that are to be written, and writes none."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def start(self, what: str, work: Coroutine[Any, Any, None]) -> None:
-        work.close()
-        self.count += 1
-
-
-def incoming(begun: Begun, total_bytes: int) -> IncomingFiles:
-    context = cast(RunContext, SimpleNamespace(background=begun))
-    return IncomingFiles(
-        context,
-        PROJECT,
-        total_bytes,
-        on_piece=lambda done: None,
-        on_complete=lambda: None,
-        on_trouble=lambda error: None,
-    )
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    rate = ByteRate()
+    assert rate.at(0.0, 1_000_000) == 0.0, "what was here before did not come now"
+    assert rate.at(0.2, 2_000_000) == 0.0, "too short a time to tell"
+    assert rate.at(2.0, 5_000_000) == 2_000_000
+    for tenth in range(21, 200):
+        now = rate.at(tenth / 10, 5_000_000 + 10_000 * (tenth - 20))
+    assert now == pytest.approx(100_000)
+    assert rate.at(20.0 + RATE_S, 6_800_000) < 100_000, "it stands still"
 
 
-def chunk(size: int) -> Chunk:
-    return Chunk(run=RunId("r"), project=PROJECT, file=0, offset=0, data=bytes(size))
-
-
-def test_as_much_as_was_announced_is_taken_and_no_byte_more() -> None:
-    begun = Begun()
-    files = incoming(begun, total_bytes=5)
-    assert files.take(chunk(3)) and files.take(chunk(2))
-    assert not files.take(chunk(1))
-    assert begun.count == 2
-
-
-def test_pieces_that_come_after_the_end_are_not_taken() -> None:
-    begun = Begun()
-    files = incoming(begun, total_bytes=5)
-    files.end()
-    assert not files.take(chunk(1))
-    assert begun.count == 0
+def test_what_was_thrown_away_and_comes_again_is_no_negative_rate() -> None:
+    rate = ByteRate()
+    rate.at(0.0, 1_000)
+    assert rate.at(3.0, 10) == 0.0

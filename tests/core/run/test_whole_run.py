@@ -1,4 +1,4 @@
-"""Runs in any order of events, losses, stops and silences: what must hold whatever happens."""
+"""Runs under any order of events, losses, stops and silences: invariants that always hold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXITS = (
 )
 REPORTS = (
     trainer_messages.Booted(seconds=1.0, devices=()),
-    trainer_messages.Meeting(),
+    trainer_messages.Connecting(),
     trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     progress(),
     trainer_messages.StandChanged(stand=Stand(activity="script", where="train.py, line 1", lasted_s=3.0)),
@@ -46,7 +46,7 @@ PLANS = (
     plan_of((ANNA,), project=MANIFEST.digest),
     plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.CHIEF,)}, project=MANIFEST.digest),
     plan_of((BEN, CLEO), project=MANIFEST.digest),
-    plan_of((BEN, ANNA, CLEO), exchange="tls", project=MANIFEST.digest),
+    plan_of((BEN, ANNA, CLEO), project=MANIFEST.digest),
     plan_of(
         fixed={BEN: (Role.CHIEF, Role.PS), ANNA: (Role.WORKER,)}, strategy="own", project=MANIFEST.digest
     ),
@@ -61,8 +61,10 @@ def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
     for force in (0, 1, 2):
         found.append(lambda force=force: world.tell(co.StopWanted("Anna's", force)))  # type: ignore[misc]
     for device, side in world.members.items():
-        if device != ANNA and device not in world.cut:
+        if device != ANNA and device not in world.cut | world.lost:
             found.append(lambda device=device: world.cut_link(device))  # type: ignore[misc]
+        if device != ANNA and device not in world.lost:
+            found.append(lambda device=device: world.lose_link(device))  # type: ignore[misc]
         if device in world.cut:
             found.append(lambda device=device: world.restore_link(device))  # type: ignore[misc]
         if side.known is None:
@@ -82,11 +84,12 @@ def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
 
 
 def running(world: World) -> list[DeviceId]:
-    return [device for device, side in world.members.items() if side.trainers and device not in world.cut]
+    unheard = world.cut | world.lost
+    return [device for device, side in world.members.items() if side.trainers and device not in unheard]
 
 
 def check_that_something_is_waited_for(world: World) -> None:
-    """A run that is not over has a limit that runs, or trainers whose own end will be told."""
+    """A run that is not over has a running limit, or trainers whose end will be reported."""
     if ended(world.phase) or world.waits or world.possible():
         return
     assert isinstance(world.phase, Training | Starting), world.phase
@@ -94,7 +97,7 @@ def check_that_something_is_waited_for(world: World) -> None:
 
 
 def drain(world: World) -> None:
-    """Nothing more happens from outside; asked-for ends come, then time passes."""
+    """Nothing more happens from outside; requested ends arrive, then time passes."""
     for _ in range(200):
         world.settle()
         asked = [

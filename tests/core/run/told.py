@@ -1,4 +1,4 @@
-"""A run that has ended, as its record tells it."""
+"""An ended run, as in its record."""
 
 from __future__ import annotations
 

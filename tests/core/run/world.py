@@ -1,5 +1,5 @@
-"""A whole run without sockets, files, processes or clocks: the starter's machine and each member's, and what
-lies between them. A test decides in which order things happen."""
+"""A whole run without sockets, files, processes or clocks: the machines of the starter and of each member,
+and the links between them. A test decides the order of events."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from core.run import problems
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
-from core.run.draft import Send, Shown
 from core.run.participant import machine as participant
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
@@ -18,9 +16,10 @@ from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import Message, Send
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
@@ -46,21 +45,26 @@ def progress(step: int = 0) -> trainer_messages.Progressed:
 
 @dataclass
 class Member:
-    """One member: its machine, what its driver was asked to do, its trainers."""
+    """One member: its machine, its driver's requests, its trainers."""
 
     known: pa.Participation | None = None
     jobs: deque[pa.Effect] = field(default_factory=deque)
     trainers: dict[str, int] = field(default_factory=dict)
-    """Running tasks, with the highest force that they were asked to stop with (-1: not)."""
+    """Running tasks, with the highest stop force requested of each (-1: none)."""
     shown: list[ev.Event] = field(default_factory=list)
     waits: dict[str, float] = field(default_factory=dict)
+    orders: list[trainer_messages.MeetWithout] = field(default_factory=list)
+    """Departures reported to its trainers."""
     outputs_taken: bool | None = None
     looked: int = 0
-    """So many times it was asked whether trainers are stopped."""
+    """How often it was asked whether trainers are stopped."""
 
 
 class World:
-    """Members in the plan; messages travel in queues that keep their order, as a link does."""
+    """The plan's members; messages travel in ordered queues, like a link's.
+
+    Messages over a cut link wait until it is restored; over a lost one nothing arrives.
+    """
 
     def __init__(
         self,
@@ -84,7 +88,10 @@ class World:
         self.state = State()
         self.screens = {device: State() for device in self.members}
         self.cut: set[DeviceId] = set()
+        self.lost: set[DeviceId] = set()
         self.over = False
+        self.taken_from: list[DeviceId] = []
+        """Members whose outputs the starter fetched."""
         self.tell(co.Begun())
 
     # --- what one may do ---------------------
@@ -95,10 +102,10 @@ class World:
             assert not self.over, "an effect after the last one"
             match effect:
                 case Send(device, message):
-                    if device not in self.cut:
+                    if device not in self.lost:
                         self.to_member[device].append(message)
-                case event if isinstance(event, ev.RunEvent):
-                    self.state = apply(self.state, event)  # raises for what cannot follow
+                case event if isinstance(event, ev.MirroredEvent):
+                    self.state = apply(self.state, event)  # raises for an event that cannot follow
                     self.events.append(event)
                 case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
@@ -118,7 +125,7 @@ class World:
             match effect:
                 case Send(to, message):
                     assert to == self.me
-                    if device not in self.cut:
+                    if device not in self.lost:
                         self.to_starter[device].append(message)
                 case event if isinstance(event, Shown):
                     side.shown.append(event)
@@ -129,6 +136,8 @@ class World:
                     side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
                 case pa.StopTrainers(force):
                     side.trainers = {task: max(force, before) for task, before in side.trainers.items()}
+                case pa.OrderTrainers(order):
+                    side.orders.append(order)
                 case SetTimer(wait, seconds):
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
@@ -143,54 +152,35 @@ class World:
     def deliver_to_member(self, device: DeviceId) -> None:
         message = self.to_member[device].popleft()
         side = self.members[device]
-        if isinstance(message, ms.Prepare) and side.known is not None:  # said again; as ``NodeRuns`` answers
-            if isinstance(side.known.stage, pa.Gone):
-                refusal = ms.Declined(run=message.plan.run, problem=problems.known_run())
-                self.to_starter[device].append(refusal)
-        elif isinstance(message, ms.Prepare):
+        if isinstance(message, ms.Prepare):
+            assert side.known is None, "it is said once"
             side.known = participant.take_part(device, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
-        elif side.known is not None and not isinstance(side.known.stage, pa.Gone):
+        elif side.known is not None:
             self.tell_member(device, ms.From(self.me, message))
-        elif isinstance(message, ms.Resumed):  # as ``NodeRuns`` answers
-            self.to_starter[device].append(ms.Declined(run=message.run, problem=problems.part_gone()))
 
     def deliver_to_starter(self, device: DeviceId) -> None:
-        message = self.to_starter[device].popleft()
-        if self.over and isinstance(message, ms.Resumed):  # as ``NodeRuns`` answers
-            over = problems.over_meanwhile("Anna's")
-            self.to_member[device].append(ms.RunAbandoned(run=message.run, problem=over))
-        self.tell(ms.From(device, message))
+        self.tell(ms.From(device, self.to_starter[device].popleft()))
 
     def do_job(self) -> None:
-        """The starter's driver does what it was asked."""
+        """The starter's driver carries out its requests."""
         job = self.jobs.popleft()
         match job:
-            case co.SendFiles(device, files):
-                self.jobs_of_files(device, files)
-            case co.TakeOutputs():
+            case co.TakeOutputs(device=device):
+                self.taken_from.append(device)
                 self.tell(co.OutputsCame())
                 self.tell(co.OutputsStored(("model.keras",)))
-
-    def jobs_of_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
-        """Pieces take the way of all messages; one stands for all of them here."""
-        if device not in self.cut:
-            piece = ms.Chunk(
-                run=self.starter.plan.run, project=MANIFEST.digest, file=0, offset=0, data=b"abc"
-            )
-            self.to_member[device].append(piece)
 
     def do_job_of(self, device: DeviceId) -> None:
         match self.members[device].jobs.popleft():
             case pa.ListMissing():
-                self.tell_member(device, pa.Listed(() if device == self.me else (0,)))
+                self.tell_member(device, pa.Listed(0 if device == self.me else 3))
                 if device != self.me:
                     self.tell_member(device, pa.PiecesCame(1, 3))
                     self.tell_member(device, pa.FilesHere())
             case pa.MakeReady():
                 tasks = self.starter.plan.tasks_of(device)
-                has_keys = self.starter.plan.has_keys
-                made = {task.name: task.name.encode() for task in tasks} if has_keys else {}
+                made = {} if self.starter.plan.solo else {task.name: task.name.encode() for task in tasks}
                 self.tell_member(device, pa.MadeReady({task.name: task.port for task in tasks}, made))
             case pa.FindOutputs():
                 self.tell_member(device, pa.OutputsFound(OUTPUTS))
@@ -205,22 +195,31 @@ class World:
         self.now_s += self.members[device].waits.pop(wait)
         self.tell_member(device, TimerFired(wait))  # type: ignore[arg-type]
 
-    def cut_link(self, device: DeviceId) -> None:
-        """The link is lost; both sides notice."""
+    def cut_link(self, device: DeviceId, why: Problem = LOST) -> None:
+        """Nothing arrives any more; both sides notice."""
         assert device != self.me
         self.cut.add(device)
-        self.to_member[device].clear()
-        self.to_starter[device].clear()
-        self.tell(co.MemberLost(device, LOST))
+        self.tell(co.MemberAway(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, pa.StarterLost(LOST))
+            self.tell_member(device, pa.StarterAway(why))
 
     def restore_link(self, device: DeviceId) -> None:
-        """There is a link again; both sides notice."""
+        """Both return, and messages sent meanwhile arrive."""
         self.cut.discard(device)
         self.tell(co.MemberReturned(device))
         if self.members[device].known is not None:
             self.tell_member(device, pa.StarterReturned())
+
+    def lose_link(self, device: DeviceId, why: Problem = LOST) -> None:
+        """The link is over for good; both sides notice."""
+        assert device != self.me
+        self.lost.add(device)
+        self.cut.discard(device)
+        self.to_member[device].clear()
+        self.to_starter[device].clear()
+        self.tell(co.MemberLost(device, why))
+        if self.members[device].known is not None:
+            self.tell_member(device, pa.StarterLost(why))
 
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))
@@ -228,6 +227,16 @@ class World:
     def trainer_ends(self, device: DeviceId, task: str, end: Exit) -> None:
         del self.members[device].trainers[task]
         self.tell_member(device, pa.TrainerEnded(task, end))
+
+    def end_trainer(self, device: DeviceId, task: str, end: Exit) -> None:
+        """It ends, with all consequences."""
+        self.trainer_ends(device, task, end)
+        self.settle()
+
+    def press_stop(self, force: int = 0, *, by: str = "Anna's") -> None:
+        """Somebody presses Stop at the starter, with all consequences."""
+        self.tell(co.StopWanted(by, force))
+        self.settle()
 
     # --- all that can happen by itself ---------------------
 
@@ -239,9 +248,9 @@ class World:
     def possible(self) -> list[Callable[[], None]]:
         found: list[Callable[[], None]] = []
         for device, side in self.members.items():
-            if self.to_member[device]:
+            if self.to_member[device] and device not in self.cut:
                 found.append(lambda device=device: self.deliver_to_member(device))  # type: ignore[misc]
-            if self.to_starter[device]:
+            if self.to_starter[device] and device not in self.cut:
                 found.append(lambda device=device: self.deliver_to_starter(device))  # type: ignore[misc]
             if side.jobs:
                 found.append(lambda device=device: self.do_job_of(device))  # type: ignore[misc]
@@ -250,10 +259,10 @@ class World:
         return found
 
     def start_training(self) -> None:
-        """Everybody is ready, all trainers have met and made a step."""
+        """Everybody is ready, all trainers have connected and made a step."""
         self.settle()
         self.each_trainer_says(trainer_messages.Booted(seconds=5.0, devices=()))
-        self.each_trainer_says(trainer_messages.Meeting())
+        self.each_trainer_says(trainer_messages.Connecting())
         self.each_trainer_says(trainer_messages.Met(strategy="MirroredStrategy", replicas=2))
         self.each_trainer_says(progress())
         self.now_s += 1.0

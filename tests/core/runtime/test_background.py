@@ -1,4 +1,4 @@
-"""Tasks that somebody owns."""
+"""Tasks with an owner."""
 
 import asyncio
 

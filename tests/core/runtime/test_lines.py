@@ -1,4 +1,4 @@
-"""Lines, however their bytes arrive."""
+"""Lines, whatever chunks their bytes arrive in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log holds what a node said, no other node's words, and no key."""
+"""The log contains a node's messages, no other node's, and no key."""
 
 import asyncio
 import logging

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from core.speed.sentences import steps_words
 from core.speed.summary import LEAST, MOST, MOST_TOLD, TOLD_LENGTH, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.progress import EpochEnd, EpochPart, Expectation, LogLines, Progress, Summary
+from core.vocabulary.progress import Audits, EpochEnd, EpochPart, Expectation, LogLines, Progress, Summary
 from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 
@@ -21,7 +22,7 @@ def step(number: int, at_s: float, *, fit: int = 0, device: DeviceId = ANNA) -> 
     return ev.MemberProgressed(run=RUN, device=device, progress=progress)
 
 
-def tally(*events: tuple[ev.RunEvent, float]) -> Tally:
+def tally(*events: tuple[ev.MirroredEvent, float]) -> Tally:
     known = Tally(chief=ANNA, pressed_s=10.0)
     for event, now_s in events:
         known = counted(known, event, now_s)
@@ -63,6 +64,22 @@ def test_the_end_of_an_epoch_is_part_of_the_training() -> None:
     assert summary(tally((step(0, 1.0), 20.0), (ended, 25.0)), 30.0).train_s == 5.0
 
 
+def test_when_a_member_left_is_kept_and_what_was_measured_with_it_is_not() -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+    left = ev.MemberLeft(run=RUN, device=BEN, problem=Problem(code="killed", what="It was killed."))
+    done = summary(
+        tally(
+            (ev.MemberMeasured(run=RUN, device=ANNA, expectation=expectation), 19.0),
+            (step(0, 1.0), 20.0),
+            (step(7, 2.0), 21.0),
+            (left, 22.0),
+            (step(9, 3.0), 23.0),
+        ),
+        30.0,
+    )
+    assert (done.left, done.steps, done.expectation) == ({BEN: 8}, 10, None)
+
+
 def test_one_step_alone_has_no_rate_of_steps_but_one_of_rows() -> None:
     done = summary(tally((step(0, 1.0), 20.0)), 30.0)
     assert (done.steps, done.steps_s, done.samples_s, done.train_s) == (1, None, 64.0, 0.0)
@@ -93,10 +110,15 @@ def test_only_the_chief_says_which_strategy_it_is() -> None:
 def test_how_its_members_met_is_the_plans_and_nothing_for_one_alone() -> None:
     for plan, met in (
         (plan_of(), "tls"),
-        (plan_of(exchange="tensorflow"), "tensorflow"),
+        (plan_of(strategy="own"), "sealed"),
         (plan_of((ANNA,)), ""),
     ):
         assert summary(tally((ev.RunPlanned(plan=plan), 11.0)), 12.0).exchange == met
+
+
+def ended(device: DeviceId, task: str, digest: str, audits: Audits) -> ev.MemberEnded:
+    exit = Exit(reason="finished", weights_sha256=digest, audits=audits)
+    return ev.MemberEnded(run=RUN, device=device, task=task, exit=exit)
 
 
 def test_epochs_weights_and_the_strategy() -> None:
@@ -107,18 +129,15 @@ def test_epochs_weights_and_the_strategy() -> None:
             (met, 11.0),
             (ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epoch), 12.0),
             (ev.MemberEndedEpoch(run=RUN, device=BEN, epoch=epoch), 12.0),
-            (
-                ev.MemberEnded(
-                    run=RUN, device=BEN, task="worker:0", exit=Exit(reason="finished", weights_sha256="a")
-                ),
-                13.0,
-            ),
+            (ended(BEN, "worker:0", "a", Audits(steps=40, audited=6)), 13.0),
+            (ended(ANNA, "chief:0", "b", Audits(steps=40, audited=7)), 13.0),
         ),
         14.0,
     )
     assert done.epochs == 1
     assert done.last_logs == {"loss": 0.5}
-    assert done.weights_sha256 == {BEN: "a"}
+    assert done.weights_sha256 == {BEN: "a", ANNA: "b"}
+    assert done.audits == Audits(steps=40, audited=7), "those that the chief tells"
     assert done.strategy == "MirroredStrategy"
 
 
@@ -195,7 +214,7 @@ def test_the_newest_fit_counts_unless_what_was_measured_goes_on() -> None:
 def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> None:
     known = Tally(chief=ANNA, pressed_s=0.0)
 
-    def hear(event: ev.RunEvent) -> None:
+    def hear(event: ev.MirroredEvent) -> None:
         nonlocal known
         known = counted(known, event, 1.0)
 
@@ -310,7 +329,7 @@ def test_a_run_that_goes_on_counts_from_where_the_one_before_was() -> None:
     plan = replace(plan_of(), resume=Resumption(run=RUN, checkpoint=ProjectId("c"), moment=moment))
     first = replace(step(35, 1.0).progress, done=36)
     last = replace(step(39, 3.0).progress, done=40)
-    heard: list[tuple[ev.RunEvent, float]] = [
+    heard: list[tuple[ev.MirroredEvent, float]] = [
         (ev.RunPlanned(plan=plan), 11.0),
         *((ev.MemberProgressed(run=RUN, device=ANNA, progress=each), 12.0) for each in (first, last)),
         (epoch_end(3, 10), 13.0),

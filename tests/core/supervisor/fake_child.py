@@ -1,4 +1,4 @@
-"""A trainer that is no process: the child's ends of its pipes, worked by a test."""
+"""A trainer without a process: the test works the child's ends of its pipes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _FakePopen:
 
 
 class FakeChild(spawn.Child):
-    """Dies of SIGKILL, and of SIGTERM unless it is ``deaf``."""
+    """Dies of SIGKILL, and of SIGTERM unless ``deaf``."""
 
     def __init__(self, *, deaf: bool = False) -> None:
         self.deaf = deaf
@@ -56,7 +56,7 @@ class FakeChild(spawn.Child):
             os.write(self.own_reports, to_json(report) + b"\n")
 
     def orders_given(self) -> list[trainer_messages.Order]:
-        """Those that wait to be read."""
+        """Unread orders."""
         os.set_blocking(self.own_orders, False)
         try:
             lines = os.read(self.own_orders, 1 << 20).splitlines()

@@ -1,4 +1,4 @@
-"""The run thread with a trainer that is no process: what it passes on, orders, ends and closes."""
+"""The run thread with a trainer that is no process: what it forwards, orders, ends and closes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from core.runtime.bounded_file import BoundedFile
 from core.supervisor import parent_death, port_probe, spawn
+from core.supervisor.driver import LONGEST_PAUSE_S, OUTPUT_AT_ONCE, REPORTS_AT_ONCE
 from core.supervisor.state import Limits
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
@@ -103,6 +104,47 @@ async def test_nonsense_among_the_reports_goes_to_the_log(run: Make) -> None:
     assert written.startswith("[tandem] not a report: {]x") and len(written) < 600
 
 
+async def test_a_script_that_floods_its_node_by_the_reports_pipe_is_read_slowly(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("core.supervisor.driver.time.sleep", pauses.append)
+    child, trainer = run()
+    await ready(child, trainer)
+    assert not pauses
+    count = REPORTS_AT_ONCE + 2_000
+
+    def flood() -> None:
+        for _ in range(count):
+            child.say(STEP)
+
+    await asyncio.to_thread(flood)
+    child.say(ENDED)
+    child.die()
+    await trainer.exit()
+    assert pauses and max(pauses) <= LONGEST_PAUSE_S
+    assert len(trainer.reports) >= count, "none of them is lost"
+
+
+async def test_a_script_that_prints_without_end_is_read_slowly(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("core.supervisor.driver.time.sleep", pauses.append)
+    child, trainer = run(limits=replace(GENEROUS, output_bytes_s=1.0))
+    await ready(child, trainer)
+
+    def flood() -> None:
+        for _ in range(1 + OUTPUT_AT_ONCE // 1_020_000):
+            child.write(b"y\n" * 10_000)
+
+    await asyncio.to_thread(flood)
+    child.say(ENDED)
+    child.die()
+    await trainer.exit()
+    assert pauses and max(pauses) <= LONGEST_PAUSE_S
+
+
 async def test_stop_is_an_order_first(run: Make) -> None:
     child, trainer = run()
     await ready(child, trainer)
@@ -115,6 +157,22 @@ async def test_stop_is_an_order_first(run: Make) -> None:
     child.say(trainer_messages.Ended(exit=Exit(reason="stopped")))
     child.die()
     assert (await trainer.exit()).reason == "stopped"
+
+
+async def test_whom_to_go_on_without_is_passed_on_after_the_order_to_train(run: Make) -> None:
+    child, trainer = run()
+    trainer.order(trainer_messages.MeetWithout(generation=1, gone=(1,)))
+    order = trainer_messages.MeetWithout(generation=2, gone=(1,))
+    await ready(child, trainer)
+    trainer.order(order)
+    given: list[trainer_messages.Order] = []
+    while order not in given:
+        given += child.orders_given()
+        await asyncio.sleep(0.001)
+    assert isinstance(given[0], trainer_messages.Train) and given[-1] == order
+    child.say(ENDED)
+    child.die()
+    assert (await trainer.exit()).reason == "finished"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +225,12 @@ async def test_an_order_longer_than_the_pipe_goes_out_in_pieces(run: Make) -> No
 
 @pytest.mark.parametrize(
     ("status", "reason", "code"),
-    [(3, "script-error", "script-left"), (-9, "killed", "killed"), (-11, "killed", "crashed")],
+    [
+        (0, "killed", "script-left"),
+        (3, "killed", "script-left"),
+        (-9, "killed", "killed"),
+        (-11, "killed", "crashed"),
+    ],
 )
 async def test_an_end_without_a_word_is_explained_with_the_last_lines(
     run: Make, status: int, reason: str, code: str
@@ -204,7 +267,7 @@ async def test_peers_that_do_not_come_are_knocked_at(run: Make, monkeypatch: pyt
     monkeypatch.setattr(port_probe, "try_peers", knock)
     peers = {"worker:0": "Ben at 10.0.0.3:20002"}
     child, trainer = run(peers=peers, meet_timeout_s=0.02)
-    child.say(BOOTED, trainer_messages.Meeting())
+    child.say(BOOTED, trainer_messages.Connecting())
     end = await trainer.exit()
     assert end.reason == "never-met" and end.problem is not None and "Ben" in end.problem.what
     assert knocked == [(peers, GENEROUS.knock_s)]
@@ -224,7 +287,7 @@ async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch:
 async def test_a_trainer_that_cannot_be_started_is_an_end_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*, sealed: bool) -> spawn.Child:
+    def fail(*, sealed: bool, walls: object) -> spawn.Child:
         assert not sealed
         raise TandemError(code="trainer-not-started", what="No more processes.")
 

@@ -1,14 +1,12 @@
-"""The run thread with real processes that stand in for trainers: limits, ladder, the one last word."""
+"""The run thread with real processes as trainers: limits, ladder, the one last word."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,9 +16,8 @@ from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.memory_kills import MemoryKills
 from core.supervisor.state import Limits
 from core.vocabulary import trainer_messages
-from core.vocabulary.errors import TandemError
 from tests.core.run.fake_trainer import COMMAND
-from tests.core.trainer.attended import GENEROUS, LONG_S, Attended, free_ports
+from tests.core.trainer.attended import LONG_S, Attended, free_ports
 
 pytestmark = pytest.mark.real
 
@@ -35,7 +32,7 @@ Make = Callable[..., Attended]
 
 @pytest.fixture(params=["pipes", "pumps"])
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> Make:
-    """Each test with the pipes of this system, and with Windows'."""
+    """Each test with this system's pipes, and with Windows'."""
     monkeypatch.setattr(spawn, "command", lambda: COMMAND)
     if request.param == "pumps":
         monkeypatch.setattr(spawn, "needs_pumps", lambda: True)
@@ -64,40 +61,10 @@ async def test_a_trainer_that_says_how_it_ended_is_believed(run: Make) -> None:
     assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
 
 
-async def test_what_was_printed_last_comes_before_the_exit(run: Make) -> None:
-    trainer = run(f"{FINISH}; import os; os.write(1, b'the end, without a line end'); os._exit(0)")
-    await trainer.exit()
-    assert trainer.text() == "the end, without a line end"
-
-
 async def test_bytes_that_are_no_text_and_escapes_are_made_plain(run: Make) -> None:
     trainer = run(f"import os; os.write(2, b'\\x1b[2J\\xff\\x1b]0;title\\x07 a\\rb\\n'); {FINISH}")
     await trainer.exit()
     assert trainer.text("stderr") == "b"
-
-
-@pytest.mark.parametrize(
-    ("script", "reason", "code"),
-    [
-        ("import os; os._exit(3)", "script-error", "script-left"),
-        ("import os; os._exit(0)", "script-error", "script-left"),
-        ("import os; os.kill(os.getpid(), 9)", "killed", "killed"),
-        ("import os; os.kill(os.getpid(), 11)", "killed", "crashed"),
-    ],
-)
-async def test_a_trainer_that_ends_without_a_word_is_explained(
-    run: Make, script: str, reason: str, code: str
-) -> None:
-    exit = await run(script).exit()
-    assert exit.problem is not None
-    assert (exit.reason, exit.problem.code) == (reason, code)
-
-
-async def test_nonsense_on_the_report_pipe_goes_to_the_log_alone(run: Make) -> None:
-    trainer = run(f"import os; os.write(reports, b'{{]\\n' + b'x' * 3_000_000 + b'\\n'); {FINISH}")
-    assert (await trainer.exit()).reason == "finished"
-    assert "not a report" in trainer.log.read_text()
-    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
 
 
 async def test_stop_reaches_the_trainer_as_an_order(run: Make) -> None:
@@ -126,33 +93,6 @@ async def test_the_ladder_ends_at_kill_and_takes_the_whole_group(run: Make) -> N
     assert (exit.reason, exit.problem.code) == ("killed", "stop-forced")
     assert "after Stop" in exit.problem.what
     await wait_gone(pid)
-
-
-@pytest.mark.parametrize(("force", "number"), [(1, signal.SIGTERM), (2, signal.SIGKILL)])
-async def test_force_needs_no_grace(run: Make, force: Any, number: signal.Signals) -> None:
-    trainer = run(f"import time; {READY}; time.sleep(3600)")
-    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
-    trainer.stop(force)
-    exit = await trainer.exit()
-    assert exit.problem is not None
-    assert (exit.reason, exit.problem.code) == ("killed", "stop-forced")
-
-
-async def test_stop_before_the_boot_runs_nothing(run: Make, tmp_path: Path) -> None:
-    mark = tmp_path / "ran"
-    trainer = run(f"open({str(mark)!r}, 'w')")
-    trainer.stop()
-    assert (await trainer.exit()).reason == "stopped"
-    assert not mark.exists()
-
-
-async def test_a_boot_that_takes_too_long_is_ended_and_said(
-    run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(3600)"])
-    exit = await run("", limits=Limits(boot_s=0.1)).exit()
-    assert exit.problem is not None
-    assert exit.problem.code == "tensorflow-slow"
 
 
 async def test_how_long_tensorflow_took_is_kept_for_the_next_trainer(run: Make, tmp_path: Path) -> None:
@@ -195,15 +135,6 @@ async def test_a_boot_that_breaks_is_said_with_what_was_printed(
     assert "no libfoo" in exit.problem.detail
 
 
-async def test_a_program_that_cannot_start_is_an_exit_too(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spawn, "command", lambda: ["/nowhere/to/be/found"])
-    exit = await run("").exit()
-    assert exit.problem is not None
-    assert exit.problem.code == "trainer-not-started"
-    with pytest.raises(TandemError):
-        spawn.spawn()
-
-
 async def test_a_peer_that_does_not_come_is_named_with_its_port(run: Make) -> None:
     silent_port = free_ports(1)[0]
     with socket.create_server(("127.0.0.1", 0)) as here:
@@ -211,7 +142,7 @@ async def test_a_peer_that_does_not_come_is_named_with_its_port(run: Make) -> No
             "worker:0": f"Anna's laptop at 127.0.0.1:{here.getsockname()[1]}",
             "worker:1": f"Ben at home at 127.0.0.1:{silent_port}",
         }
-        script = "import time; say(Meeting()); time.sleep(3600)"
+        script = "import time; say(Connecting()); time.sleep(3600)"
         exit = await run(script, peers=peers, meet_timeout_s=0.5, tf_config="{}").exit()
     assert exit.reason == "never-met"
     assert exit.problem is not None
@@ -231,24 +162,6 @@ async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_end(run: Make
         assert (await trainer.exit()).reason == "finished"
     finally:
         psutil.Process(int(trainer.of(trainer_messages.Said)[0].words)).kill()
-
-
-async def test_a_trainer_that_lingers_after_its_last_word_is_ended(run: Make) -> None:
-    limits = Limits(boot_s=LONG_S, leave_s=0.2)
-    exit = await run(f"import time; {FINISH}; time.sleep(3600)", limits=limits).exit()
-    assert exit.reason == "finished"
-
-
-async def test_a_log_that_cannot_be_written_is_said_once_and_the_run_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(spawn, "command", lambda: COMMAND)
-    (tmp_path / "file").write_text("not a folder")
-    script = f"import time; print('one'); time.sleep(0.2); print('two'); {FINISH}"
-    trainer = Attended(tmp_path / "file" / "log", script=script, limits=GENEROUS)
-    assert (await trainer.exit()).reason == "finished"
-    assert trainer.text("tandem").count("cannot be written") == 1
-    assert "one" in trainer.text() and "two" in trainer.text()
 
 
 async def test_memory_that_ran_out_is_told_by_the_kernels_count(
@@ -275,7 +188,7 @@ def test_a_trainer_steps_back_behind_what_a_person_does(monkeypatch: pytest.Monk
     try:
         assert psutil.Process(child.pid).nice() == min(19, psutil.Process().nice() + spawn.NICE)
         group = Path(f"/proc/{child.pid}/autogroup")
-        if group.exists():  # Linux alone has these groups, and a kernel may be made without
+        if group.exists():  # Only Linux has these groups, and a kernel may be built without them
             assert group.read_text().endswith(f" nice {spawn.NICE}\n")
     finally:
         child.end()

@@ -1,4 +1,4 @@
-"""The limit for loading TensorFlow follows what this laptop took before."""
+"""The limit for loading TensorFlow follows this laptop's earlier times."""
 
 from __future__ import annotations
 
@@ -66,4 +66,4 @@ def test_a_trainer_of_a_slow_laptop_is_given_its_time(tmp_path: Path) -> None:
     assert (machine.on_time(1460.0), machine.too_slow) == (["kill"], True)
     exit = machine.on_dead(-9, memory=False, tail="")
     assert exit.problem is not None
-    assert "not loaded after 460 s" in exit.problem.what
+    assert "not loaded after 8 min" in exit.problem.what

@@ -1,10 +1,11 @@
-"""The life of a trainer, step by step, on a clock of its own."""
+"""A trainer's life, step by step, on its own clock."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
+from core.supervisor import problems
 from core.supervisor.machine import Supervision
 from core.supervisor.state import Force, Limits
 from core.vocabulary import trainer_messages
@@ -70,7 +71,7 @@ def test_a_boot_has_a_limit() -> None:
     assert machine.on_time(120) == ["kill"]
     exit = dead(machine, -9, tail="still loading")
     assert (exit.reason, code(exit)) == ("killed", "tensorflow-slow")
-    assert "120 s" in str(exit.problem)
+    assert "2 min" in str(exit.problem)
     assert exit.problem is not None and exit.problem.detail == "still loading"
 
 
@@ -81,7 +82,7 @@ def test_running_has_no_limit() -> None:
 
 def test_members_that_meet_in_time_go_on() -> None:
     machine = running()
-    machine.on_report(trainer_messages.Meeting(), 10)
+    machine.on_report(trainer_messages.Connecting(), 10)
     deadline_s = machine.deadline_s
     assert deadline_s == 67
     machine.on_report(MET, 60)
@@ -91,7 +92,7 @@ def test_members_that_meet_in_time_go_on() -> None:
 
 def test_a_peer_that_does_not_answer_is_named_when_the_meeting_is_over() -> None:
     machine = running()
-    machine.on_report(trainer_messages.Meeting(), 10)
+    machine.on_report(trainer_messages.Connecting(), 10)
     assert machine.on_time(67) == ["try-peers"]
     machine.on_answers({"worker:0": "answers", "worker:1": "silent"})
     assert machine.on_time(69) == []
@@ -104,7 +105,7 @@ def test_a_peer_that_does_not_answer_is_named_when_the_meeting_is_over() -> None
 
 def test_a_peer_may_still_come_while_ports_are_tried() -> None:
     machine = running()
-    machine.on_report(trainer_messages.Meeting(), 10)
+    machine.on_report(trainer_messages.Connecting(), 10)
     machine.on_time(67)
     machine.on_report(MET, 68)
     machine.on_answers({"worker:0": "answers", "worker:1": "silent"})
@@ -124,7 +125,7 @@ def test_the_ladder_has_three_rungs() -> None:
 
 
 def test_a_trainer_has_as_long_to_stop_as_its_run_waits() -> None:
-    """For a long step, the callbacks, a checkpoint on a slow disk and the model."""
+    """Time for a long step, the callbacks, a checkpoint on a slow disk and the model."""
     machine = fresh(limits=Limits())
     machine.on_report(BOOTED, 5)
     machine.on_stop(0, 100)
@@ -148,7 +149,7 @@ def test_a_trainer_that_stops_when_asked_has_the_last_word() -> None:
 
 
 def test_a_member_that_breaks_after_stop_has_stopped() -> None:
-    """Peers that stop a moment earlier take a collective with them."""
+    """Peers that stop a moment earlier break a collective."""
     machine = running()
     machine.on_stop(0, 100)
     assert dead(machine, -6).reason == "stopped"
@@ -157,6 +158,33 @@ def test_a_member_that_breaks_after_stop_has_stopped() -> None:
 @pytest.mark.parametrize(("force", "effect"), [(1, "terminate"), (2, "kill")])
 def test_force_skips_rungs(force: Force, effect: str) -> None:
     assert running().on_stop(force, 100) == [effect]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train.py: error: unrecognized arguments: --epoch 3",
+        "Error: No such option: --epoch (Possible options: --epochs)",
+        "FATAL Flags parsing error: Unknown command line flag 'epoch'",
+    ],
+)
+def test_a_script_that_refuses_its_arguments_is_quoted(line: str) -> None:
+    exit = problems.with_tail(left_with(2), f"usage: train.py [--epochs N]\n{line}\n\n")
+    assert exit.problem is not None
+    assert (exit.problem.code, exit.problem.what) == ("script-arguments", line)
+    assert "argument" in exit.problem.fix and "sys.exit" not in str(exit.problem)
+
+
+def test_a_script_that_ends_itself_is_quoted_with_the_last_that_it_wrote() -> None:
+    exit = problems.with_tail(left_with(3), "Reading data.csv\nno such column: price\n")
+    assert exit.problem is not None
+    assert exit.problem.fix == "The last that it wrote: no such column: price"
+    assert problems.with_tail(left_with(3), "").problem == left_with(3).problem
+
+
+def left_with(code: int) -> Exit:
+    what = f"The script ended itself with exit code {code}."
+    return Exit(reason="script-error", problem=Problem(code="script-left", what=what, fix="See the log."))
 
 
 def test_force_grows_while_the_ladder_is_climbed() -> None:
@@ -175,7 +203,7 @@ def test_stop_while_loading_or_meeting_kills_at_once_for_nobody_reads_orders_the
     assert machine.on_report(BOOTED, 2) == []
     assert dead(machine, -9).reason == "stopped"
     machine = running()
-    machine.on_report(trainer_messages.Meeting(), 10)
+    machine.on_report(trainer_messages.Connecting(), 10)
     assert machine.on_stop(force, 11) == ["kill"]
     assert dead(machine, -9).reason == "stopped"
 
@@ -183,7 +211,7 @@ def test_stop_while_loading_or_meeting_kills_at_once_for_nobody_reads_orders_the
 def test_an_order_that_came_just_before_a_meeting_is_not_lost() -> None:
     machine = running()
     machine.on_stop(0, 9)
-    assert machine.on_report(trainer_messages.Meeting(), 10) == ["kill"]
+    assert machine.on_report(trainer_messages.Connecting(), 10) == ["kill"]
     assert dead(machine, -9).reason == "stopped"
 
 

@@ -1,4 +1,5 @@
-"""No trainer outlives its node, not even one that is killed, and not even while TensorFlow holds the lock."""
+"""No trainer outlives its node, not even a killed one, and not even while native code holds the
+interpreter."""
 
 from __future__ import annotations
 
@@ -15,17 +16,14 @@ from core.supervisor import parent_death
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
 from tests.core.supervisor.test_driver import is_gone, wait_gone
-from tests.core.trainer.attended import SCRIPTS, cluster
 
 ROOT = Path(__file__).parents[3]
 
 
-def start_parent(
-    kind: str, train: trainer_messages.Train, ready: str
-) -> tuple[subprocess.Popen[str], list[int]]:
-    """A parent, and the pids of what it started."""
+def start_parent(train: trainer_messages.Train, ready: str) -> tuple[subprocess.Popen[str], list[int]]:
+    """A parent, and the pids of the processes it started."""
     parent = subprocess.Popen(
-        [sys.executable, "-m", "tests.core.run.parent", kind, to_json(train).decode(), ready],
+        [sys.executable, "-m", "tests.core.run.parent", to_json(train).decode(), ready],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -36,8 +34,8 @@ def start_parent(
     return parent, pids
 
 
-async def killed_with_its_parent(kind: str, train: trainer_messages.Train, ready: str) -> None:
-    parent, pids = start_parent(kind, train, ready)
+async def killed_with_its_parent(train: trainer_messages.Train, ready: str) -> None:
+    parent, pids = start_parent(train, ready)
     try:
         assert pids and not any(is_gone(pid) for pid in pids)
         parent.kill()
@@ -64,23 +62,15 @@ async def test_a_trainer_and_what_its_script_started_die_with_a_killed_node() ->
         "say(Said(words=str(child.pid))); time.sleep(3600)"
     )
     train = trainer_messages.Train(run="r", task="chief:0", folder="/", script=script)
-    await killed_with_its_parent("fake", train, "Said")
+    await killed_with_its_parent(train, "Said")
 
 
-@pytest.mark.cluster
-async def test_a_trainer_that_waits_for_its_peers_dies_with_a_killed_node() -> None:
-    """TensorFlow holds the interpreter's lock there, for minutes: no thread of the trainer could act."""
-    config = cluster(chief=1, worker=1)["chief:0"]
-    train = trainer_messages.Train(
-        run="r",
-        task="chief:0",
-        folder=str(SCRIPTS),
-        script="fits.py",
-        tf_config=config,
-        shares=(1, 1),
-        meet_timeout_s=600,
-    )
-    await killed_with_its_parent("real", train, "Meeting")
+@pytest.mark.real
+async def test_a_trainer_whose_interpreter_is_held_dies_with_a_killed_node() -> None:
+    """Native code may hold it for minutes: no thread of the trainer could act."""
+    script = "import ctypes, os; say(Said(words=str(os.getpid()))); ctypes.PyDLL(None).sleep(3600)"
+    train = trainer_messages.Train(run="r", task="chief:0", folder="/", script=script)
+    await killed_with_its_parent(train, "Said")
 
 
 @pytest.mark.real

@@ -36,7 +36,7 @@ def test_a_port_that_never_answers_is_silent() -> None:
         full.listen(0)
         where = full.getsockname()
         kept = []
-        for _ in range(4):  # The queue is full then: further SYNs are dropped.
+        for _ in range(4):  # The queue is then full: further SYNs are dropped.
             each = socket.socket()
             each.setblocking(False)
             each.connect_ex(where)
@@ -53,7 +53,7 @@ def test_nobody_to_try_is_fine() -> None:
 
 
 class Knock:
-    """A socket that was connected as ``status`` says."""
+    """A socket connected with ``status``."""
 
     def __init__(self, status: int) -> None:
         self._status, self.is_closed, self.blocks = status, False, True

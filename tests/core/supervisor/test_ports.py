@@ -38,7 +38,7 @@ def test_the_planned_port_is_taken_where_it_is_free_and_another_one_where_not() 
     second.release()
     free.release()
     third = hold_ports([task(0, port)])
-    # Another program of this machine may have come in between; then it is another one again.
+    # Another program of this machine may have taken it meanwhile; then it is a different one.
     assert FIRST_PORT <= third.ports["worker:0"] < LAST_PORT
     third.release()
 

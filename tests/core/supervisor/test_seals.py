@@ -36,7 +36,7 @@ def test_namespaces_that_are_switched_off_are_told_apart_and_mended(
 
 
 def test_what_the_system_gives_counts_whatever_its_switches_say(tmp_path: Path) -> None:
-    """As with a profile of AppArmor for Tandem's Python, or for an administrator."""
+    """For example with an AppArmor profile for Tandem's Python, or for an administrator."""
     switch(tmp_path, APPARMOR, "1")
     assert seals.why_none(tmp_path, lambda: True) == ""
 
@@ -63,8 +63,8 @@ def test_a_trial_that_cannot_run_or_does_not_end_allows_nothing(monkeypatch: pyt
 
 
 def test_the_program_that_is_to_be_sealed_is_the_one_that_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppArmor allows namespaces by program: ``unshare`` may have what Tandem's Python may not, and the other
-    way round."""
+    """AppArmor allows namespaces by program: ``unshare`` may have what Tandem's Python may not, and vice
+    versa."""
     assert seals.trial()[0] == sys.executable and "namespace.enter()" in seals.trial()[-1]
     monkeypatch.setattr(seals, "is_frozen", lambda: True)
     monkeypatch.setattr(spawn, "is_frozen", lambda: True)
@@ -75,7 +75,7 @@ LOOK = "import os; print(os.readlink('/proc/self/ns/net'), open('/proc/net/dev')
 
 
 def tried(before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    """The trial, which then says where it is."""
+    """The trial, which then reports where it is."""
     *python, code = seals.trial()
     return subprocess.run([*before, *python, f"{code}; {LOOK}"], capture_output=True, text=True, timeout=60)
 
@@ -97,18 +97,14 @@ def test_where_the_system_call_is_forbidden_the_trial_fails() -> None:
     assert done.returncode != 0 and "PermissionError" in done.stderr
 
 
-@pytest.mark.parametrize(("machine", "found"), [("x86_64", "loopback"), ("aarch64", "")])
-def test_where_there_are_none_the_loopback_is_what_is_left_on_some_processors(
-    monkeypatch: pytest.MonkeyPatch, machine: str, found: str
-) -> None:
+def test_without_namespaces_there_is_no_seal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "trial", lambda: ["/nowhere/python"])
-    monkeypatch.setattr("platform.machine", lambda: machine)
     assert seals.why_none()
-    assert seals.find() == found
+    assert seals.find() == ""
 
 
 def test_the_profile_names_the_python_that_a_link_leads_to(tmp_path: Path) -> None:
-    """As in a virtual environment: AppArmor looks at the file itself."""
+    """As in a virtual environment: AppArmor checks the target file."""
     (tmp_path / "python3.13").touch()
     (tmp_path / "python").symlink_to("python3.13")
     text = seals.profile(str(tmp_path / "python"))
@@ -116,7 +112,7 @@ def test_the_profile_names_the_python_that_a_link_leads_to(tmp_path: Path) -> No
 
 
 def test_the_profile_takes_every_character_of_a_path_for_itself() -> None:
-    """AppArmor's paths are patterns, between quotes as well."""
+    """AppArmor's paths are patterns, even in quotes."""
     text = seals.profile('/opt/a b/{x}/[y]*?^/"quoted"/back\\slash/python, 3.11')
     path = r"/opt/a b/\{x\}/\[y\]\*\?\^/\"quoted\"/back\\slash/python, 3.11"
     assert f'profile tandem "{path}" flags=(unconfined) {{\n' in text

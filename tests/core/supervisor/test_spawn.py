@@ -17,14 +17,14 @@ from core.vocabulary.errors import TandemError
 
 
 class Started:
-    """In place of ``subprocess.Popen``."""
+    """Replaces ``subprocess.Popen``."""
 
     pid = 4711
     stdout = stderr = None
 
     def __init__(self, command: list[str], **options: Any) -> None:
         self.command, self.options = command, options
-        # What is passed on is open while the process is made.
+        # Passed descriptors are open while the process is created.
         self.open = [os.fstat(fd) is not None for fd in options["pass_fds"]]
 
     def wait(self) -> int:

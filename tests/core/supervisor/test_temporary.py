@@ -1,4 +1,4 @@
-"""Folders for temporary files: made, found under a short name, and gone whatever is in them."""
+"""Folders for temporary files: created, found under a short name, and removed whatever their content."""
 
 from __future__ import annotations
 

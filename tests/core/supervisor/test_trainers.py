@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from core.supervisor.trainers import Trainers, order
 from core.vocabulary import trainer_messages
+from core.vocabulary.access import Grant
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Moment, Plan, Resumption, Role
@@ -47,7 +48,7 @@ def test_whether_shares_follow_the_speed_is_told() -> None:
 
 
 def test_a_trainer_gets_its_own_private_key_and_everybodys_certificate_by_rank() -> None:
-    bare = plan_of(exchange="tls")
+    bare = plan_of()
     tasks = [replace(task, certificate=task.name.encode()) for task in bare.tasks]
     plan = replace(bare, tasks=tuple(tasks), generation=3)
     train = order(plan, plan.tasks[1], Path("/work"), Path("/run"), b"secret")
@@ -63,6 +64,27 @@ def test_trainers_of_one_laptop_know_of_each_other() -> None:
     orders = [order(plan, task, Path("/work"), Path("/run/kept")) for task in plan.tasks]
     assert [train.ranks for train in orders] == [(0,), (1, 2), (1, 2)]
     assert [train.rank for train in orders] == [0, 1, 2]
+
+
+def test_whoever_is_anothers_or_sealed_is_within_walls_and_an_own_script_is_not(tmp_path: Path) -> None:
+    def walls_of(plan: Plan, rank: int) -> trainer_messages.Enclosure | None:
+        return order(plan, plan.tasks[rank], Path("/work"), Path("/run"), temporary=tmp_path).walls
+
+    plan = plan_of(strategy="managed")
+    assert plan.starter == plan.chief.device and walls_of(plan, 0) is None
+    walls = walls_of(plan, 1)
+    assert walls is not None
+    assert walls.folders == ("/work", "/run/kept", "/run/checkpoints", walls.home)
+    assert walls.home.startswith(str(tmp_path)) and walls.user == str(Path.home())
+    assert walls.calls == tuple(sorted(task.port for task in plan.tasks))
+    assert walls.port == plan.tasks[1].port and walls.downloads
+    opened = (Grant(asked="~/a", path="/home/ben/a"),)
+    more = order(plan, plan.tasks[1], Path("/work"), Path("/run"), opened=opened).walls
+    assert more is not None and more.opened == opened
+    sealed = replace(plan, exchange="sealed", strategy="own", downloads=False)
+    for rank in (0, 1):
+        walls = walls_of(sealed, rank)
+        assert walls is not None and walls.calls is None and not walls.downloads
 
 
 def test_alone_there_are_no_peers() -> None:
@@ -103,17 +125,21 @@ def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own")
     trainers = Trainers(make, tmp_path / "tmp", on_report=on_report, on_output=on_output, on_exit=on_exit)
     folders = {"worker:0": tmp_path / "w", "ps:0": tmp_path / "p"}
-    trainers.start(plan, BEN, folders, tmp_path / "logs", {}, 120.0)
+    trainers.start(plan, BEN, folders, tmp_path / "logs", {}, 120.0, {"ps:0": tmp_path / "agreed"})
     assert [trainer.work for trainer in made] == [tmp_path / "w", tmp_path / "p"]
     assert [trainer.log_path.name for trainer in made] == ["worker-0.log", "ps-0.log"]
     assert all(trainer.started for trainer in made)
+    assert [trainer.train.agreed for trainer in made] == ["", str(tmp_path / "agreed")]
     places = [Path(trainer.train.temporary) for trainer in made]
     assert len(set(places)) == 2 and {place.parent for place in places} == {tmp_path / "tmp"}
     assert [trainer.train.meet_timeout_s for trainer in made] == [120.0, 120.0]
-    met = trainer_messages.Meeting()
+    met = trainer_messages.Connecting()
     made[1].say(met)
     made[0].end()
     assert said == [("ps:0", met), ("worker:0", FINISHED)]
     made[1].stubborn = True
     trainers.stop(1)
     assert (made[0].forces, made[1].forces) == ([], [1])
+    order = trainer_messages.MeetWithout(generation=1, gone=(2,))
+    trainers.order(order)
+    assert (made[0].orders, made[1].orders) == ([], [order])

@@ -1,4 +1,4 @@
-"""A sysfs with graphics cards, as Linux lays it out."""
+"""A sysfs with graphics cards, laid out like Linux's."""
 
 from __future__ import annotations
 

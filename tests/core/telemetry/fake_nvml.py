@@ -1,4 +1,4 @@
-"""A stand-in for ``pynvml``: the calls that Tandem makes, with two GPUs or with an error."""
+"""A stand-in for ``pynvml``: Tandem's calls, with two GPUs or with an error."""
 
 from __future__ import annotations
 

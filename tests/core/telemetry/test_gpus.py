@@ -1,4 +1,4 @@
-"""All GPUs together, or one sentence why there are none."""
+"""All GPUs together, or one sentence on why there are none."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a laptop is made of."""
+"""A laptop's hardware."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""NVIDIA's readings, and a reason for each that is missing."""
+"""NVIDIA's readings, and a reason for each missing one."""
 
 import pynvml
 import pytest

@@ -1,4 +1,4 @@
-"""One reading: what is used, what goes over real network cards, how warm it is."""
+"""One reading: use, traffic over real network cards, temperature."""
 
 from pathlib import Path
 

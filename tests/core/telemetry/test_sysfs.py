@@ -1,9 +1,9 @@
-"""Cards as Linux lists them, and what AMD's and Intel's drivers tell of theirs."""
+"""Cards as listed by Linux, and the data of AMD's and Intel's drivers."""
 
 from pathlib import Path
 
 from core.telemetry import sysfs
-from core.telemetry.sysfs import AMD, INTEL, NVIDIA, Amd, Card, Intel
+from core.telemetry.sysfs import AMD, INTEL, NVIDIA, Amd, Intel, PciCard
 from tests.core.telemetry.cards import add_card
 
 PCI_IDS = """\
@@ -26,7 +26,7 @@ def test_cards_are_found_and_outlets_are_not(tmp_path: Path) -> None:
     found = sysfs.cards(tmp_path)
 
     assert [card.vendor for card in found] == [INTEL, AMD]
-    assert found[0] == Card(INTEL, 0x46A6, device)
+    assert found[0] == PciCard(INTEL, 0x46A6, device)
 
 
 def test_without_sysfs_there_are_no_cards(tmp_path: Path) -> None:
@@ -50,12 +50,11 @@ def test_a_model_is_named_by_the_systems_list(tmp_path: Path) -> None:
     listed.write_text(PCI_IDS)
     lists = (tmp_path / "missing", listed)
 
-    assert (
-        sysfs.model_name(Card(AMD, 0x73BF, tmp_path), "AMD", lists) == "AMD Radeon RX 6800/6800 XT / 6900 XT"
-    )
-    assert sysfs.model_name(Card(AMD, 0x1638, tmp_path), "AMD", lists) == "AMD Cezanne without brackets"
-    assert sysfs.model_name(Card(INTEL, 0x73BF, tmp_path), "Intel", lists) == "Intel GPU 73bf"
-    assert sysfs.model_name(Card(AMD, 0x73BF, tmp_path), "AMD", ()) == "AMD GPU 73bf"
+    card = PciCard(AMD, 0x73BF, tmp_path)
+    assert sysfs.model_name(card, "AMD", lists) == "AMD Radeon RX 6800/6800 XT / 6900 XT"
+    assert sysfs.model_name(PciCard(AMD, 0x1638, tmp_path), "AMD", lists) == "AMD Cezanne without brackets"
+    assert sysfs.model_name(PciCard(INTEL, 0x73BF, tmp_path), "Intel", lists) == "Intel GPU 73bf"
+    assert sysfs.model_name(card, "AMD", ()) == "AMD GPU 73bf"
 
 
 def test_a_file_that_is_no_number_is_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Readings come once a period, from a thread that may hang without holding anybody."""
+"""Readings come once a period, from a thread that may hang without blocking anybody."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A real trainer for tests: TrainerProcess with everything it said kept, and waits for conditions."""
+"""A real trainer for tests: a TrainerProcess with all its messages recorded, and waits for conditions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.vocabulary.progress import EpochEnd, LogLines, Progress
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LONG_S = 120.0
-"""A limit for waits that end in seconds on a machine with time."""
+"""A limit for waits that take seconds on an idle machine."""
 GENEROUS = Limits(boot_s=240.0, grace_s=120.0, terminate_s=60.0, leave_s=60.0)
 
 
@@ -68,6 +68,9 @@ class Attended:
     def stop(self, force: Force = 0) -> None:
         self.process.stop(force)
 
+    def order(self, order: trainer_messages.MeetWithout) -> None:
+        self.process.order(order)
+
     async def wait(self, condition: Callable[[], Any], limit_s: float = LONG_S) -> None:
         async with asyncio.timeout(limit_s):
             while not condition():
@@ -108,12 +111,11 @@ def members(
 ) -> dict[str, Attended]:
     """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models.
 
-    ``keys``: by rank, with which members meet over TLS; none: they meet by TensorFlow. Made where not given,
-    unless the script brings its own strategy.
+    ``keys``: by rank, for connecting members over TLS. Created by default.
     """
     shares = (1,) * len(configs)
     if keys is None:
-        keys = keys_for(len(configs)) if train.get("strategy", "managed") == "managed" else ()
+        keys = keys_for(len(configs))
     return {
         task: Attended(
             logs / f"{task}.log",
@@ -122,7 +124,7 @@ def members(
             rank=rank,
             shares=shares,
             keep="" if rank else keep,
-            exchange=keys[rank] if keys else None,
+            exchange=keys[rank],
             **train,
         )
         for rank, (task, config) in enumerate(configs.items())
@@ -130,7 +132,7 @@ def members(
 
 
 def keys_for(ranks: int) -> list[trainer_messages.ExchangeKeys]:
-    """With which members of one run meet over TLS, by rank."""
+    """Keys for connecting the members of one run over TLS, by rank."""
     pairs = [make() for _ in range(ranks)]
     certificates = tuple(pair.cert_der for pair in pairs)
     return [
@@ -139,10 +141,14 @@ def keys_for(ranks: int) -> list[trainer_messages.ExchangeKeys]:
     ]
 
 
+_places = random.Random(os.getpid())
+
+
 def free_ports(count: int) -> list[int]:
-    """Free ones below the ephemeral range, where TensorFlow's servers listen."""
+    """Free ones below the ephemeral range, where TensorFlow's servers listen. Different ones with each
+    call."""
     found: list[int] = []
-    for port in random.Random(os.getpid()).sample(range(20000, 32000), 2000):
+    for port in _places.sample(range(20000, 32000), 2000):
         with socket.socket() as trial:
             try:
                 trial.bind(("0.0.0.0", port))

@@ -1,6 +1,7 @@
-"""Members of whole runs for tests: real trainers that meet over TLS, each in its own folder, as on laptops.
+"""Members of whole runs for tests: real trainers that connect over TLS, each in its own folder, as on
+laptops.
 
-TensorFlow is loaded once a member (``many_runs``); each script is then a run of its own.
+TensorFlow is loaded once per member (``many_runs``); each script is then a separate run.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -24,38 +26,44 @@ from tests.core.trainer.attended import cluster, keys_for
 
 LIMIT_S = 240.0
 SCRIPT = "train.py"
+HARM = "harm.py"
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What one run left: by rank, how it ended, what it said, and its folder."""
+    """The results of one run: by rank, its exit, its messages, and its folder."""
 
     exits: list[Exit]
     said: list[list[Said]]
     folders: list[Path]
 
     def words(self) -> list[str]:
-        """What any member told."""
+        """Messages from any member."""
         return sorted({said.words for each in self.said for said in each})
 
 
 @dataclass
 class Crew:
-    """Members that stay: ``run`` gives them one script after the other."""
+    """Persistent members: ``run`` gives them one script after the other."""
 
     processes: list[subprocess.Popen[bytes]]
     folders: list[Path]
     shares: tuple[int, ...]
     runs: int = 0
 
-    def run(self, text: str, **files: str) -> Ran:
-        """``files``: what only the chief's folder holds beside the script, by name with ``_`` for the dot."""
+    def run(self, text: str, harm: Mapping[int, str] = MappingProxyType({}), **files: str) -> Ran:
+        """``files``: those only in the chief's folder beside the script, by name with ``_`` for the dot.
+
+        ``harm``: changes to a member's own Tandem before the run, by rank.
+        """
         keys = keys_for(len(self.shares))
         tasks = cluster(chief=1, worker=len(self.shares) - 1)
         works = [folder / f"run-{self.runs}" for folder in self.folders]
         for rank, (task, config) in enumerate(tasks.items()):
             works[rank].mkdir()
             (works[rank] / SCRIPT).write_text(text)
+            if rank in harm:
+                (works[rank] / HARM).write_text(harm[rank])
             for name, content in files.items() if rank == 0 else ():
                 (works[rank] / name.replace("_", ".")).write_text(content)
             order = Train(
@@ -114,7 +122,7 @@ def crew(out: Path, shares: tuple[int, ...]) -> Iterator[Crew]:
 
 
 def plain(folder: Path, text: str) -> Path:
-    """The script in plain Keras, in ``folder``, which is new."""
+    """The script in plain Keras, in the new ``folder``."""
     folder.mkdir()
     (folder / SCRIPT).write_text(text)
     subprocess.run(
@@ -129,7 +137,7 @@ def plain(folder: Path, text: str) -> Path:
 
 
 def weights(folder: Path) -> list[np.ndarray]:
-    """What the script left by ``np.savez("weights.npz", *model.get_weights())``."""
+    """The script's output of ``np.savez("weights.npz", *model.get_weights())``."""
     with np.load(folder / "weights.npz") as left:
         return [left[name] for name in left.files]
 

@@ -1,4 +1,4 @@
-"""What TensorFlow is told before a script that needs its runtime begins. Each in a process of its own."""
+"""TensorFlow's setup before a script that needs its runtime. Each test in its own process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_over_relays_tensorflow_is_more_patient_than_the_run_and_sums_by_itself(
 
 
 def test_over_relays_no_proxy_joins_members() -> None:
-    """gRPC asks a proxy for whatever is not named there."""
+    """gRPC asks a proxy for everything not named there."""
     found = told(60.0)
     expected = "intranet.example,localhost,127.0.0.1,::1,127.77.0.1,127.77.0.2"
     assert found["proxies"] == [expected, expected]

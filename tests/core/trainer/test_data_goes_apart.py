@@ -1,4 +1,5 @@
-"""Data that is the same in the first batch of a fit and not later: found in training, with who and where."""
+"""Data that is the same in a fit's first batch and differs later: found during training, with who and
+where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended a script, made into exits. TensorFlow's own errors take part, so it is imported here."""
+"""Turns a script's end into an exit. Includes TensorFlow's own errors, so it is imported here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit
-from core.vocabulary.trainer_messages import ExchangeKeys, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Seal, Train
 
 pytestmark = pytest.mark.cluster
 
@@ -24,7 +24,7 @@ def exits() -> ModuleType:
 
 
 def raised(folder: Path, source: str, name: str = "train.py") -> BaseException:
-    """What running this script raises."""
+    """The exception raised by running this script."""
     path = folder / name
     path.write_text(source)
     try:
@@ -34,8 +34,8 @@ def raised(folder: Path, source: str, name: str = "train.py") -> BaseException:
     raise AssertionError("the script did not raise")
 
 
-def ended(exits: ModuleType, folder: Path, source: str, *, cluster: bool = False) -> Exit:
-    exit: Exit = exits.of_script(raised(folder, source), folder, cluster=cluster)
+def ended(exits: ModuleType, folder: Path, source: str, **known: bool) -> Exit:
+    exit: Exit = exits.of_script(raised(folder, source), folder, **{"cluster": False, **known})
     return exit
 
 
@@ -58,6 +58,23 @@ def test_a_disk_that_refuses_is_not_the_scripts_fault(exits: ModuleType, tmp_pat
     assert ended_so.reason == "script-error"
     assert "(train.py, line " in words(ended_so)
     assert ended_so.problem is not None and ended_so.problem.fix.startswith("Free some space or make")
+
+
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [
+        ("raise EOFError('EOF when reading a line')", "from an argument"),
+        ("raise Exception('URL fetch failure on https://example.org/a.gz: None')", "to the internet"),
+        ("import urllib.error\nraise urllib.error.URLError('no route')", "to the internet"),
+        ("raise ImportError('You must install pydot')", "Install the missing package"),
+        ("import no_such_module", "Install the missing package"),
+        ("raise ValueError('no')", "Correct the script"),
+    ],
+)
+def test_an_error_comes_with_what_to_do(exits: ModuleType, tmp_path: Path, source: str, fix: str) -> None:
+    end = ended(exits, tmp_path, source)
+    assert end.reason == "script-error"
+    assert end.problem is not None and fix in end.problem.fix
 
 
 @pytest.mark.parametrize("source", ["import sys; sys.exit()", "import sys; sys.exit(0)", "raise SystemExit"])
@@ -147,6 +164,26 @@ def test_memory_that_ran_out_is_told_as_such(exits: ModuleType, tmp_path: Path, 
     exit = ended(exits, tmp_path, source)
     assert exit.reason == "out-of-memory"
     assert "batch" in str(exit.problem)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OSError(28, 'No space left on device')",
+        "tf.errors.ResourceExhaustedError(None, None, 'model.keras; No space left on device')",
+    ],
+)
+def test_a_full_disk_is_the_laptops_fault_where_others_can_go_on(
+    exits: ModuleType, tmp_path: Path, error: str
+) -> None:
+    source = f"import tensorflow as tf\nraise {error}"
+    assert ended(exits, tmp_path, source).reason == "script-error"
+    exit = ended(exits, tmp_path, source, leaves=True)
+    assert exit.reason == "killed" and exit.problem is not None
+    assert exit.problem.code == "disk-full"
+    assert exit.problem.what == "The disk is full (train.py, line 2)."
+    script = ended(exits, tmp_path, "raise OSError(30, 'Read-only file system')", leaves=True)
+    assert script.reason == "script-error", "it may be so on every laptop"
 
 
 PEER_GONE = [
@@ -244,19 +281,21 @@ def test_keys_that_do_not_fit_are_told_in_their_own_words(exits: ModuleType) -> 
 def test_over_tls_an_error_of_the_scripts_own_tensorflow_is_no_lost_member(
     exits: ModuleType, tmp_path: Path, over_tls: bool, reason: str
 ) -> None:
-    """The exchange itself says who went away; a parameter server or a data service is the script's own."""
+    """The exchange itself reports who left; a parameter server or a data service is the script's own."""
     from core.trainer.orders import Orders
     from core.trainer.reporter import Reporter
     from core.trainer.session import TrainerSession
 
-    keys = ExchangeKeys(generation=1, certificates=(b"a", b"b"), private_key=b"k") if over_tls else None
+    keys = ExchangeKeys(generation=1, certificates=(b"a", b"b"), private_key=b"k")
+    places = ("127.0.0.1:2222", "127.0.0.1:2223")
     order = Train(
         run="r",
         task="chief:0",
         folder=str(tmp_path),
         script="train.py",
         tf_config='{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}',
-        exchange=keys,
+        exchange=keys if over_tls else None,
+        seal=None if over_tls else Seal(keys=keys, outside=places, inside=places),
     )
     reads, writes = os.pipe()
     orders = Orders(reads)

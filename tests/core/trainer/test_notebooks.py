@@ -1,4 +1,4 @@
-"""A notebook trained by two real members: the weights of one process that runs its cells as they are."""
+"""A notebook trained by two real members: the weights of one process that runs its cells unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.core.project.notebooks import notebook
+from tests.core.script.notebooks import notebook
 from tests.core.trainer.attended import Attended, cluster, keys_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]

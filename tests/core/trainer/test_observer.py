@@ -13,17 +13,18 @@ from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages, wire
-from core.vocabulary.progress import EpochEnd, Progress
+from core.vocabulary.progress import Diverged, EpochEnd, Progress
 
 PIPE_LINE = (
     b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
     b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
-    b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14}}'
+    b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14,"'
+    b'diverged":null,"recent":null}}'
 )
 
 
 class Kept:
-    """Takes reports as the reporter would."""
+    """Takes reports like the reporter."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -55,6 +56,7 @@ def observing(kept: Kept, rank: int) -> ReportingObserver:
         shares=(3, 1),
         rank=rank,
         stop_asked=lambda: False,
+        is_chief=lambda: rank == 0,
         clock=lambda: float(next(times)),
         monotonic=lambda: float(next(ticks)),  # Every step is due.
     )
@@ -221,6 +223,26 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
         message = trainer_messages.Progressed(progress=message) if isinstance(message, Progress) else message
         assert wire.from_json(wire.to_json(message), type(message)) == message
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
+
+
+def test_where_a_loss_became_no_number_is_told_until_it_is_one_again(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(9, 10, 64)
+    for epoch, loss in enumerate((0.5, math.nan, math.inf, 0.4)):
+        observer.on_epoch_ended(epoch, {"loss": loss})
+    assert [end.diverged for end in kept.of(EpochEnd)] == [
+        None,
+        lost := Diverged(value="NaN", epoch=1, step=19),
+        lost,
+        None,
+    ]
+    assert lost.words == "Loss became NaN in epoch 2"
+    observer.on_step(report(41, epoch=4, batch=1, logs={"loss": math.inf}))
+    assert kept.of(Progress)[-1].diverged == Diverged(value="infinite", epoch=4, step=40)
+    observer.on_fit_began(1, 10, 64)
+    observer.on_epoch_ended(0, {"mae": 1.0})
+    assert kept.of(EpochEnd)[-1].diverged is None
 
 
 def test_a_step_tells_the_wait_the_gradients_norm_and_bytes(observer: ReportingObserver, kept: Kept) -> None:

@@ -1,4 +1,5 @@
-"""Files that a script writes and looks for again: each member has its own, and it ends as on one machine."""
+"""Files that a script writes and looks for again: each member has its own, and the result is one
+machine's."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_a_script_that_goes_on_from_its_own_files_is_exact(members: Crew, text: 
 
 
 def test_what_is_written_outside_the_project_is_told_with_its_line(members: Crew, tmp_path: Path) -> None:
-    """Its place is put together while the script runs, so that nobody could read it before."""
+    """Its path is built while the script runs, so that nobody could read it before."""
     place = f"open({str(tmp_path)[:5]!r} + {str(tmp_path)[5:]!r} + '/notes.txt', 'w').close()\n"
     outside = Path("/var/tmp") / f"tandem-{tmp_path.name}.txt"
     script = HEAD + f"open('/var' + '/tmp/' + {outside.name!r}, 'w').close()\n" + place + "train(made())\n"

@@ -1,10 +1,11 @@
-"""Scripts that bring their own strategy: the shipped examples, in real clusters on loopback."""
+"""Scripts with their own strategy: the shipped examples, in real clusters on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,24 +21,6 @@ def folder(tmp_path: Path) -> str:
     return str(shutil.copytree(EXAMPLES, tmp_path / "project"))
 
 
-async def test_a_multi_worker_loop_by_hand_meets_trains_and_ends(tmp_path: Path, folder: str) -> None:
-    configs = cluster(chief=1, worker=1)
-    arguments = ("--epochs", "2")
-    trainers = members(
-        tmp_path, configs, strategy="own", folder=folder, script="multi_worker_loop.py", arguments=arguments
-    )
-    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
-    assert [exit.reason for exit in exits] == ["finished", "finished"], exits
-    assert all(exit.shared for exit in exits)
-    for trainer in trainers.values():
-        assert trainer.of(trainer_messages.Meeting)
-        assert trainer.of(trainer_messages.Met) == [
-            trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)
-        ]
-        assert "epoch 2/2: loss" in trainer.text()
-    assert trainers["chief:0"].text() == trainers["worker:0"].text()
-
-
 async def test_a_loop_by_hand_is_interrupted_by_stop(tmp_path: Path, folder: str) -> None:
     configs = cluster(chief=1, worker=1)
     arguments = ("--epochs", "100000")
@@ -49,28 +32,6 @@ async def test_a_loop_by_hand_is_interrupted_by_stop(tmp_path: Path, folder: str
     for trainer in trainers.values():
         trainer.stop()
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
-    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
-
-
-async def test_parameter_servers_and_workers_serve_the_chief_until_they_are_stopped(
-    tmp_path: Path, folder: str
-) -> None:
-    configs = cluster(chief=1, worker=1, ps=1)
-    arguments = ("--epochs", "2")
-    trainers = members(
-        tmp_path, configs, strategy="own", folder=folder, script="parameter_server.py", arguments=arguments
-    )
-    chief = trainers.pop("chief:0")
-    exit = await chief.exit()
-    assert exit.reason == "finished", (exit, chief.text("stderr"))
-    assert exit.shared
-    assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["ParameterServerStrategy"]
-    assert "epoch 2/2: loss" in chief.text()
-    assert (Path(folder) / "parameter_server.keras").exists()
-    assert not any(trainer.exits for trainer in trainers.values())
-    trainers["worker:0"].stop(0)
-    trainers["ps:0"].stop(1)
-    exits = [await trainer.exit() for trainer in trainers.values()]
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
 
 
@@ -91,18 +52,29 @@ async def test_alone_a_mirrored_script_reports_its_fit(tmp_path: Path, folder: s
 
 
 async def test_a_script_that_shares_nothing_says_so(tmp_path: Path) -> None:
-    configs = cluster(chief=1, worker=1)
     (tmp_path / "alone.py").write_text("print('I train nothing')\n")
-    chief = Attended(
-        tmp_path / "log",
-        strategy="own",
-        folder=str(tmp_path),
-        script="alone.py",
-        tf_config=configs["chief:0"],
-        shares=(1, 1),
-    )
-    exit = await chief.exit()
-    assert (exit.reason, exit.shared) == ("finished", False)
+    configs = cluster(chief=1, worker=1)
+    trainers = members(tmp_path, configs, strategy="own", folder=str(tmp_path), script="alone.py")
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    assert [(exit.reason, exit.shared) for exit in exits] == [("finished", False)] * 2
+
+
+@pytest.mark.parametrize("strategy", ["own", "managed"])
+async def test_a_member_that_is_neither_sealed_nor_has_keys_starts_no_runtime(
+    tmp_path: Path, folder: str, strategy: str
+) -> None:
+    configs = cluster(chief=1, worker=1)
+    order: dict[str, Any] = {
+        "strategy": strategy,
+        "folder": folder,
+        "script": "multi_worker_loop.py",
+        "shares": (1, 1),
+    }
+    trainer = Attended(tmp_path / "log", tf_config=configs["chief:0"], **order)
+    exit = await trainer.exit()
+    assert exit.problem is not None
+    assert (exit.reason, exit.problem.code) == ("killed", "not-sealed")
+    assert not trainer.of(trainer_messages.Connecting)
 
 
 async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_process_would(
@@ -147,29 +119,6 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     assert "which are the replicas of its own Mine" in said
 
 
-async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
-    configs = cluster(chief=1, worker=1)
-    trainers = members(tmp_path, configs, strategy="own", script="own_class.py")
-    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
-    chief, worker = trainers.values()
-    assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
-    assert all(exit.shared for exit in exits)
-    assert chief.of(trainer_messages.Met) == [trainer_messages.Met(strategy="Counting", replicas=2)]
-    told = [_told(trainer.text()) for trainer in (chief, worker)]
-    rows = [{int(row) for row in each["DATA rows"]} for each in told]
-    assert rows[0] | rows[1] == set(range(16))
-    assert not rows[0] & rows[1]
-    assert all([int(row) for row in each["OFF rows"]] == [*range(16)] for each in told)
-    assert told[0]["OFF losses"] == told[1]["OFF losses"], "members see the same loss and weight"
-    assert told[0]["OFF losses"][-2:] == ["runs", "6"], "two steps of halved data, four of whole"
-
-
-def _told(text: str) -> dict[str, list[str]]:
-    """Lines by their first two words."""
-    lines = [line.split() for line in text.splitlines() if line.startswith(("DATA", "OFF"))]
-    return {f"{line[0]} {line[1]}": line[2:] for line in lines}
-
-
 async def test_a_script_that_asks_for_a_tpu_hears_that_there_is_none(tmp_path: Path) -> None:
     trainer = Attended(tmp_path / "log", strategy="own", script="tpu.py")
     exit = await trainer.exit()
@@ -178,11 +127,3 @@ async def test_a_script_that_asks_for_a_tpu_hears_that_there_is_none(tmp_path: P
     assert exit.problem.code == "no-tpu"
     assert exit.problem.what == "The script asks for a TPU, and there is none here (tpu.py, line 5)."
     assert "MultiWorkerMirroredStrategy" in exit.problem.fix
-
-
-async def test_a_script_that_only_tries_a_tpu_goes_on_with_what_is_there(tmp_path: Path) -> None:
-    trainer = Attended(tmp_path / "log", strategy="own", script="tpu_or_not.py")
-    exit = await trainer.exit()
-    assert exit.reason == "finished", exit
-    assert "no TPU: The script asks for a TPU" in trainer.text()
-    assert "replicas 1" in trainer.text()

@@ -1,5 +1,5 @@
-"""Plots that scripts show, in small processes of their own. matplotlib's place has a package of the same
-calls, so that the tests need neither it nor the eight packages under it."""
+"""Plots shown by scripts, in small separate processes. A package with the same calls replaces matplotlib,
+so that the tests need neither it nor its eight dependencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.project.making import write
-from tests.core.project.notebooks import notebook
+from tests.core.script.notebooks import notebook
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[3]

@@ -59,7 +59,8 @@ def test_a_step_is_told_before_what_came_after_it(pipe: tuple[int, int]) -> None
 
 def test_a_node_that_does_not_read_holds_up_no_step(pipe: tuple[int, int]) -> None:
     reporter = Reporter(pipe[1])
-    reporter.send(said("x" * 1_000_000))  # More than the pipe takes.
+    for _ in range(50):
+        reporter.send(said("x" * 20_000))  # More than the pipe takes.
     for step in range(10_000):
         reporter.progress(progress(step))
     assert not reporter.flush(0.01)

@@ -1,4 +1,4 @@
-"""Scripts run as Python runs them, without TensorFlow: each in a small process of its own."""
+"""Scripts run as in Python, without TensorFlow: each in a small separate process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.project.notebooks import notebook
+from tests.core.script.notebooks import notebook
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[3]

@@ -1,6 +1,6 @@
-"""Scripts that do something else on one member: named on both sides, for what it is, and soon.
+"""Scripts that differ on one member: named on both sides, for what it is, and soon.
 
-Two whole trainers each (``many_runs``), which meet over TLS as laptops do.
+Each has two complete trainers (``many_runs``), which connect over TLS like laptops.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ NAMED_S = 30.0
 LOADED_S = 240.0
 NAMES = ("anna", "ben")
 NOBODYS = 9
-"""A port on which nothing listens."""
+"""A port without a listener."""
 
 
 @dataclass
 class Pair:
-    """Two members that stay: ``run`` gives them one run after the other."""
+    """Two persistent members: ``run`` gives them one run after the other."""
 
     processes: list[subprocess.Popen[bytes]]
     folders: list[Path]
     runs: int = 0
 
     def run(self, how: str, shut: int | None = None) -> tuple[list[Exit], float]:
-        """How both ended, and after how many seconds. ``shut``: nobody can call this one."""
+        """Both exits, and after how many seconds. ``shut``: nobody can call this member."""
         keys = keys_for(2)
         for rank, (task, config) in enumerate(cluster(chief=1, worker=1).items()):
             if shut is not None and shut != rank:
@@ -120,7 +120,7 @@ CASES = {
         "anna wants the first batch, of 16 rows of 4 batches of 16 rows (float32 [4], float32 [1])",
         "ben wants the first batch, of 16 rows of 5 batches of 16 rows (float32 [4], float32 [1])",
     ),
-    "batches of a generator": ("anna wants gradients of 16 rows", "ben wants the results (steps: "),
+    "batches of a generator": ("anna wants gradients of 16 rows", "ben wants to decide whether to stop"),
     "rows of a generator": (
         "anna wants the first batch, of 16 rows of some batches (",
         "ben wants the first batch, of 12 rows of some batches (",
@@ -151,7 +151,7 @@ CASES = {
     ),
     "predict": ("anna wants predictions of 32 rows; ben wants predictions of 24 rows.",),
 }
-"""What both say, by what one does otherwise (``scripts/goes_apart.py``)."""
+"""Both members' messages, by the difference of one (``scripts/goes_apart.py``)."""
 
 
 @pytest.mark.parametrize("how", CASES)

@@ -1,4 +1,4 @@
-"""Whole trainers with TensorFlow: what a run reports and how it ends."""
+"""Complete trainers with TensorFlow: a run's reports and its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 async def predicts(model: Path) -> list[float]:
-    """What a saved model gives in plain Keras, for the first rows of the script's data."""
+    """A saved model's predictions in plain Keras, for the first rows of the script's data."""
     python = (sys.executable, "-c", PREDICT, str(model))
     process = await asyncio.create_subprocess_exec(*python, env=environment(), stdout=subprocess.PIPE)
     text, _ = await process.communicate()
@@ -111,28 +111,6 @@ async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Pat
     assert await predicts(kept / "model.keras") == predictions_of(trainer)
 
 
-async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without_our_frames(
-    tmp_path: Path,
-) -> None:
-    fails = ("--fail-in-epoch", "1")
-    trainer = Attended(tmp_path / "log", script="fits.py", arguments=fails, keep=str(tmp_path / "kept"))
-    exit = await trainer.exit()
-    assert exit.reason == "script-error"
-    assert exit.problem is not None
-    line = next(
-        number
-        for number, text in enumerate((SCRIPTS / "fits.py").read_text().splitlines(), 1)
-        if "raise ValueError" in text
-    )
-    assert exit.problem.what == f"ValueError: the data ran out (fits.py, line {line})."
-    assert 'File "fits.py", line' in exit.problem.detail
-    assert "core/trainer" not in exit.problem.detail
-    assert [epoch.epoch for epoch in trainer.epochs()] == [0]
-    assert "ValueError: the data ran out" in trainer.text("stderr")
-    assert "core/trainer" not in trainer.text("stderr")
-    assert (tmp_path / "kept" / "model.keras").is_file(), "what was trained until then is not lost"
-
-
 async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path) -> None:
     slowly = ("--epochs", "100000", "--slow", "0.01")
     trainer = Attended(tmp_path / "log", script="fits.py", arguments=slowly, keep=str(tmp_path / "kept"))
@@ -159,16 +137,27 @@ async def test_two_cpu_devices_make_a_mirrored_strategy(
     assert await predicts(tmp_path / "kept" / "model.keras") == predictions_of(trainer)
 
 
+def place(trainer: Attended) -> list[Any]:
+    """Where the script's process listens, and the cluster, role and index that it was given."""
+    line = next(line for line in trainer.text().splitlines() if line.startswith("place "))
+    return list(json.loads(line.removeprefix("place ")))
+
+
 async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: Path) -> None:
     kept, configs = tmp_path / "kept", cluster(chief=1, worker=1)
-    odd: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd",)}
+    odd: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd", "--place")}
     trainers = list(members(tmp_path, configs, keep=str(kept), **odd).values())
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits
+    assert all(exit.shared for exit in exits)
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    for trainer in trainers:
-        kinds = [type(report) for report in trainer.reports]
-        assert kinds.index(trainer_messages.Meeting) < kinds.index(trainer_messages.Met)
+    told = json.loads(configs["chief:0"])["cluster"]
+    met = trainer_messages.Met(strategy="MirroredStrategy", replicas=2)
+    for trainer, role in zip(trainers, ("chief", "worker"), strict=True):
+        host, port = told[role][0].split(":")
+        assert place(trainer) == [[[host, int(port)]], json.dumps(told), role, "0"], "it listens there alone"
+        assert [type(report) for report in trainer.reports].index(trainer_messages.Connecting) == 1
+        assert trainer.of(trainer_messages.Met) == [met]
         assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 0]
         last = trainer.progress()[-1]
         assert last.share == 8
@@ -179,7 +168,8 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
         assert all(wait_s is not None and 0 <= wait_s <= step_s for wait_s, step_s in timed)
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
     assert sorted(path.name for path in kept.iterdir()) == ["model-2.weights.h5", "model.keras"]
-    assert await predicts(kept / "model.keras") == predictions_of(trainers[0])
+    # Members compute their own rows, and some processors' rounding depends on the number of rows.
+    assert await predicts(kept / "model.keras") == pytest.approx(predictions_of(trainers[0]), abs=1e-6)
     said = " ".join(said.words for said in trainers[0].of(trainer_messages.Said))
     assert "Keras cannot save the whole of the model odd, of the class Odd (NotImplementedError" in said
     assert "saved, as model-2.weights.h5" in said
@@ -214,7 +204,7 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
 
 
 def assert_ended_where_it_stopped(trainer: Attended) -> None:
-    """The last epoch is recorded with the steps that were done of its four, and its last is the newest."""
+    """The last epoch is recorded with the completed ones of its four steps, and its last is the newest."""
     end, newest = trainer.epochs()[-1], trainer.progress()[-1]
     assert end.steps_in_epoch == 4 and end.steps is not None
     assert end.whole == (end.steps == 4)
@@ -222,7 +212,7 @@ def assert_ended_where_it_stopped(trainer: Attended) -> None:
 
 
 def usual(trainer: Attended) -> Progress:
-    """The last step, with the middle one of all times: what held the machine up for a moment is left out."""
+    """The last step, with the median of all times: momentary hold-ups of the machine are ignored."""
     timed = [step for step in trainer.progress() if step.step_s and step.wait_s is not None]
     times = {name: median(getattr(step, name) for step in timed) for name in ("step_s", "wait_s", "wire_s")}
     return replace(timed[-1], **times)

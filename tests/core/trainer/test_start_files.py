@@ -1,4 +1,4 @@
-"""A project's files that bear the names of Python's own are data, unless its script imports them."""
+"""A project's files with the names of Python's own are data, unless its script imports them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """As it may be received, on a laptop whose user has an empty and a relative entry in PYTHONPATH."""
+    """As received, on a laptop whose user has an empty and a relative entry in PYTHONPATH."""
     folder = tmp_path / "project"
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     for place in (folder, folder / "lib" / version / "site-packages"):
@@ -58,7 +58,7 @@ def picked(project: Path) -> set[str]:
 
 
 def pythons() -> tuple[str, str]:
-    """The one of this environment, and the one that it was made with: only that one has a user's packages."""
+    """This environment's Python, and its base Python: only the latter has a user's packages."""
     return sys.executable, os.path.realpath(sys.executable)
 
 

@@ -1,16 +1,19 @@
-"""What a script finds around it is the same on all members, or it is told."""
+"""A script's surroundings are the same on all members, or the difference is reported."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from core.trainer import surroundings
+from core.trainer.exact.members.collectives import NoCollectives
 from core.vocabulary.errors import TandemError
 from tests.core.trainer.attended import Attended, cluster, keys_for
 
@@ -43,7 +46,7 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
         script = "looks_around.py"
         monkeypatch.setenv("LOOKED_AT", str(folder))
         trainer = Attended(tmp_path / f"{rank}.log", task=task, script=script, **order)
-        await trainer.wait(partial(len, trainer.reports))  # it has the environment that was made for it
+        await trainer.wait(partial(len, trainer.reports))  # it has the environment made for it
         trainers.append(trainer)
     assert all(listed != sorted(names) for listed in found), "the disk sorts by itself: nothing is shown"
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
@@ -58,16 +61,17 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
     assert "time 11:00" in chief and "language C.UTF-8" in chief
 
 
-class Others:
-    """In place of the collectives: this process is the worker, and the chief is as it is told."""
+class Others(NoCollectives):
+    """This process is the worker; the chief's surroundings are given."""
 
-    rank = 1
+    names = ("Anna's laptop", "Ben's laptop")
 
     def __init__(self, **chief: Any) -> None:
+        super().__init__(rank=1, members=2)
         self.chief = chief
 
-    def gather_bytes(self, data: bytes, what: str = "") -> list[bytes]:
-        return [json.dumps({**json.loads(data), **self.chief}).encode(), data]
+    def gather_bytes(self, data: bytes, what: str = "", most: int = 0) -> list[bytes]:
+        return [msgspec.msgpack.encode({**msgspec.msgpack.decode(data), **self.chief}), data]
 
 
 @pytest.mark.real
@@ -85,3 +89,97 @@ def test_another_order_of_strings_in_sets_is_refused() -> None:
     with pytest.raises(TandemError) as refused:
         surroundings.agree(Others(order=1, python="3.10.1"), print)
     assert refused.value.code == "order-differs" and "there 3.10.1" in refused.value.what
+
+
+HARMFUL: list[dict[str, Any]] = [
+    {"locale": {"LD_PRELOAD": "/tmp/evil.so"}},
+    {"locale": {"PYTHONWARNINGS": "error::evil.Evil"}},
+    {"locale": {"LC_MINE": "C"}},
+    {"locale": {"LANG": "/tmp/evil"}},
+    {"locale": {"LANG": "C\n"}},
+    {"locale": {"LANGUAGE": "de:../../tmp/evil"}},
+    {"locale": {"LC_ALL": "C" * 1000}},
+    {"locale": {"LANG": 3}},
+    {"locale": []},
+    {"zone": "/tmp/evil"},
+    {"zone": ":/tmp/evil"},
+    {"zone": "Europe/../../tmp/evil"},
+    {"zone": "../tmp/evil"},
+    {"zone": "Europe//Berlin"},
+    {"zone": "UTC\n"},
+    {"zone": "U" * 1000},
+    {"offsets": [0] * 1000},
+    {"offsets": [10**9]},
+    {"order": "0"},
+    {"python": "3.11.7; rm"},
+    {"encoding": "utf-8\x1b[2J"},
+    {"encoding": "u" * 100},
+    {"environment": {"BROWSER": "evil"}},
+]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("told", HARMFUL, ids=str)
+def test_invariant_what_no_tandem_tells_changes_nothing_here_and_names_its_sender(
+    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    before, others = dict(os.environ), Others(**told)
+    with pytest.raises(TandemError) as refused:
+        surroundings.agree(others, print)
+    assert refused.value.what.startswith("Anna's laptop sent")
+    assert others.failure is refused.value, "a script that catches it must not go on"
+    assert dict(os.environ) == before
+
+
+@pytest.mark.real
+def test_an_older_tandem_that_tells_it_otherwise_is_refused_by_a_sentence() -> None:
+    class Older(Others):
+        def gather_bytes(self, data: bytes, what: str = "", most: int = 0) -> list[bytes]:
+            return [b'{"order": 1, "python": "3.11.7", "locale": {}}', data]
+
+    with pytest.raises(TandemError) as refused:
+        surroundings.agree(Older(), print)
+    assert refused.value.what.startswith("Anna's laptop") and "same version of Tandem" in refused.value.fix
+
+
+ZONES = [
+    "Europe/Berlin",
+    "America/Argentina/Buenos_Aires",
+    "Etc/GMT+5",
+    "posix/America/North_Dakota/New_Salem",
+    "EST5EDT",
+    "UTC0",
+    "<+0330>-3:30",
+    "CET-1CEST,M3.5.0,M10.5.0/3",
+    "IST-1GMT0,M10.5.0,M3.5.0/1:00:00",
+]
+LOCALES = ["", "C", "POSIX", "C.UTF-8", "UTF-8", "de_DE", "de_DE.UTF-8", "ca_ES@valencia", "sr_RS.utf8@latin"]
+
+
+@pytest.mark.real
+def test_real_time_zones_and_locales_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TZ", "LANG", "LC_ALL", "LANGUAGE"):
+        monkeypatch.delenv(name, raising=False)  # restored at the end, whatever becomes of them
+        monkeypatch.setenv(name, "C")
+    for zone in ZONES:
+        surroundings.agree(Others(zone=zone, locale={}), lambda words: None)
+        assert os.environ["TZ"] == zone
+    for value in LOCALES:
+        surroundings.agree(Others(locale={"LC_ALL": value, "LANGUAGE": "de_AT:de"}), lambda words: None)
+        assert os.environ["LC_ALL"] == value and os.environ["LANGUAGE"] == "de_AT:de"
+        assert "LANG" not in os.environ
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.real
+def test_what_others_would_refuse_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop with its own odd variables does no harm to others, and is not treated as harmful."""
+    monkeypatch.setenv("LANG", "/opt/locales/de")
+    monkeypatch.setenv("LC_MINE", "C")
+    monkeypatch.setenv("TZ", ":/usr/share/zoneinfo/Asia/Tokyo")
+    others = Others()
+    surroundings.agree(others, lambda words: None)
+    assert os.environ["LC_MINE"] == "C" and "LANG" not in os.environ
+    assert os.environ["TZ"] == ":/usr/share/zoneinfo/Asia/Tokyo"

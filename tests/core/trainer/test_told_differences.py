@@ -1,4 +1,4 @@
-"""What a run tells of why its result may differ from one machine's is told as that, and nothing else is."""
+"""A run's reasons why its result may differ from one machine's are reported as such, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TPUs that are not there, and one that only seems to be. TensorFlow takes part in this process."""
+"""Absent TPUs, and one that only seems to exist. TensorFlow runs in this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def resolver(tpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """TensorFlow's class, told to name absence, and as it was afterwards."""
+    """TensorFlow's class, set to report absence, and restored afterwards."""
     import tensorflow as tf
 
     found = tf.distribute.cluster_resolver.TPUClusterResolver

@@ -1,4 +1,4 @@
-"""What there is to make a Tandem on another Python of, and that the documented commands do it by hand."""
+"""The tools for making a Tandem on another Python, and that the documented commands do it by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if [ "$1 $2" = "python find" ]; then echo "$(dirname "$0")/fetched-python"; fi
 
 
 def by_hand(words: str) -> str:
-    """The documented command that begins so."""
+    """The documented command with that beginning."""
     lines = (ROOT / "docs" / "headless.md").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith(words))
 
@@ -83,7 +83,7 @@ def test_it_comes_from_where_this_one_came(
 
 
 class Laptop:
-    """Programs that write down what they are asked, and a copy of what `make` reads."""
+    """Programs that record their arguments, and a copy of the files `make` reads."""
 
     def __init__(self, folder: Path) -> None:
         self.programs, self.told = folder / "bin", folder / "told"
@@ -99,7 +99,7 @@ class Laptop:
         return str(self.programs / name)
 
     def run(self, line: str) -> list[str]:
-        """What was asked of the programs."""
+        """Arguments given to the programs."""
         path = f"{self.programs}:/usr/bin:/bin"
         environment = {**os.environ, "TOLD": str(self.told), "PATH": path, "MAKEFLAGS": ""}
         environment["HOME"] = str(self.home)

@@ -1,4 +1,4 @@
-"""A failure is one sentence for what happened and one for how to mend it."""
+"""A failure is one sentence on what happened and one on how to fix it."""
 
 from core.vocabulary.errors import Problem, TandemError
 

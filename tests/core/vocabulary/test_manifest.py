@@ -5,16 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.vocabulary import manifest as module
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
     Manifest,
     ProjectFile,
+    check_files,
     check_project,
     differences,
     find_collision,
+    listing_of,
     manifest_of,
+    read_listing,
 )
 from core.vocabulary.paths import folded_path, why_unsafe
 
@@ -92,28 +94,55 @@ def test_two_names_for_one_file_are_refused(one: str, two: str) -> None:
     assert "one name on some systems" in reason(a_project("train.py", one, two))
 
 
-def test_too_many_files() -> None:
-    assert "5,001 files" in reason(a_project("train.py", *(f"f{i}" for i in range(5_000))))
+def test_the_disk_alone_bounds_a_project_s_size() -> None:
+    check_project(manifest_of("train.py", [a_file("train.py"), a_file("b", 5 * 10**12)]))
 
 
-def test_as_many_files_as_allowed_pass() -> None:
-    check_project(a_project("train.py", *(f"f{i}" for i in range(4_999))))
+def test_more_files_than_a_project_may_have_are_refused() -> None:
+    files = a_project("train.py", "a", "b").files
+    with pytest.raises(TandemError, match="3 files, and 2 is the most"):
+        check_files(files, limit_files=2)
+    with pytest.raises(TandemError, match="2 bytes is the most"):
+        check_files(files, limit_bytes=2)
 
 
-def test_too_many_bytes() -> None:
-    files = [a_file("train.py", module.LIMIT_BYTES), a_file("b", 1)]
-    assert "100.0 MB" in reason(manifest_of("train.py", files))
+@pytest.mark.parametrize("count", [1_000, 5_000])
+def test_a_long_list_is_a_file_and_comes_back_as_it_was(count: int) -> None:
+    manifest = a_project("train.py", *(f"ä {number}" for number in range(count)))
+    listing = listing_of(manifest)
+    if count == 1_000:
+        assert listing is None
+        return
+    assert listing is not None and listing.digest == manifest.digest
+    (file,) = listing.as_files.files
+    data = manifest.listing()
+    assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert read_listing(data) == manifest
 
 
-def test_a_list_that_fits_no_frame_is_refused() -> None:
-    long = [f"{'d' * 200}/{'e' * 200}/{i}" for i in range(2_500)]
-    assert "too long for one message" in reason(a_project("train.py", *long))
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b'["tandem-project-2","a",[]]',
+        b'["tandem-project-1","a",[],0]',
+        b'["tandem-project-1", "a",[]]',
+        b'["tandem-project-1","\\u0061",[]]',
+        b'["tandem-project-1","a",[["a",1]]]',
+        b'["tandem-project-1","a",[["a","1",""]]]',
+    ],
+)
+def test_what_is_no_list_in_its_one_form_is_refused(data: bytes) -> None:
+    with pytest.raises(TandemError, match="list of its files cannot be read"):
+        read_listing(data)
 
 
 @pytest.mark.parametrize(
     "file",
     [
         a_file("x", -1),
+        a_file("x", 1 << 60),
         a_file("x", 1, ""),
         a_file("x", 1, SHA.upper()),
         a_file("x", 1, SHA[:-1]),
@@ -179,7 +208,7 @@ def test_whatever_passes_is_safe(rows: list[tuple[str, int, str]]) -> None:
         return
     assert all(why_unsafe(file.path) is None for file in manifest.files)
     assert find_collision(file.path for file in manifest.files) is None
-    assert 0 <= manifest.total_bytes <= module.LIMIT_BYTES
+    assert manifest.total_bytes >= 0
 
 
 def test_what_is_not_as_it_was_is_found_by_its_bytes() -> None:

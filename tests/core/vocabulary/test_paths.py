@@ -107,7 +107,7 @@ def test_shown_paths_cannot_move_the_cursor_and_fit_a_line() -> None:
 
 
 def test_folders_that_come_again_are_folded_once() -> None:
-    """A peer's list may hold thousands of files, each below forty folders with costly names."""
+    """A peer's list may have thousands of files, each below forty folders with costly names."""
     deep = "/".join(f"ᾀ{number}" for number in range(30))
     paths._folded_name.cache_clear()
     names = Names()

@@ -1,4 +1,4 @@
-"""Which run a message is about, wherever it says so."""
+"""The run that a message is about, in whichever field."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREPARING = ev.RunPhaseChanged(run=RUN, phase=Preparing())
         ms.Mirrored(event=PLANNED),
         ms.Reported(event=PREPARING),
         ms.Mirrored(event=PREPARING),
-        ms.FilesWanted(run=RUN, files=()),
+        ms.FilesWanted(run=RUN, total_bytes=0),
     ],
 )
 def test_a_message_names_its_run(message: ms.Message) -> None:
@@ -31,4 +31,4 @@ def test_a_message_names_its_run(message: ms.Message) -> None:
 
 
 def test_others_are_about_none() -> None:
-    assert ms.run_of(ms.Ping()) is None
+    assert ms.run_of(ms.BusyTold(busy=True)) is None

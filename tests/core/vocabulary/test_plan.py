@@ -1,13 +1,18 @@
-"""Who computes what, by rank."""
+"""Who computes what, by rank; and the records of earlier versions."""
+
+import json
 
 import pytest
 
+from core.vocabulary import wire
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import (
     Member,
     Moment,
     Plan,
     Role,
+    RunSpec,
     Task,
     ranks,
     shares_by_rank,
@@ -107,3 +112,27 @@ def test_what_a_plan_leaves_open_has_its_plainest_value() -> None:
     assert (TOGETHER.generation, TOGETHER.strategy, TOGETHER.wire) == (0, "managed", "f32")
     assert TOGETHER.exchange == "tensorflow", "what a Tandem does that knows of no other"
     assert not TOGETHER.balance and TOGETHER.seed == 0 and TOGETHER.resume is None
+
+
+OLDER_SPEC = b"""{"script":"/a/train.py","arguments":["--epochs","3"],"devices":[],"solo":true,"roles":{},
+"shares":{},"shares_total":null,"strategy":null,"seed":7,"wire":"bf16","exchange":null,"away_s":60.0,
+"ask_after_s":0.0,"resume":null,"downloads":false,"accept_differences":true}"""
+OLDER_PLAN = b"""{"run":"20261103-101500-0a1b2c3d","generation":0,"starter":"aa","project":"dd",
+"script":"train.py","arguments":[],"strategy":"managed","members":[{"device":"aa","name":"anna","share":1}],
+"tasks":[{"device":"aa","role":"chief","index":0,"host":"","port":0,"certificate":""}],"balance":false,"seed":7,
+"wire":"bf16","exchange":"tensorflow","downloads":false,"away_s":60.0,"ask_after_s":0.0,"resume":null,
+"code":"cc","accept_differences":true}"""
+CHOSEN = RunOptions(wire="bf16", downloads=False, away_s=60.0, ask_after_s=0.0, accept_differences=True)
+
+
+@pytest.mark.parametrize(("kind", "older"), [(RunSpec, OLDER_SPEC), (Plan, OLDER_PLAN)])
+def test_options_in_records_and_messages_of_earlier_versions_are_read(
+    kind: type[RunOptions], older: bytes
+) -> None:
+    """Their form in histories, plans on links and JSON lines before they were one value; still valid."""
+    read = wire.from_json(older, kind)
+    assert read.options == CHOSEN and type(read.options) is RunOptions
+    written = json.loads(wire.to_json(read))
+    of_then = json.loads(older)
+    for name in set(RunOptions.__struct_fields__) & set(of_then):
+        assert written[name] == of_then[name], "an earlier version reads it as before"

@@ -1,4 +1,4 @@
-"""Numbers from other laptops that cannot be are refused, each for itself; those at the limits pass."""
+"""Impossible numbers from other laptops are refused one by one; those at the limits pass."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Names in a run's folder: none that came from another laptop leads out of it."""
+"""Names in a run's folder: none from another laptop leads out of it."""
 
 import pytest
 

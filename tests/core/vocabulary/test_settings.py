@@ -1,4 +1,4 @@
-"""Only what was given changes."""
+"""Only the given settings change."""
 
 from core.vocabulary.settings import DEFAULT_PORT, Settings, SettingsChange, changed
 

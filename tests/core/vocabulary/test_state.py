@@ -1,4 +1,4 @@
-"""The state is what its events make of it; what cannot follow raises."""
+"""The state follows from its events; an impossible event raises."""
 
 from typing import get_args
 
@@ -15,7 +15,8 @@ from core.vocabulary.plan import Member, Moment, Plan, Role, Task
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import Reading
 from core.vocabulary.settings import Settings
-from core.vocabulary.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
+from core.vocabulary.state import State, apply
+from core.vocabulary.text import LOG_LENGTH, LOG_LINE_LENGTH, LOG_LINES_KEPT
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, found, started
 from tests.core.samples import sample
 
@@ -199,10 +200,25 @@ def test_a_laptop_that_was_looked_at_again_is_sealed_as_was_found_then() -> None
     state = after(PAIRED, LINKED)
     assert state.me is not None and state.me.versions.seal == ""
     state = apply(state, ev.SealChanged(device=state.me.device, seal="namespace"))
-    state = apply(state, ev.SealChanged(device=OTHER, seal="loopback"))
+    state = apply(state, ev.SealChanged(device=OTHER, seal="other"))
     assert state.me is not None and state.me.versions.seal == "namespace"
     other = state.devices[OTHER].versions
-    assert other is not None and other.seal == "loopback"
+    assert other is not None and other.seal == "other"
+
+
+def test_a_device_renamed_during_a_run_has_the_new_name() -> None:
+    renamed = after(PAIRED, LINKED, ev.BusyChanged(device=OTHER, busy=True, name="Annas Büro"))
+    assert renamed.devices[OTHER].name == "Annas Büro"
+    assert apply(renamed, ev.BusyChanged(device=OTHER, busy=False)).devices[OTHER].name == "Annas Büro"
+
+
+def test_the_notice_of_no_network_goes_when_there_is_one() -> None:
+    alone = ev.NoticeRaised(problem=Problem(code="no-network", what="This laptop is in no network."))
+    other = ev.NoticeRaised(problem=PROBLEM)
+    for addresses in ((), ("127.0.0.1:27600", "[::1]:27600")):
+        state = after(alone, other, ev.AddressesChanged(addresses=addresses))
+        assert state.notices == (alone.problem, PROBLEM)
+    assert apply(state, ev.AddressesChanged(addresses=("10.0.0.5:27600",))).notices == (PROBLEM,)
 
 
 def test_one_device_changes_and_the_others_stay() -> None:
@@ -353,7 +369,7 @@ def test_a_run_that_is_over_keeps_its_members_busy_no_longer() -> None:
     assert state.devices[OTHER].busy
     state = apply(state, phase(phases.Stopped()))
     assert not state.devices[OTHER].busy
-    assert state.devices[third].busy  # in a run of its own
+    assert state.devices[third].busy  # in its own run
 
 
 def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
@@ -419,6 +435,23 @@ def test_a_member_shows_its_newest_step_epoch_and_end() -> None:
     assert run.members[ME].progress is None
 
 
+def test_of_a_member_that_left_it_is_known_why_and_the_run_goes_on() -> None:
+    why = Problem(code="killed", what="its trainer was killed.")
+    progress = Progress(at_s=1.0, epoch=0, epochs=2, step=3, batch=3)
+    run = after(
+        ev.RunPlanned(plan=PLAN),
+        phase(phases.Preparing()),
+        phase(phases.Starting()),
+        phase(phases.Training()),
+        ev.MemberProgressed(run=RUN, device=OTHER, progress=progress),
+        ev.MemberLeft(run=RUN, device=OTHER, problem=why),
+    ).run
+    assert run is not None and run.phase == phases.Training()
+    member = run.members[OTHER]
+    assert (member.left, member.phase, member.progress) == (why, "ended", progress)
+    assert run.members[ME].left is None
+
+
 def test_what_was_measured_belongs_to_the_run_and_has_to_be_possible() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     measured = ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
@@ -451,12 +484,32 @@ def test_only_the_newest_lines_of_a_log_are_kept() -> None:
     assert log[-1] == f"line {LOG_LINES_KEPT * 2 - 1}"
 
 
-def test_a_line_of_megabytes_is_not_kept_whole() -> None:
+def test_a_line_of_thousands_of_characters_is_not_kept_whole() -> None:
     state = after(ev.RunPlanned(plan=PLAN))
-    lines = LogLines(task="chief:0", stream="stdout", text="x" * 1_000_000 + "\nshort")
+    lines = LogLines(task="chief:0", stream="stdout", text="x" * 19_000 + "\nshort")
     state = apply(state, ev.MemberLogged(run=RUN, device=ME, lines=lines))
     assert state.run is not None
     assert [len(line) for line in state.run.members[ME].log["chief:0"]] == [LOG_LINE_LENGTH, 5]
+
+
+def test_long_lines_of_a_log_are_as_few_as_fit() -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    lines = LogLines(task="chief:0", stream="stdout", text="\n".join(["x" * 5_000] * 3))
+    for _ in range(20):
+        state = apply(state, ev.MemberLogged(run=RUN, device=ME, lines=lines))
+    assert state.run is not None
+    assert sum(map(len, state.run.members[ME].log["chief:0"])) == LOG_LENGTH
+
+
+def test_a_made_up_task_is_not_the_devices() -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    lines = LogLines(task="chief:0", stream="stdout", text="x")
+    for event in (
+        ev.MemberLogged(run=RUN, device=OTHER, lines=lines),
+        ev.MemberEnded(run=RUN, device=ME, task="worker:0", exit=phases.Exit(reason="finished")),
+    ):
+        with pytest.raises(IllegalTransition, match="task"):
+            apply(state, event)
 
 
 @given(st.lists(st.sampled_from(get_args(phases.Phase)), max_size=8))

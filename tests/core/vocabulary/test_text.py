@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.vocabulary.text import fit_name, plain, plain_lines
+from core.vocabulary.text import fit_name, listed, plain, plain_lines
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,9 @@ def test_a_line_is_cut_where_it_is_too_long_and_only_there() -> None:
 def test_what_stands_before_a_return_alone_stays() -> None:
     assert plain_lines("loading\r\n\r\n") == ["loading", ""]
     assert plain_lines("one\vtwo\x85three") == ["one two three"]
+
+
+def test_names_are_listed_as_in_a_sentence() -> None:
+    assert listed(["A"]) == "A"
+    assert listed(["A", "B"]) == "A and B"
+    assert listed(["A", "B", "C"]) == "A, B and C"

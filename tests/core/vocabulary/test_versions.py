@@ -1,4 +1,4 @@
-"""What differs between two laptops is named, the gravest first, with what to install."""
+"""Differences between two laptops are named, the gravest first, with what to install."""
 
 import platform
 import sys
@@ -6,16 +6,17 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from core.doctor import software
 from core.vocabulary import versions
-from core.vocabulary.versions import difference, installed, who_changes
+from core.vocabulary.versions import Versions, difference, installed, who_changes
+from core.vocabulary.wire import from_json, to_json
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
 
 HERE = "Press “Have the same here…” on Devices, or run: tandem environment anna"
-"""What the one is told who changes: nothing follows the command, so that it can be copied."""
+"""The message to the laptop that changes: nothing follows the command, so that it can be copied."""
 
 
 def test_laptops_that_agree_have_no_difference() -> None:
@@ -132,3 +133,12 @@ def test_a_frozen_program_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: py
     for fix in (*(finding.fix for finding in missing), unlike.fix):
         assert "pip" not in fix
         assert "Tandem's program" in fix
+
+
+def test_an_older_tandem_does_not_ask_what_is_kept_here_and_its_own_number_is_left_alone() -> None:
+    class Older(Versions, frozen=True, kw_only=True):
+        keeping: int = 0
+
+    assert from_json(to_json(installed()), Older).keeping == 0
+    theirs = Older(**asdict(VERSIONS), keeping=1)
+    assert from_json(to_json(theirs), Versions) == VERSIONS

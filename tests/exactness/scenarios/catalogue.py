@@ -2,10 +2,12 @@
 
 from tests.exactness.scenarios import (
     architectures,
+    audited,
     batch_axes,
     callbacks,
     calls,
     data_sources,
+    families,
     hidden,
     keras_layers,
     keras_losses,
@@ -16,6 +18,8 @@ from tests.exactness.scenarios import (
     losses,
     optimizers,
     patterns,
+    planted,
+    rarely,
     scripts,
 )
 from tests.exactness.scenarios.registry import SCENARIOS
@@ -23,10 +27,12 @@ from tests.exactness.scenarios.registry import SCENARIOS
 __all__ = [
     "SCENARIOS",
     "architectures",
+    "audited",
     "batch_axes",
     "callbacks",
     "calls",
     "data_sources",
+    "families",
     "hidden",
     "keras_layers",
     "keras_losses",
@@ -37,5 +43,7 @@ __all__ = [
     "losses",
     "optimizers",
     "patterns",
+    "planted",
+    "rarely",
     "scripts",
 ]

@@ -155,7 +155,7 @@ def accumulated_by_hand(folder: Path) -> Outcome:
     return Outcome([model], {"total": kept[0].numpy()})
 
 
-@scenario(core=True)
+@scenario(core=True, told="metric 'loss'")
 def train_step_that_sums(folder: Path) -> Outcome:
     """Over rows, by reduce_sum and by leaving one value a row to the tape."""
     summed = worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen)), 0.001)
@@ -163,7 +163,7 @@ def train_step_that_sums(folder: Path) -> Outcome:
     return Outcome(summed.models + by_row.models)
 
 
-@scenario()
+@scenario(told="metric 'loss'")
 def divided_by_a_number(folder: Path) -> Outcome:
     return worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen)) / 64.0)
 

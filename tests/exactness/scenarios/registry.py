@@ -44,11 +44,11 @@ def scenario(
 ) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
     """Registers a scenario under its function's name.
 
-    `core`: runs at all four shares, in `make test` with three members. `once`: runs at (48, 16) alone, and in
-    `make test` only if it is `core` as well. `exact=False`: members must be equal, one process may differ;
-    with `near=True` by no more than the tolerances. `told`: words of what the user is told; nothing else is
-    told, and where it is empty nothing at all. `gathers`: its losses have the predictions of all rows, in one
-    of its models at least. The options are read from the source, so they are literals.
+    `core`: runs at all four shares. `once`: runs at (48, 16) alone, in `make test` only if it is `core`, too;
+    what audits find runs at (40, 16, 8) as well (names.py). `exact=False`: members must be equal, one process
+    may differ; with `near=True` by no more than the tolerances. `told`: words of what the user is told;
+    nothing else is told, and where it is empty nothing at all. `gathers`: losses of one of its models have
+    the predictions of all rows. The options are read from the source, so they are literals.
     """
 
     def register(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:

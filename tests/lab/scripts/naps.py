@@ -1,4 +1,4 @@
-"""Trains on noise for so many steps. One member may fall asleep in a callback, and all within a step."""
+"""Trains on noise for so many steps. One member may fall asleep or fail in a callback, all within a step."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ parser.add_argument("--steps", type=int, default=600)
 parser.add_argument("--pace-s", type=float, default=0.02, help="each step takes at least so long")
 parser.add_argument("--asleep", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
 parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
+parser.add_argument(
+    "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
+)
+parser.add_argument("--pure", action="store_true", help="no step does anything but train")
 args = parser.parse_args()
 
 BATCH = 64
@@ -34,6 +38,8 @@ class Naps(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         global present
         present += 1
+        if present == args.no_memory and task["type"] == "worker":
+            raise MemoryError("no more")
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         time.sleep(args.pace_s)
@@ -60,6 +66,6 @@ rows = random.standard_normal((args.steps * BATCH, 32)).astype("float32")
 labels = random.integers(0, 10, len(rows))
 inputs = keras.Input((32,))
 hidden = keras.layers.Dropout(0.2)(keras.layers.Dense(64, activation="relu")(inputs))
-model = Slow(inputs, keras.layers.Dense(10, activation="softmax")(hidden))
+model = (keras.Model if args.pure else Slow)(inputs, keras.layers.Dense(10, activation="softmax")(hidden))
 model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(rows, labels, batch_size=BATCH, epochs=1, verbose=0, callbacks=[Naps()])

@@ -1,1 +1,1 @@
-"""What is read of Keras: models, callbacks, state, and all that is private there."""
+"""Access to Keras: models, callbacks, state, and all its private parts."""

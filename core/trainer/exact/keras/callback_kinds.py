@@ -1,4 +1,4 @@
-"""Which callbacks write, which hear of every batch, and which are Keras' own."""
+"""Which callbacks write, which need every batch, and which are Keras' own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WRITERS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.RemoteMonitor,
 )
-"""Callbacks whose point is to write files or to send: no member needs the others for what they do."""
+"""Callbacks whose purpose is to write files or to send: no member needs the others for what they do."""
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
 
 
 def each_batch(callbacks: Any) -> tuple[bool, bool]:
-    """Whether callbacks do something at every batch of training; of testing or predicting.
+    """Whether callbacks do something at every batch: in training; in testing or predicting.
 
     If so, steps can't be bundled. The same on every member, whichever callbacks run there.
     """
@@ -34,10 +34,10 @@ def each_batch(callbacks: Any) -> tuple[bool, bool]:
 
 
 def writes_on(callback: Any, folders: Iterable[Path]) -> bool:
-    """Whether a member that is not the chief runs a callback, too, whose own `folders` these are.
+    """Whether a member other than the chief also runs a callback; `folders` are the member's own.
 
     A script may look for what `ModelCheckpoint`, `CSVLogger` and `BackupAndRestore` write: so every member
-    has it, in its own folders. Elsewhere are files of the chief; what is sent is sent once.
+    has it, in its own folders. Files elsewhere are the chief's; what is sent is sent once.
     """
     match callback:
         case keras.callbacks.ModelCheckpoint():
@@ -52,8 +52,7 @@ def writes_on(callback: Any, folders: Iterable[Path]) -> bool:
 
 
 def is_inside(path: Any, folders: Iterable[Path]) -> bool:
-    """Whether a path that Keras may be given lies below one of `folders`; an address such as ``gs://`` does
-    not."""
+    """Whether a path given to Keras is below one of `folders`; an address such as ``gs://`` is not."""
     text = os.fspath(path)
     if not isinstance(text, str) or "://" in text:
         return False

@@ -1,7 +1,7 @@
-"""All that touches Keras' private parts. Written for Keras 3.15; another release is refused.
+"""All access to Keras' private parts. Written for Keras 3.15; any other release is refused.
 
-What is replaced, and why (by `replace`, for the life of the process; all of it does as Keras does outside a
-shared step):
+What is replaced, and why (by `replace`, for the life of the process; outside a shared step everything behaves
+as in Keras):
 
   trainer.TFEpochIterator                       portions of several steps; only steps done count
   TensorFlowTrainer.make_train/test_function    the step takes the member's rows; members meet after it
@@ -9,18 +9,18 @@ shared step):
   TensorFlowTrainer.predict                     own rows predicted, all rows returned, in order
   ADDITIONAL_LOSS                               per-row additional losses are sums over rows
   SHOULD_VALIDATE                               no validation after an agreed stop
-  EPOCH_LOGS                                    an epoch resumed at its very end has the logs of before
+  EPOCH_LOGS                                    an epoch resumed at its very end keeps its earlier logs
   Optimizer.apply (base and every override)     gradients of all members before clipping and accumulation
-  COMPILED_LOSS                                 of the batch as a whole, it has all members' predictions
+  COMPILED_LOSS                                 of the batch as a whole: gets all members' predictions
   losses.loss.reduce_values, apply_mask         divisors of all members
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
   SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
   BATCH_MOMENTS                                 of all members' rows, as one process has them
-  SHUFFLED, DISTORTED                           told: each member shuffles, or distorts by, its own rows
+  SHUFFLED, DISTORTED                           reported: each member shuffles, or distorts by, its own rows
   saving.load_model, Model.load_weights         files that only the chief wrote
 
-What is read or called stands below, each under a public name. Nothing outside this module names a private
-attribute of Keras, and tests/core/trainer/exact/private_parts.py looks at each of those named here.
+Everything read or called is below, each under a public name. Nothing outside this module names a private
+attribute of Keras, and tests/core/trainer/exact/private_parts.py checks each of those named here.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.random import seed_generator
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
+from keras.src.saving.serialization_lib import SafeModeScope, in_safe_mode
 from keras.src.trainers.compile_utils import CompileLoss
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
@@ -68,11 +69,11 @@ pack_sequence_as = tree.pack_sequence_as
 KNOWN_RELEASE = "3.15."
 
 OF_THE_FIT = {"params", "model", "_model"}
-"""What every callback holds for as long as a fit lasts."""
+"""Attributes that every callback holds while a fit lasts."""
 OF_THE_PROCESS: dict[str, set[str]] = {
     "TensorBoard": {"_should_trace", "_is_tracing", "_profiler_started", "_start_batch", "_stop_batch"},
 }
-"""What Keras' callbacks hold that belongs to this process, and means nothing in another."""
+"""Attributes of Keras' callbacks that belong to this process, and mean nothing in another."""
 
 __all__ = [
     "ADDITIONAL_LOSS",
@@ -92,6 +93,7 @@ __all__ = [
     "Callbacks",
     "EpochIterator",
     "Epochs",
+    "SafeModeScope",
     "TFEpochIterator",
     "TensorFlowTrainer",
     "Trainer",
@@ -103,6 +105,7 @@ __all__ = [
     "flatten",
     "function_graph",
     "global_seed_generator",
+    "in_safe_mode",
     "initial_epoch",
     "is_built_before_a_step",
     "is_default",
@@ -138,11 +141,11 @@ class Callbacks(CallbackList):
         return self._progbar
 
     def run_in_order(self) -> None:
-        """Every callback hears on this thread, before the next step."""
+        """Makes every callback run on this thread, before the next step."""
         self._async_train = self._async_test = self._async_predict = False
 
     def wait_heard(self) -> None:
-        """Until those that hear on a thread of their own have heard all so far."""
+        """Waits until callbacks on another thread have handled everything so far."""
         self._flush_futures()
 
 
@@ -150,7 +153,7 @@ class Epochs(TFEpochIterator):
     """Keras' iterator over the epochs of a fit's data, its parts under public names."""
 
     def open_whole(self, prepared: Callable[[Any], Any], *args: Any, **kwargs: Any) -> None:
-        """In place of ``__init__``, whose strategy would distribute the data. `args`: what follows it."""
+        """Replaces ``__init__``, whose strategy would distribute the data. `args`: its further arguments."""
         EpochIterator.__init__(self, *args, **kwargs)
         self._distributed_dataset = prepared(self.data_adapter.get_tf_dataset())
 
@@ -160,12 +163,12 @@ class Epochs(TFEpochIterator):
 
     @property
     def known_batches(self) -> int | None:
-        """How many the data has, as far as Keras knows; ``num_batches`` is ``steps_per_epoch`` first."""
+        """How many batches the data has, if Keras knows; ``num_batches`` prefers ``steps_per_epoch``."""
         return self._num_batches
 
     @property
     def reader(self) -> Any:
-        """The iterator over the data that the epoch under way reads."""
+        """The iterator over the data that the current epoch reads."""
         return self._current_iterator
 
     @reader.setter
@@ -174,7 +177,7 @@ class Epochs(TFEpochIterator):
 
     @property
     def steps_seen(self) -> int:
-        """Steps that the reader has given."""
+        """Steps that the reader has yielded."""
         return self._steps_seen
 
     @steps_seen.setter
@@ -183,7 +186,7 @@ class Epochs(TFEpochIterator):
 
     @property
     def under_way(self) -> Iterator[Any]:
-        """What is left of the epoch: (first step, last step, what they are read from)."""
+        """The rest of the epoch: (first step, last step, what they are read from)."""
         return self._epoch_iterator
 
     @under_way.setter
@@ -206,7 +209,7 @@ class Epochs(TFEpochIterator):
 
 
 def check_release(version: str = keras.__version__) -> None:
-    """Raises TandemError on a Keras whose private parts are not known."""
+    """Raises TandemError on a Keras release whose private parts are not known."""
     if not version.startswith(KNOWN_RELEASE) or keras.backend.backend() != "tensorflow":
         raise TandemError(
             code="keras-release",
@@ -217,7 +220,7 @@ def check_release(version: str = keras.__version__) -> None:
 
 
 def replace(owner: Any, name: str, substitute: Callable[..., Any]) -> None:
-    """Puts `substitute(original, *args)` in the place of owner.name. Once; a second time does nothing."""
+    """Replaces owner.name by `substitute(original, *args)`. Does nothing the second time."""
     original = owner.__dict__[name]
     if getattr(original, "_tandem_original", None) is not None:
         return
@@ -232,7 +235,7 @@ def replace(owner: Any, name: str, substitute: Callable[..., Any]) -> None:
 
 
 def replace_in_subclasses(base: type, name: str, substitute: Callable[..., Any]) -> None:
-    """`replace` on a class and on each of its subclasses, as known now, that override the method."""
+    """Applies `replace` to a class and to each currently known subclass that overrides the method."""
     seen, left = set(), [base]
     while left:
         cls = left.pop()
@@ -245,35 +248,36 @@ def replace_in_subclasses(base: type, name: str, substitute: Callable[..., Any])
 
 
 def tf_seeds() -> Any:
-    """The random.Random from which TensorFlow draws the seeds of operations; None before a seed was set."""
+    """The random.Random from which TensorFlow draws operation seeds; None before a seed was set."""
     return getattr(context.context(), "_rng", None)
 
 
 def global_seed_generator() -> Any:
-    """Keras' generator for random operations without a seed; None where nothing has needed it yet."""
+    """Keras' generator for random operations without a seed; None if nothing has needed it yet."""
     return global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
 
 
 def made_global_seed_generator() -> Any:
-    """The same, made now where it was not there yet; that takes a number from Python's generator."""
+    """The same, created if missing; that takes a number from Python's generator."""
     return seed_generator.global_seed_generator()
 
 
 def assert_compiled(model: Any, call: str) -> None:
-    """Raises Keras' own error where `call` comes before ``compile``."""
+    """Raises Keras' own error if `call` comes before ``compile``."""
     model._assert_compile_called(call)
 
 
 def build(model: Any, data_spec: Any) -> None:
-    """Makes the variables of model, metrics and optimizer for batches like `data_spec`, without a step."""
+    """Creates the variables of model, metrics and optimizer for batches like `data_spec`, without a step."""
     model._symbolic_build(data_batch=data_spec)
 
 
 def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
-    """Whether `build` may make an optimizer's variables, if it has any to make.
+    """Whether `build` may create an optimizer's variables, if it has any.
 
-    Not in a test, where a step makes none. Nor where they have values beside their initial ones: Keras' `fit`
-    makes them while it traces a step, where such values are lost; so they have to be here.
+    Not in a test, where a step creates none. Nor where building assigns values beyond the initial ones:
+    Keras' `fit` creates the variables while tracing a step, where such values are lost; so they must be lost
+    here, too.
     """
     if optimizer is None or optimizer.built:
         return True
@@ -282,7 +286,7 @@ def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
 
 
 def every_metric(model: Any) -> list[Any]:
-    """Those of ``model.metrics``, and those that Keras' step updates although the script left them out."""
+    """The metrics in ``model.metrics``, and those that Keras' step updates although the script omits them."""
     return list({id(metric): metric for metric in [*model.metrics, *Trainer.metrics.fget(model)]}.values())
 
 
@@ -297,7 +301,7 @@ def layers_of(model: Any) -> list[Any]:
 
 
 def initial_epoch(model: Any) -> int | None:
-    """The epoch that ``BackupAndRestore`` has a fit begin with; None where nothing was restored."""
+    """The first epoch that ``BackupAndRestore`` sets for a fit; None if nothing was restored."""
     epoch = model._initial_epoch
     return None if epoch is None else int(epoch)
 
@@ -307,7 +311,7 @@ def set_initial_epoch(model: Any, epoch: int | None) -> None:
 
 
 def validation_iterator(model: Any) -> Any:
-    """Over the data of a fit's validations; None before the first of them."""
+    """The iterator over a fit's validation data; None before the first validation."""
     return getattr(model, "_eval_epoch_iterator", None)
 
 
@@ -317,7 +321,7 @@ def traces_batches(tensorboard: Any) -> bool:
 
 
 def variable_dtype(handle: Any) -> Any:
-    """Of the variable behind one of TensorFlow's resource handles. Raises ValueError where there is none."""
+    """The dtype of the variable behind a TensorFlow resource handle. Raises ValueError if there is none."""
     data = getattr(handle, "_handle_data", None)
     if data is None or not data.is_set or len(data.shape_and_type) != 1:
         raise ValueError(f"{handle} is no variable")
@@ -325,12 +329,12 @@ def variable_dtype(handle: Any) -> Any:
 
 
 def function_graph(graph: Any, name: bytes) -> Any:
-    """Of a function that an operation of `graph` calls; None where TensorFlow has none."""
+    """The graph of a function that an operation of `graph` calls; None if TensorFlow has none."""
     return getattr(graph._get_function(name), "graph", None)
 
 
 def attributes(op: Any) -> dict[str, Any]:
-    """An operation's, to make one like it; not beside which others it is computed."""
+    """An operation's attributes, for making one like it; without those about colocation."""
     return {name: value for name, value in op.node_def.attr.items() if name != "_class"}
 
 
@@ -340,7 +344,7 @@ def mask_of(tensor: Any) -> Any:
 
 
 def numbers(logs: Any) -> dict[str, float]:
-    """Of logs those that are one number each; a metric may also give an array (``F1Score(average=None)``)."""
+    """The logs that are one number each; a metric may also give an array (``F1Score(average=None)``)."""
     found = {}
     for name, value in pythonify_logs(dict(logs or {})).items():
         try:

@@ -1,7 +1,7 @@
 """State that a step changes from own rows only: that of metrics, which are sums over rows.
 
-Between two meetings it differs between members; `meet` makes it what all rows together give, by adding up the
-members' increments. Nothing else may be written from own rows (`steps/own_writes.py`).
+It differs between members from one meeting to the next; `meet` makes it what all rows together give, by
+adding up the members' increments. Nothing else may be written from own rows (`steps/own_writes.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
 
 LOOKUPS = {"LookupTableFindV2", "LookupTableSizeV2"}
-"""Operations that only read a table, of words say; TensorFlow lists them with those that write."""
+"""Operations that only read a table, such as one of words; TensorFlow lists them with those that write."""
 
 
 def metric_variables(model: Any) -> list[Any]:
@@ -24,13 +24,13 @@ def metric_variables(model: Any) -> list[Any]:
 
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
-    """Those of `variables` that a traced graph writes; a frozen model's weights are only read."""
+    """The `variables` that a traced graph writes; a frozen model's weights are only read."""
     handles = {id(handle) for handle in written_handles(graph)}
     return [variable for variable in variables if id(variable.handle) in handles]
 
 
 def written_handles(graph: Any) -> list[Any]:
-    """Handles of the variables, and of whatever else keeps state, that a traced graph writes."""
+    """Handles of the variables, and of other stateful resources, that a traced graph writes."""
     reads = set(auto_control_deps_utils.get_read_only_resource_input_indices_graph(graph))
     places = {id(placeholder): index for index, placeholder in enumerate(graph.inputs)}
     return [
@@ -43,7 +43,7 @@ def written_handles(graph: Any) -> list[Any]:
 
 
 class LocalState:
-    """The variables of one model's metrics, and their meeting."""
+    """The variables of one model's metrics, and their reduction over members."""
 
     def __init__(self, variables: Sequence[Any], collectives: Collectives) -> None:
         self._collectives = collectives
@@ -53,7 +53,7 @@ class LocalState:
         return [tf.identity(variable) for variable in self.variables]
 
     def restore_unless(self, keep: Any, values: Sequence[Any]) -> None:
-        """Takes back what a placeholder row did to this member's state."""
+        """Undoes what a placeholder row did to this member's state, unless `keep`."""
 
         def restore() -> Any:
             for variable, value in zip(self.variables, values, strict=True):
@@ -63,7 +63,7 @@ class LocalState:
         tf.cond(keep, lambda: tf.constant(0), restore)
 
     def meet(self, before: Sequence[Any], extra: Sequence[Any], steps: Any) -> list[Any]:
-        """Settles the state changed since the snapshot `before`; returns the sums over members of `extra`.
+        """Reduces the state changed since the snapshot `before`; returns the sums over members of `extra`.
 
         One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact.
         """
@@ -92,23 +92,52 @@ def values_of(variables: Iterable[Any]) -> list[Any]:
 
 
 class StateSnapshot:
-    """The values of all that traced steps write, so that steps can be tried and taken back.
+    """The values of everything that traced steps write, so that steps can be tried and undone.
 
-    Copies in this process' memory, not on a GPU. Taken by handles, whoever made the variables.
+    Copies in this process' memory, not on a GPU. Taken by handles, whoever created the variables.
     """
 
-    def __init__(self, graphs: Iterable[Any]) -> None:
-        """Raises ValueError where a graph writes what is no variable (a lookup table, say)."""
-        handles = {id(handle): handle for graph in graphs for handle in written_handles(graph)}
-        self._values = [(handle, _read(handle)) for handle in handles.values()]
+    def __init__(self, graphs: Iterable[Any], handles: Iterable[Any] = ()) -> None:
+        """``handles``: of further variables.
+
+        Raises ValueError if a graph writes something other than a variable (such as a lookup table).
+        """
+        found = {id(handle): handle for graph in graphs for handle in written_handles(graph)}
+        found |= {id(handle): handle for handle in handles}
+        # A tensor that was read stays unchanged; TensorFlow copies its memory when the variable is written.
+        self._values = [(handle, read_value(handle).cpu()) for handle in found.values()]
+
+    @property
+    def bytes(self) -> int:
+        return sum(value.shape.num_elements() * value.dtype.size for _, value in self._values)
 
     def restore(self) -> None:
         for handle, value in self._values:
             with tf.device(handle.device):
-                tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(value))
+                tf.raw_ops.AssignVariableOp(resource=handle, value=value)
 
 
-def _read(handle: Any) -> Any:
+def assign(handle: Any, value: Any) -> None:
+    """Assigns to the variable behind a handle, whoever created it."""
+    with tf.device(handle.device):
+        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(value))
+
+
+def is_number(handle: Any) -> bool:
+    try:
+        dtype = tf.as_dtype(private.variable_dtype(handle))
+    except ValueError:
+        return False
+    return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool)
+
+
+def read(handle: Any) -> Any:
+    """The value of the variable behind a handle, in this process' memory."""
+    return read_value(handle).numpy()
+
+
+def read_value(handle: Any) -> Any:
+    """The same, as a tensor on the variable's device."""
     dtype = private.variable_dtype(handle)
     with tf.device(handle.device):
-        return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()
+        return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)

@@ -1,9 +1,8 @@
-"""A model's whole state: whether members agree on it, and how the chief's reaches the others."""
+"""A model's whole state: whether members agree on it, and how the others get the chief's."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections import defaultdict
 from typing import Any
@@ -19,7 +18,7 @@ from core.vocabulary.errors import TandemError
 _log = logging.getLogger(__name__)
 
 _ROUNDING = 1e-3
-"""Of a variable's norm: members that differ by less differ by how their processors round."""
+"""Relative to a variable's norm: members that differ by less differ only by their processors' rounding."""
 
 
 def optimizers(model: Any) -> list[Any]:
@@ -32,9 +31,9 @@ def optimizers(model: Any) -> list[Any]:
 
 
 def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
-    """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
+    """Makes Keras create the variables of model, metrics and optimizer, which is cheaper than a trace.
 
-    Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
+    Only if the step would create all of them: evaluate creates no optimizer's, a custom step different ones.
     """
     if is_training and type(model).train_step is not private.TensorFlowTrainer.train_step:
         return
@@ -47,14 +46,14 @@ def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
 
 
 def variables(model: Any) -> list[Any]:
-    """Everything that training goes on from: weights, seeds' states, optimizers' variables, and what layers
-    keep past Keras."""
+    """All state that training continues from: weights, seeds' states, optimizers' variables, and what layers
+    keep outside Keras."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
     return list({id(v): v for v in [*every, *past_keras(model)]}.values())
 
 
 def past_keras(model: Any) -> list[Any]:
-    """Numbers in TensorFlow's own variables of a fixed shape that layers of the script hold."""
+    """Numeric TensorFlow variables of a fixed shape that the script's layers hold outside Keras."""
     left: list[Any] = [value for layer in private.layers_of(model) for value in vars(layer).values()]
     found = []
     while left:
@@ -72,14 +71,14 @@ def past_keras(model: Any) -> list[Any]:
 
 
 def weights_digest(models: list[Any]) -> str:
-    """SHA-256 over the weights of models, and what their layers keep past Keras: shapes, dtypes and bytes."""
+    """SHA-256 over models' weights, and what their layers keep outside Keras: shapes, dtypes and bytes."""
     return _digest([v for model in models for v in [*model.weights, *past_keras(model)]]).hexdigest()
 
 
 def equalise(model: Any, collectives: Collectives) -> bool:
-    """Gives every member the chief's state where any differs; returns whether that was so.
+    """Gives every member the chief's state if any differs; returns whether any did.
 
-    Raises TandemError where the members' models differ in structure.
+    Raises TandemError if the members' models differ in structure.
     """
     own = variables(model)
     shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
@@ -98,25 +97,28 @@ def equalise(model: Any, collectives: Collectives) -> bool:
     return True
 
 
-def settle(model: Any, collectives: Collectives, call: str) -> None:
-    """After `call`: members that rounded in different ways take the chief's state. Called by all of them.
+def settle(model: Any, collectives: Collectives, call: str) -> bool:
+    """In or after `call`: members that rounded differently take the chief's state.
 
-    Raises TandemError where they are further apart than by rounding: they did not train on the same.
+    All members must call it. Returns whether any had another state. Raises TandemError if they differ by more
+    than rounding: they did not train on the same data.
     """
     own = variables(model)
     digests = collectives.gather_words(_words(_digest(own).digest()), "its weights")
     if all(digest == digests[0] for digest in digests):
-        return
-    marks = json.dumps([agreement.marks_of(_array(variable)) for variable in own])
-    told = [json.loads(data) for data in collectives.gather_bytes(marks.encode(), "its weights")]
+        return False
+    marks = [agreement.marks_of(_array(variable)) for variable in own]
+    told = np.array(collectives.gather_numbers(np.ravel(marks).tolist(), "its weights"))
+    chief, *others = told.reshape(len(told), len(own), -1).tolist()
     names = [
         getattr(variable, "path", variable.name)
         for place, variable in enumerate(own)
-        if not all(agreement.near(told[0][place], each[place], _ROUNDING) for each in told)
+        if not all(agreement.near(chief[place], each[place], _ROUNDING) for each in others)
     ]
     if names:
         raise _went_apart(names, call)
     _from_chief(own, collectives)
+    return True
 
 
 def _went_apart(names: list[str], call: str) -> TandemError:
@@ -152,18 +154,18 @@ def _array(variable: Any) -> Any:
 
 
 def _from_chief(own: list[Any], collectives: Collectives) -> None:
-    """One sum per dtype of the chief's values and the others' zeros; exact, as x + 0 = x."""
+    """Sends the chief's values: one sum per dtype."""
     by_dtype: dict[Any, list[Any]] = defaultdict(list)
     for variable in own:
         by_dtype[_array(variable).dtype].append(variable)
+    wide = []
     for dtype, group in by_dtype.items():
         flat = np.concatenate([np.ravel(_array(variable)) for variable in group])
-        wide = flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype)
-        if collectives.rank != 0:
-            wide = np.zeros_like(wide)
-        total = collectives.sum(tf.constant(wide), "the chief's weights").numpy().astype(dtype)
+        wide.append(flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype))
+    totals = collectives.chiefs(wide, "the chief's weights")
+    for (dtype, group), total in zip(by_dtype.items(), totals, strict=True):
         place = 0
         for variable in group:
             size = int(np.prod(variable.shape, dtype=np.int64))
-            variable.assign(total[place : place + size].reshape(variable.shape))
+            variable.assign(total[place : place + size].astype(dtype).reshape(variable.shape))
             place += size

@@ -1,1 +1,1 @@
-"""How members meet: sums and gathers over all of them, and what those cost."""
+"""Members' collectives: sums and gathers over all of them, and what those cost."""

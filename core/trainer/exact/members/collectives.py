@@ -1,29 +1,38 @@
-"""Where members meet: sums and gathers over all of them, by the strategy's own all-reduce and all-gather.
+"""Sums and gathers over all members. `exchange_ops.py` implements them over TLS.
 
-`exchange_ops.py` does the same without TensorFlow's own cluster.
-
-Everything here must be called by every member, in the same order. Uses only tf.distribute's public API, so it
-works inside tf.function, loops, conditions and gradients alike.
+Every member must call everything here, in the same order. It works inside tf.function, loops, conditions and
+gradients alike.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 
+from core.exchange import problems
+from core.exchange.problems import ExchangeFailed
 from core.vocabulary.errors import TandemError
 
-_UNPACKED = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
-"""By default TensorFlow copies all tensors of a list into one, and waits for the last of them."""
+MOST_BYTES = 2**24
+"""Most bytes that one member sends the others at once, unless its caller expects more."""
+_T = TypeVar("_T")
+_ENCODER = msgspec.msgpack.Encoder()
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class LeftMidway(Exception):
+    """A member left in the middle of an undivided call."""
 
 
 def summed_bytes(tensors: Sequence[Any], members: int) -> int:
     """Bytes that each member sends to sum dense tensors: a ring sends 2 (members - 1) parts of 1/members.
 
-    Shapes are known, but for which nothing is counted.
+    Tensors of unknown shape are not counted.
     """
     sizes = [(tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors]
     return 2 * (members - 1) * sum(sizes) // members
@@ -33,71 +42,137 @@ def nowhere() -> str:
     return ""
 
 
-class Collectives:
-    """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each.
+class Collectives(ABC):
+    """Sums and gathers over the members of a run.
 
-    ``what`` and ``place()`` say what a meeting is for and where the script is, alike on all members; "{}" in
-    ``what`` stands for ``count``, a scalar. TensorFlow's collectives have no use for them.
+    ``what`` and ``place()`` say what a meeting is for and where the script is, the same on all members; "{}"
+    in ``what`` stands for ``count``, a scalar.
     """
 
     place: Callable[[], str] = staticmethod(nowhere)
+    names: Sequence[str] = ()
+    """Names of the members' laptops, by rank, for failure messages."""
+    failure: TandemError | None = None
+    """Why no more meetings are possible."""
 
-    gathers_any_length = False
-    """Within a traced step: TensorFlow keeps the lengths of the first time."""
+    def __init__(self, rank: int, members: int) -> None:
+        self.rank, self.members = rank, members
+        """Rank and number of members as planned: they stay, whoever leaves."""
+        self.present: tuple[int, ...] = tuple(range(members))
+        """Ranks of the members present, in order."""
+        self.met = self.present
+        """Ranks of the members that took part in the last meeting."""
 
-    def __init__(self, strategy: Any, rank: int, members: int) -> None:
-        devices = len(strategy.extended.worker_devices)
-        if devices != 1 or strategy.num_replicas_in_sync != members:
-            raise TandemError(
-                code="replicas",
-                what=f"Each member trains on one device; this one offers {devices}.",
-                fix="Let TensorFlow see one GPU in each trainer; a laptop may have several of those.",
-            )
-        self.strategy = strategy
-        self.rank = rank
-        self.members = members
-        self._eager_sum = tf.function(self._sum, reduce_retracing=True)
-        self._eager_gather = tf.function(self._gather, reduce_retracing=True)
+    def undivided(self, run: Callable[[], _T]) -> _T:
+        """Returns `run()`; either all of its meetings count or none. Such calls must not nest.
 
-    def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
-        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
-
-        Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
+        Raises ``LeftMidway``: undo what it did, and do it again with the remaining members.
         """
-        value = tf.nest.map_structure(tf.stop_gradient, value)
-        return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
+        return run()
 
-    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
-        """Of each tensor, the sum over all members, for a strategy that the script opened itself."""
-        return list(self.sum(list(tensors), what))
+    @abstractmethod
+    def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
+        """The sum over all members of dense tensors (one, or a list) of equal shapes; no gradient.
 
+        Each tensor of a list travels separately, the last one first, and leaves as soon as it is ready.
+        """
+
+    @abstractmethod
     def gather(self, value: Any, what: str = "numbers") -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
-        value = tf.stop_gradient(value)
-        return self._eager_gather(value) if tf.executing_eagerly() else self._gather(value)
 
-    def gather_bytes(self, data: bytes, what: str = "bytes") -> list[bytes]:
-        """Every member's bytes, in rank order."""
-        lengths = self.gather(tf.constant([len(data)], tf.int64), what).numpy()
-        longest = int(lengths.max())
-        if longest == 0:
-            return [b""] * self.members
-        words = -(-longest // 4)
+    @abstractmethod
+    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+        """The sum of each tensor over all members, without a strategy: works inside any other one."""
+
+    def gather_told(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:
+        """The struct of every member present, in rank order, decoded within ``decoder``'s bounds.
+
+        Raises ``TandemError``.
+
+        Security invariant: a member may run a modified Tandem, so nothing it sends is used before it is
+        checked.
+        """
+        found = []
+        for rank, data in zip(self.met, self.gather_bytes(_ENCODER.encode(own), what), strict=True):
+            try:
+                found.append(decoder.decode(data))
+            except _MALFORMED as error:
+                raise self.unsound(rank, what, str(error)) from None
+        return found
+
+    def gather_bytes(self, data: bytes, what: str = "bytes", most: int = MOST_BYTES) -> list[bytes]:
+        """The bytes of every member present, in rank order. Raises ``TandemError`` if one sends more than
+        ``most``."""
+        lengths = {}
+        for rank, told in self._gather_each(np.array([len(data)], np.int64), what):
+            if told.shape != (1,) or not 0 <= told[0] <= most:
+                raise self.unsound(rank, what, f"more than {most} bytes")
+            lengths[rank] = int(told[0])
+        words = -(-max(lengths.values()) // 4)
+        if words == 0:
+            return [b""] * len(lengths)
         padded = np.zeros(words, np.int32)
         padded.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-        joined = self.gather(tf.constant(padded), what).numpy().reshape(self.members, words)
-        return [joined[rank].tobytes()[: int(lengths[rank])] for rank in range(self.members)]
+        found = []
+        for rank, told in self._gather_each(padded, what):
+            if told.shape != (words,):
+                raise self.unsound(rank, what, "not as many bytes as it said")
+            found.append(told.tobytes()[: lengths[rank]])
+        return found
 
-    def from_chief(self, data: bytes, what: str = "the chief's bytes") -> bytes:
-        """The chief's bytes, on every member."""
-        return self.gather_bytes(data if self.rank == 0 else b"", what)[0]
+    def from_chief(self, data: bytes, what: str = "the chief's bytes", most: int = MOST_BYTES) -> bytes:
+        """The chief's bytes, on every member. Raises ``TandemError`` if it has more than ``most``.
+
+        Every member passes its own, since it becomes the chief if those before it leave meanwhile.
+        """
+        while True:
+            size = self._gather_each(np.array([len(data)], np.int64), what)[0][1]
+            giver = self.met[0]
+            if size.shape != (1,) or not 0 <= size[0] <= most:
+                raise self.unsound(giver, what, f"more than {most} bytes")
+            own = np.zeros(-(-int(size[0]) // 4), np.int32)
+            if self.rank == giver:
+                own.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+            told = self._gather_each(own, what)[0][1] if len(own) else own
+            if self.met[0] != giver:
+                continue
+            if told.shape != own.shape:
+                raise self.unsound(giver, what, "not as many bytes as it said")
+            return told.tobytes()[: int(size[0])]
+
+    def chiefs(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
+        """The chief's numbers, on every member; each passes its own, of equal shapes. After some meeting.
+
+        One sum per array, of the chief's numbers and the others' zeros: exact, as x + 0 = x.
+        """
+        while True:
+            giver, found = self.met[0], []
+            for own in arrays:
+                given = own if self.rank == giver else np.zeros_like(own)
+                found.append(self.sum(tf.constant(given), what).numpy())
+                if self.met[0] != giver:
+                    break
+            else:
+                return found
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is the first member present, whose state all members take."""
+        return self.rank == self.present[0]
+
+    def unsound(self, rank: int, what: str, why: str) -> TandemError:
+        """The error for a member's data that no Tandem sends. Ends the run, even if a script catches it."""
+        name = self.names[rank] if rank < len(self.names) else f"member {rank}"
+        self.failure = ExchangeFailed(problems.incomprehensible(name, f"{what}: {why}"))
+        return self.failure
 
     def gather_words(self, words: Sequence[int], what: str = "words") -> list[list[int]]:
-        """Every member's list of as many 32-bit words, in rank order; one small all-reduce."""
+        """Every present member's list of 32-bit words, all equally long, in rank order; one small sum."""
         return self._gather_row(words, np.int64, what)
 
     def gather_numbers(self, numbers: Sequence[float], what: str = "numbers") -> list[list[float]]:
-        """Every member's list of as many finite numbers, in rank order; the same bits on each member."""
+        """Like ``gather_words``, for finite numbers; the same bits on each member."""
         return self._gather_row(numbers, np.float64, what)
 
     def any(self, flags: Sequence[bool], what: str = "decisions") -> list[bool]:
@@ -105,36 +180,26 @@ class Collectives:
         sums = self.sum(tf.constant([float(flag) for flag in flags]), what)
         return [bool(x > 0) for x in sums.numpy()]
 
+    def _gather_each(self, own: np.ndarray, what: str) -> list[tuple[int, np.ndarray]]:
+        """The array of every present member with its rank, each as long as this one's."""
+        parts = np.split(self.gather(tf.constant(own), what).numpy(), len(self.met))
+        return list(zip(self.met, parts, strict=True))
+
     def _gather_row(self, own: Sequence[float], kind: type[np.generic], what: str) -> Any:
         rows = np.zeros((self.members, len(own)), kind)
         rows[self.rank] = own
-        return self.sum(tf.constant(rows), what).numpy().tolist()
-
-    def _sum(self, value: Any) -> Any:
-        def in_replica(own: Any) -> Any:
-            # The identity gives the tensor this replica's device, without which the all-reduce has no place.
-            context = tf.distribute.get_replica_context()
-            own = tf.nest.map_structure(tf.identity, own)
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, own, _UNPACKED)
-
-        return self.strategy.run(in_replica, args=(value,))
-
-    def _gather(self, value: Any) -> Any:
-        def in_replica(own: Any) -> Any:
-            return tf.distribute.get_replica_context().all_gather(tf.identity(own), axis=0)
-
-        return self.strategy.run(in_replica, args=(value,))
+        summed = self.sum(tf.constant(rows), what).numpy().tolist()
+        return [summed[rank] for rank in self.met]
 
 
 class NoCollectives(Collectives):
-    """Stands in for the other members, inside a step only: what is traced with it meets nobody."""
-
-    def __init__(self, rank: int, members: int) -> None:
-        self.rank = rank
-        self.members = members
+    """Stands in for the other members, inside a step only: what is traced with it reaches nobody."""
 
     def sum(self, value: Any, what: str = "", count: Any = None) -> Any:
         return tf.nest.map_structure(lambda tensor: tf.stop_gradient(tf.identity(tensor)), value)
+
+    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+        return list(self.sum(list(tensors)))
 
     def gather(self, value: Any, what: str = "") -> Any:
         return tf.stop_gradient(tf.identity(value))

@@ -1,8 +1,8 @@
-"""Whether members go on reading the same data after the first batch of a call, which `agreement` compares.
+"""Checks that members keep reading the same data after a call's first batch, which `agreement` compares.
 
-Each step takes marks of its whole batch, sums with fixed random weights over a sample of every tensor. They
-are added up, and told where members meet anyway. Another order of rows has another sum, and so has another
-value, unless it is one of very many in a large tensor. What it costs is in docs/exactness.md.
+Each step takes marks of its whole batch: sums with fixed random weights over a sample of every tensor. Marks
+accumulate and are exchanged in meetings that happen anyway. Another order of rows gives another sum, and so
+does another value, unless it is one of very many in a large tensor. For the cost, see docs/exactness.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 SAMPLED = 2048
-"""Numbers of a tensor that are looked at, evenly over it; of a smaller one all."""
+"""Numbers sampled evenly from a tensor; smaller tensors are read whole."""
 GROUPS = (
     "x",
     "the targets or weights",
@@ -22,12 +22,12 @@ GROUPS = (
     "whole numbers or texts of the targets",
 )
 _TOLERANCES = (1e-4, 1e-4, 1e-5, 1e-5)
-"""By group, of the sum of absolute values. Processors round differently, and a pixel that was rounded to a
-whole number must not end a run after hours; one label among a hundred batches is more than that."""
+"""By group, relative to the sum of absolute values. Processors round differently, and a pixel rounded to
+another whole number must not end a run after hours; one wrong label among a hundred batches exceeds this."""
 
 
 class DataMarks:
-    """The marks of this member's steps, in a variable of this process alone. `take` is traced into steps."""
+    """The marks of this member's steps, in a variable local to this process. `take` is traced into steps."""
 
     def __init__(self) -> None:
         with tf.device("CPU:0"):
@@ -36,12 +36,12 @@ class DataMarks:
         self._weights *= np.random.RandomState(8).choice([-1.0, 1.0], SAMPLED)
 
     def begin(self) -> None:
-        """A call of several steps begins."""
+        """Call at the start of a call of several steps."""
         with tf.device("CPU:0"):
             self.sums.assign(tf.zeros_like(self.sums))
 
     def take(self, parts: Sequence[tuple[bool, Any]]) -> None:
-        """`parts`: every tensor of a batch, and whether it is of x."""
+        """`parts`: every tensor of a batch, and whether it belongs to x."""
         marks: list[list[Any]] = [[] for _ in GROUPS]
         with tf.device("CPU:0"):
             for is_x, tensor in parts:
@@ -56,7 +56,7 @@ class DataMarks:
             self.sums.assign_add(tf.concat([tf.add_n(each) if each else none for each in marks], 0))
 
     def so_far(self) -> Any:
-        """float64 [2 * groups]: of each group the weighted sum, and that of its absolute values."""
+        """float64 [2 * groups]: for each group the weighted sum, and the sum of its absolute values."""
         with tf.device("CPU:0"):
             return self.sums.read_value()
 
@@ -70,8 +70,8 @@ class DataMarks:
 
 
 def unlike(marks: np.ndarray, *, drawn: bool) -> dict[int, list[str]]:
-    """By rank what is not as the chief has it. `marks`: float64 [2 * groups, members]. `drawn`: x with a
-    fraction is known to differ, as each member draws it."""
+    """What differs from the chief, by rank. `marks`: float64 [2 * groups, members]. `drawn`: floating-point x
+    is known to differ, as each member draws it."""
     found: dict[int, list[str]] = {}
     for group, (name, tolerance) in enumerate(zip(GROUPS, _TOLERANCES, strict=True)):
         sums, sizes = marks[2 * group], marks[2 * group + 1]

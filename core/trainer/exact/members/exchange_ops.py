@@ -1,79 +1,85 @@
-"""Where members meet by the exchange instead of TensorFlow's collectives: the same sums and gathers.
+"""Sums and gathers by the exchange, as TensorFlow operations.
 
-A tensor is handed over as soon as it is there, which does not block; one operation then waits for all sums of
-its stage. Never may several block: TensorFlow has as few threads for operations as the machine has cores, and
-two members that block in different orders wait for ever. Functions of Python are stateful operations, which
-tf.function runs in the order of the trace, within loops and conditions and across them: so all members go
-through the same stages, and a count of those that have ended is a number that all of them agree on.
+A tensor is handed over as soon as it is ready, which does not block; one operation then waits for all sums of
+its stage. Several must never block at once: TensorFlow has only as many threads for operations as the machine
+has cores, and two members that block in different orders wait forever. Python functions are stateful
+operations, which tf.function runs in trace order, within loops and conditions and across them: so all members
+go through the same stages, and agree on the count of those that have ended.
 
-In a step, what asks for the sums is a MirroredStrategy: ``CrossDeviceOps`` is where TensorFlow lets others
-say how its replicas are added up.
+In a step, a MirroredStrategy asks for the sums: ``CrossDeviceOps`` is TensorFlow's hook for how its replicas
+are added up.
 
-A step is applied whole or not at all: where members regroup (``Exchange.regroup``), what waits ends with
-``whole`` false. Then nothing of the step may be applied, and it is met again from ``step`` on. Of an attempt
-that was given up no later stage is whole either, so that the last one's word holds for all of the step. This
-is for members that leave and return; as yet nothing regroups those of a run, and every step is whole.
+When a member leaves (``Exchange.regroup``), the remaining ones begin a new generation, and first report their
+progress: if one of them had already completed a stage, the others get that stage's results from it. Work
+begun since then (``undivided``) is undone and repeated without the departed member; it must not be applied in
+part. So the remaining members stay equal, whenever each of them learns of the departure.
 
-Members whose scripts go different ways find it where they meet: with each pack goes what it is for and where
-its script is. So such a word may hold nothing that differs between members of a sound run.
+Members whose scripts diverge find out at a meeting: each pack carries its purpose and its script's place. So
+such a text must not contain anything that differs between members of a sound run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
+from core.exchange import problems
 from core.exchange.driver import Exchange
 from core.exchange.problems import OLD, ExchangeFailed
 from core.exchange.state import MAX_WORD, Key, Kind, Wire
-from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.collectives import Collectives, LeftMidway
+from core.vocabulary.errors import TandemError
 
+_log = logging.getLogger(__name__)
+
+Array = npt.NDArray[Any]
+_T = TypeVar("_T")
+MEETING = "tandem_meeting"
+"""Part of the name of every operation here that runs Python."""
 _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
-"""Added in float32 by the exchange, which narrows it for the wire."""
+"""Types that the exchange adds in float32 and narrows for the wire."""
 
 
 class ExchangeCollectives(Collectives):
-    """``failure``: why the exchange ended a meeting, since TensorFlow makes an error of its own of it. After
-    one there are no more meetings: a script that catches the error must not go on alone."""
-
-    gathers_any_length = True
+    """``failure``: why the exchange ended a meeting, since TensorFlow replaces the error with its own. After
+    one there are no more meetings: a script that catches the error must not continue alone."""
 
     def __init__(self, exchange: Exchange, generation: int = 0) -> None:
-        self.rank, self.members = exchange.rank, exchange.members
-        self.failure: ExchangeFailed | None = None
+        super().__init__(exchange.rank, exchange.members)
+        self.failure: TandemError | None = None
         self._exchange, self._generation = exchange, generation
-        self._attempt = self._stage = self._first = 0
-        self._brought: dict[int, tuple[Any, Any]] = {}
-        """Packs of this stage, with their shapes and types."""
-        self.whole: Any = None
-        """bool, a scalar: whether everybody met in the last stage. In a graph, of the stage traced last."""
+        self._attempt = self._stage = 0
+        self._first = 0
+        """The stage at which repeated work starts."""
+        self._is_undivided = self._is_broken_off = False
+        self._brought: dict[int, Array] = {}
+        """This stage's packs."""
+        self._last: list[list[Array]] = []
+        """What the last stage gave: a sum's array, a gather's by rank. Kept while another may lack it."""
         self._what = "numbers"
         self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))
-        """Of this member's processor, which is one replica of ``members``."""
+        """A strategy on this member's processor, which is one replica of ``members``."""
 
     def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
-        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
-
-        Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
-        """
         tensors = [tf.stop_gradient(tf.convert_to_tensor(each)) for each in tf.nest.flatten(value)]
-        # Without a graph a strategy starts threads for each sum, and it adds integers up by itself.
+        # Outside a graph a strategy starts threads for each sum, and it adds up integers itself.
         direct = tf.executing_eagerly() or any(tensor.dtype.is_integer for tensor in tensors)
         self._what, self._count = what, count
-        sums = self.sum_all(tensors) if direct else self._sum(tensors)
+        sums = self._meet(lambda: self.sum_all(tensors)) if direct else self._sum(tensors)
         return tf.nest.pack_sequence_as(value, sums)
 
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
-        """Of each tensor, the sum over all members, without the help of a strategy: within any other one."""
         self._what, self._count = what, None
-        return self.sum_all(tensors)
+        return self._meet(lambda: self.sum_all(tensors))
 
     def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
-        """Of each tensor, the sum over all members, for what ``sum`` was told."""
+        """The sum of each tensor over all members, for the purpose given to ``sum``."""
         for pack, tensor in reversed(list(enumerate(tensors))):
             of = f", part {pack + 1} of {len(tensors)}" if len(tensors) > 1 else ""
             self._hand_over(tensor, pack, "sum", self._what, self._count, of)
@@ -83,34 +89,70 @@ class ExchangeCollectives(Collectives):
         return [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
 
     def gather(self, value: Any, what: str = "numbers") -> Any:
-        """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
         tensor = tf.stop_gradient(tf.convert_to_tensor(value))
-        self._hand_over(tensor, 0, "gather", what)
-        [joined] = self._wait([_wide(tensor)], "gather")
+
+        def gather() -> Any:
+            self._hand_over(tensor, 0, "gather", what)
+            return self._wait([_wide(tensor)], "gather")
+
+        [joined] = self._meet(gather)
         joined.set_shape([None, *tensor.shape[1:]])
         return tf.cast(joined, tensor.dtype)
 
-    @property
-    def step(self) -> Key:
-        """Where the step under way begins: who leaves and returns knows by it what it has missed."""
-        return Key(self._generation, self._attempt, self._first, 0)
+    def _sum(self, tensors: list[Any]) -> Any:
+        """Sums by the strategy, within a step."""
 
-    def begin_step(self) -> None:
-        """All of the one before is applied."""
-        self._first = self._stage
+        def in_replica(own: Any) -> Any:
+            # The identity puts the tensor on this replica's device; without one the all-reduce has no place.
+            own = tf.nest.map_structure(tf.identity, own)
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, own)
 
-    def begin_again(self, generation: int, attempt: int) -> None:
-        """Meet again from ``step`` on, with the members of now."""
-        self._generation, self._attempt, self._stage = generation, attempt, self._first
-        self._brought = {}
+        return self.strategy.run(in_replica, args=(tensors,))
+
+    def _gather_each(self, own: np.ndarray, what: str) -> list[tuple[int, np.ndarray]]:
+        def gather() -> list[Array]:
+            self._bring(0, own, "gather", "f32", what)
+            [found] = self._end_stage("gather")
+            return found
+
+        found = self._meet(gather)
+        return list(zip(self.met, found, strict=True))
+
+    def undivided(self, run: Callable[[], _T]) -> _T:
+        assert not self._is_undivided, "within another one"
+        self._is_undivided = True
+        self._first, self._brought = self._stage, {}
+        try:
+            return run()
+        except Exception as error:
+            if not self._is_broken_off:
+                raise
+            _log.info("%s: begun anew without who left", self.place())
+            self._is_broken_off, self._stage = False, self._first
+            raise LeftMidway from error
+        finally:
+            self._is_undivided = False
+
+    def _meet(self, meet: Callable[[], _T]) -> _T:
+        """Meets outside a graph and outside an undivided call: the stage is repeated if a member leaves."""
+        if self._is_undivided or not tf.executing_eagerly():
+            return meet()
+        while True:
+            try:
+                return self.undivided(meet)
+            except LeftMidway:
+                pass  # nothing of it had an effect
 
     def stand_together(self, what: str, limit_s: float) -> None:
-        """Until all members are here. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``."""
+        """Waits until all members are here. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``."""
         if self.failure is not None:
             raise self.failure
-        key = self._bring(0, np.zeros(1, np.int8), "sum", "f32", what)
-        self._exchange.wait([key], limit_s)
-        self._next_stage()
+
+        def stand() -> None:
+            self._bring(0, np.zeros(1, np.int8), "sum", "f32", what)
+            self._end_stage("sum", limit_s)
+
+        self._meet(stand)
 
     def _hand_over(
         self, tensor: Any, pack: int, kind: Kind, what: str, count: Any = None, of: str = ""
@@ -122,34 +164,101 @@ class ExchangeCollectives(Collectives):
             self._bring(pack, np.asarray(array), kind, wire, word + of)
 
         counts = [] if count is None else [count]
-        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor)), *counts], [])
+        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor)), *counts], [], name=MEETING)
 
     def _bring(self, pack: int, array: Any, kind: Kind, wire: Wire, what: str) -> Key:
         if self.failure is not None:
             raise self.failure
+        if self._is_broken_off:
+            raise _begun_anew()
         if pack in self._brought:
             self._next_stage()  # an error ended the stage before its wait, and the script caught it
-        self._brought[pack] = (array.shape, array.dtype)
+        if not self._is_undivided and not self._brought:
+            self._first = self._stage
+        self._brought[pack] = array
         word = f"{what} in {place}" if (place := self.place()) else what
         self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, word=word[:MAX_WORD])
         return self._key(pack)
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind) -> list[Any]:
-        def wait() -> list[Any]:
-            packs = range(len(dtypes))
+        def wait() -> list[Array]:
+            found = self._end_stage(kind)
+            return [np.concatenate(each) if kind == "gather" else each[0] for each in found]
+
+        results = tf.numpy_function(wait, [], dtypes, name=MEETING)
+        return results if isinstance(results, list) else [results]  # of one, outside of a graph
+
+    def _end_stage(self, kind: Kind, limit_s: float | None = None) -> list[list[Array]]:
+        """By pack, a sum's array or a gather's by rank. Raises ``ExchangeFailed``, ``TimeoutError``."""
+        if self._is_broken_off:
+            raise _begun_anew()
+        try:
+            keys = [self._key(pack) for pack in range(len(self._brought))]
+            found = self._exchange.wait(keys, limit_s)
+            found, self.met = [each if kind == "gather" else [each] for each in found], self.present
+        except ExchangeFailed as failure:
+            if failure.code != OLD:
+                self.failure = failure
+                raise
+            found, self.met = self._of_those_ahead(kind)
+        self._last = found if self.members > 2 else []
+        self._next_stage()
+        return found
+
+    # --- after a member left
+
+    def _of_those_ahead(self, kind: Kind) -> tuple[list[list[Array]], tuple[int, ...]]:
+        """A member has left: the remaining ones report their progress. Returns what this stage gave, and from
+        whom, if another member had already completed it. Raises ``ExchangeFailed`` if the work under way must
+        begin anew."""
+        while True:
+            self._generation, self.present = self._exchange.membership
             try:
-                results, whole = self._exchange.wait([self._key(pack) for pack in packs]), True
+                firsts = [int(each[0]) for each in self._told(0, np.array([self._first]))]
+                newest, given = max(firsts), []
+                if min(firsts) < newest:
+                    giver = firsts.index(newest)
+                    gives = self.present[giver] == self.rank
+                    arrays = [array for each in self._last for array in each] if gives else []
+                    whole = b"".join(array.tobytes() for array in arrays)
+                    given = [
+                        self._told(1, np.array(self.met if gives else (), np.int64))[giver],
+                        self._told(2, np.array([array.nbytes for array in arrays], np.int64))[giver],
+                        self._told(3, np.frombuffer(whole, np.uint8))[giver],
+                    ]
+                break
             except ExchangeFailed as failure:
                 if failure.code != OLD:
                     self.failure = failure
                     raise
-                results, whole = [np.zeros(*self._brought[pack]) for pack in packs], False
-            self._next_stage()
-            if kind == "gather" and whole:
-                results = [np.concatenate(each) for each in results]
-            return [*results, np.bool_(whole)]
+        self._attempt = 1
+        if self._first < newest:
+            try:
+                return self._unpacked(kind, *given), tuple(given[0].tolist())
+            except (ValueError, IndexError) as error:
+                name = self.names[self.present[giver]]
+                self.failure = ExchangeFailed(problems.incomprehensible(name, f"a result: {error}"))
+                raise self.failure from None
+        if not self._is_undivided:
+            gone = [name for rank, name in enumerate(self.names) if rank not in self.present]
+            self.failure = ExchangeFailed(problems.not_without(gone, self.place()))
+            raise self.failure
+        self._is_broken_off = True
+        raise _begun_anew()
 
-        *found, self.whole = tf.numpy_function(wait, [], [*dtypes, tf.bool])
+    def _told(self, number: int, own: Array) -> list[Array]:
+        """The present members' arrays, in rank order, in a generation that begins."""
+        key = Key(self._generation, 0, number, 0)
+        return self._exchange.gather(key, own, word="to go on without who left")
+
+    def _unpacked(self, kind: Kind, whose: Array, lengths: Array, data: Array) -> list[list[Array]]:
+        """A stage's results. Raises ``ValueError``, ``IndexError`` for what no stage can have given."""
+        left, found = np.split(data, np.cumsum(lengths)[:-1]), []
+        for pack in range(len(self._brought)):
+            own = self._brought[pack]
+            shape = (-1, *own.shape[1:]) if kind == "gather" else own.shape
+            parts = [left.pop(0) for _ in range(len(whose) if kind == "gather" else 1)]
+            found.append([part.view(own.dtype).reshape(shape) for part in parts])
         return found
 
     def _next_stage(self) -> None:
@@ -161,7 +270,7 @@ class ExchangeCollectives(Collectives):
 
 
 class _Sums(tf.distribute.CrossDeviceOps):
-    """How a mirrored strategy's replicas are added up, of which this process has one."""
+    """Adds up a mirrored strategy's replicas, one of which is in this process."""
 
     def __init__(self, collectives: ExchangeCollectives) -> None:
         super().__init__()
@@ -169,11 +278,15 @@ class _Sums(tf.distribute.CrossDeviceOps):
 
     @property
     def _num_between_graph_workers(self) -> int:
-        return self._collectives.members  # of one, TensorFlow would not ask for a sum at all
+        return self._collectives.members  # with a single replica, TensorFlow would not ask for a sum at all
 
     def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> list[Any]:
         assert reduce_op == tf.distribute.ReduceOp.SUM
         return self._collectives.sum_all([value.values[0] for value, _ in pairs])
+
+
+def _begun_anew() -> ExchangeFailed:
+    return ExchangeFailed(problems.begun_anew())
 
 
 def _wide(tensor: Any) -> Any:

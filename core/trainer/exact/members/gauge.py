@@ -1,8 +1,8 @@
-"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradients' norm,
+"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradient norm,
 and marks of its data.
 
-All are kept in variables of this process alone; the wait is read where members meet, the others when a
-step is reported. Measured on 2 cores: a few microseconds a step, and one pass over the gradients every
+All are kept in variables local to this process; the wait is read in meetings, the others when a step is
+reported. Measured on 2 cores: a few microseconds per step, and one pass over the gradients every
 `NORM_EVERY_S`.
 """
 
@@ -15,15 +15,16 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.members.data_marks import DataMarks
+from core.trainer.exact.members.sketches import Sketches
 
 NORM_EVERY_S = 0.5
-"""The norm of a large model's gradients takes milliseconds: not in every step."""
+"""The norm of a large model's gradients takes milliseconds, so not every step computes it."""
 
 
 class Gauge:
-    """One a process. The ops are traced into steps; `norm` is called between them."""
+    """One per process. The ops are traced into steps; `norm` is called between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_audited: bool = True) -> None:
         with tf.device("CPU:0"):
             self._waited_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self._sent_bytes = tf.Variable(0.0, trainable=False, dtype=tf.float64)
@@ -31,13 +32,21 @@ class Gauge:
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
         self._counted_at_step = 0
         self.data = DataMarks()
+        self.sketches = Sketches(are_taken=is_audited)
 
     @property
     def variables(self) -> list[Any]:
-        return [self._waited_s, self._sent_bytes, self._norm, self._norm_at_s, self.data.sums]
+        return [
+            self._waited_s,
+            self._sent_bytes,
+            self._norm,
+            self._norm_at_s,
+            self.data.sums,
+            self.sketches.sums,
+        ]
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
-        """What `exchange` returns; counts the time from when `own` is there until all of that is."""
+        """Returns what `exchange` returns; counts the time from `own` being ready until all of that is."""
         with tf.device("CPU:0"), tf.control_dependencies(arrived(_tensors(own))):
             began_s = tf.timestamp()
         summed = exchange()
@@ -46,12 +55,12 @@ class Gauge:
         return summed
 
     def sends(self, sent_bytes: Any) -> None:
-        """This member sends so many bytes of gradients in this step: a number, or a scalar."""
+        """Records the bytes of gradients that this member sends in this step: a number, or a scalar."""
         with tf.device("CPU:0"):
             self._sent_bytes.assign_add(tf.cast(sent_bytes, tf.float64))
 
     def weigh(self, gradients: Sequence[Any], scale: Any) -> None:
-        """Now and then takes the norm of `gradients`, which are `scale` times too large."""
+        """Occasionally takes the norm of `gradients`, which are `scale` times too large."""
         tensors = _tensors(gradients)
         if not tensors:
             return
@@ -69,25 +78,39 @@ class Gauge:
         tf.cond(due, take, lambda: tf.constant(0))
 
     def begin_after(self, step: int) -> None:
-        """Steps until there were another process's."""
+        """Steps up to `step` were another process's."""
         self._counted_at_step = step
 
     def waited_s(self) -> Any:
-        """A scalar of float64: seconds waited in all exchanges so far."""
+        """Seconds waited in all exchanges so far: a float64 scalar."""
         with tf.device("CPU:0"):
             return self._waited_s.read_value()
 
+    def times(self, waited_before_s: Any, after: list[Any], done: Any, began_s: Any) -> tuple[Any, ...]:
+        """Seconds of own work and of waiting, for each of `done` steps since a call began; 0 if not timed.
+
+        ``after``: what the steps leave. ``began_s``: a scalar, 0 if the call is not to be timed.
+        """
+        with tf.device("CPU:0"):
+            waited_s = self.waited_s()
+            with tf.control_dependencies([*arrived(after), waited_s, tf.convert_to_tensor(done)]):
+                took_s = tf.timestamp() - began_s
+            waited_s -= waited_before_s
+            count = tf.cast(tf.maximum(done, 1), tf.float64)
+            own_s = tf.maximum(took_s - waited_s, 0.0)
+            return tuple(tf.where(began_s > 0, time / count, 0.0) for time in (own_s, waited_s))
+
     def norm(self) -> float | None:
-        """The newest one, if any."""
+        """The newest norm, if any."""
         norm = float(self._norm.numpy())
         return norm if math.isfinite(norm) else None
 
     def sent_bytes(self) -> float:
-        """Bytes of gradients sent since `wire_bytes` was asked."""
+        """Bytes of gradients sent since the last call of `wire_bytes`."""
         return float(self._sent_bytes.numpy())
 
     def wire_bytes(self, step: int) -> int:
-        """Bytes of gradients sent in a step: the mean of those since the last call, up to `step`."""
+        """Mean bytes of gradients sent per step since the last call, up to `step`."""
         steps, self._counted_at_step = max(1, step - self._counted_at_step), step
         sent_bytes = self.sent_bytes() / steps
         self._sent_bytes.assign(0.0)
@@ -95,7 +118,7 @@ class Gauge:
 
 
 def arrived(tensors: Sequence[Any]) -> list[Any]:
-    """What to depend on so that `tensors` are really there: on a GPU an op has ended when it is queued."""
+    """Dependencies that ensure `tensors` are computed: on a GPU an op has ended when it is queued."""
     if not tensors or not tf.config.list_logical_devices("GPU"):
         return list(tensors)
     with tf.control_dependencies(tensors):
@@ -105,7 +128,7 @@ def arrived(tensors: Sequence[Any]) -> list[Any]:
 
 
 def loss_scale(optimizer: Any) -> Any:
-    """By how much an optimizer had the loss, and so its gradients, made larger."""
+    """The factor by which an optimizer scaled up the loss, and so its gradients."""
     scale = getattr(optimizer, "loss_scale_factor", None) or 1.0
     if hasattr(optimizer, "initial_scale"):  # LossScaleOptimizer
         return scale * (optimizer.dynamic_scale if optimizer.built else optimizer.initial_scale)
@@ -113,6 +136,6 @@ def loss_scale(optimizer: Any) -> Any:
 
 
 def _tensors(gradients: Sequence[Any]) -> list[Any]:
-    """Dense ones, and the values of sparse ones: repeated rows count apart, as where Keras clips."""
+    """Dense gradients, and sparse ones' values: repeated rows count separately, as in Keras' clipping."""
     present = (gradient for gradient in gradients if gradient is not None)
     return [each.values if isinstance(each, tf.IndexedSlices) else each for each in present]

@@ -1,6 +1,7 @@
-"""How many rows a step can have in this laptop's own memory, by what it took with a few of them.
+"""How many rows of a step fit in this laptop's own memory, estimated from a few rows.
 
-A GPU says itself when it is full (ResourceExhaustedError). A laptop without one would swap, then be ended.
+A GPU reports itself when it is full (ResourceExhaustedError). A laptop without one would swap, then be
+killed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ if sys.platform != "win32":
     import resource
 
 _USED = 0.8
-"""Of the memory that is free: the rest is for whoever else needs some meanwhile."""
+"""Usable share of free memory: the rest is left for other processes."""
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had so far."""
+    """The peak memory of this process so far."""
     if sys.platform == "win32":
         peak = int(psutil.Process().memory_info().peak_wset)
     else:
@@ -25,8 +26,13 @@ def peak_bytes() -> int:
     return peak
 
 
+def free_bytes() -> int:
+    return int(psutil.virtual_memory().available)
+
+
 def fitting_rows(few: int, took_bytes: int, rows: int, free_bytes: int | None = None) -> int:
-    """Up to ``rows``, if ``few`` rows raised the peak by ``took_bytes``; at least ``few``, which fitted."""
+    """Up to ``rows`` that fit, if ``few`` raised the peak by ``took_bytes``; at least ``few``, which
+    fitted."""
     if took_bytes <= 0:
         return rows
     if free_bytes is None:

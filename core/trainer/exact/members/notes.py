@@ -1,7 +1,7 @@
-"""What is noted of a step while it is traced: where its losses are, and which tensors depend on own rows.
+"""Records of a step made while tracing it: where its losses are, and which tensors depend on own rows.
 
-Looked at once the trace is there, before it is run (``steps/own_writes.py``, ``steps/probe.py``). Where a
-step runs eagerly, nothing is noted.
+They are read once the trace exists, before it runs (``steps/own_writes.py``, ``steps/probe.py``). A step that
+runs eagerly records nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import keras
 import tensorflow as tf
 
 Site = Literal["loss", "gradient", "metric", "state"]
-"""What the engine takes for a mean over rows: a compiled loss of one number, what a tape derives, what a
-metric is given; and what it takes for a sum: the change of a metric's state."""
+"""What the engine assumes to be a mean over rows: a compiled loss of one number, what a tape differentiates,
+what a metric is given; and what it assumes to be a sum: the change of a metric's state."""
 Key = tuple[int, str]
 
 _HOUSE = Path(__file__).resolve().parents[3]
@@ -30,27 +30,27 @@ class Scalar:
     site: Site
     tensor: Any
     name: str = ""
-    """The metric's."""
+    """The metric's name."""
     before: float = 0.0
-    """What is subtracted from it: of a state, that before the step."""
+    """Subtracted from the value: for a state, its value before the step."""
 
 
 @dataclass(slots=True)
 class Notes:
     own: set[Key] = field(default_factory=set)
-    """Tensors that differ between members; what is computed from them does, too."""
+    """Tensors that differ between members; so does everything computed from them."""
     same: set[Key] = field(default_factory=set)
-    """Tensors that are the same on all members, though they come from own rows: these met."""
+    """Tensors that are the same on all members, though computed from own rows: these were reduced."""
     scalars: list[Scalar] = field(default_factory=list)
     moments: list[Any] = field(default_factory=list)
     """Means and variances of batches, as ``BatchNormalization`` takes them."""
 
     own_draws: set[str] = field(default_factory=set)
-    """Functions whose random numbers are each member's own."""
+    """Functions that draw different random numbers on each member."""
     by_length: Any = None
-    """The first tensor asked for whose size is the length of the longest own row."""
+    """The first tensor queried whose size is the length of the longest own row."""
     loss_row_bytes: list[int | None] = field(default_factory=list)
-    """Of what each compiled loss is given for one row; None where that has no fixed size."""
+    """Bytes of each compiled loss's input for one row; None if that has no fixed size."""
 
     def is_own(self, tensors: Iterable[Any]) -> None:
         self.own.update(key(tensor) for tensor in _traced(tensors))
@@ -59,7 +59,7 @@ class Notes:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
     def depends(self, tensor: Any) -> bool:
-        """Whether a traced tensor may be another one on other members. One of other length is noted."""
+        """Whether a traced tensor may differ on other members. Records one sized by the longest own row."""
         seen, left = set(), [tensor]
         while left:
             each = left.pop()
@@ -75,7 +75,7 @@ class Notes:
         return False
 
     def scalar(self, site: Site, tensor: Any, name: str = "") -> int:
-        """Notes one number; returns its place among all of them, the same each time the step is traced."""
+        """Records one number; returns its place among all of them, the same in every trace of the step."""
         self.scalars.append(Scalar(site, tensor, name))
         return len(self.scalars) - 1
 
@@ -85,7 +85,7 @@ def key(tensor: Any) -> Key:
 
 
 def line_of(op: Any) -> str:
-    """Where the script made an operation, as ``train.py, line 12``; "" where it did not."""
+    """The script line that created an operation, as ``train.py, line 12``; "" if the script did not."""
     for frame in reversed(list(op.traceback or ())):
         name = str(frame.filename)
         if not name.startswith((*_LIBRARIES, "<")) and "site-packages" not in name:
@@ -94,7 +94,7 @@ def line_of(op: Any) -> str:
 
 
 def _is_size_of_a_row(op: Any) -> bool:
-    """Whether it takes another size of a tensor than that of its first axis."""
+    """Whether it reads a size of a tensor other than its first axis's."""
     if op.type != "StridedSlice" or op.inputs[0].op.type != "Shape":
         return False
     rank, begin = op.inputs[0].op.inputs[0].shape.rank, tf.get_static_value(op.inputs[1])
@@ -102,7 +102,7 @@ def _is_size_of_a_row(op: Any) -> bool:
 
 
 def _is_padded(tensor: Any) -> bool:
-    """Whether rows of unequal lengths were made as long as the longest own one on the way to it."""
+    """Whether ragged rows were padded to the longest own one on the way to it."""
     seen, left = set(), [tensor.op]
     while left:
         op = left.pop()
@@ -115,7 +115,7 @@ def _is_padded(tensor: Any) -> bool:
 
 
 def pads(op: Any) -> bool:
-    """Whether it makes rows of unequal lengths as long as the longest, for which the script has no number."""
+    """Whether it pads ragged rows to the longest, with no length given by the script."""
     return (
         op.type == "RaggedTensorToTensor"
         and (op.outputs[0].shape.rank or 0) > 1

@@ -1,9 +1,9 @@
-"""One step's share of the global batch: which rows are this member's, and what its results weigh.
+"""One step's share of the global batch: which rows are this member's, and how its results are weighted.
 
 The convention that makes everything exact: inside a step a member's loss is its *estimate of the global
-loss*, and estimates are averaged with the weights own rows / all rows. A mean over the own rows is such an
-estimate as it stands; a sum is divided by the weight; a mean with a data-dependent divisor uses the divisor
-summed over all members. Gradients are weighted and summed where the optimizer gets them.
+loss*, and estimates are averaged with the weights own rows / all rows. A mean over the own rows already is
+such an estimate; a sum is divided by the weight; a mean with a data-dependent divisor uses the divisor summed
+over all members. Gradients are weighted and summed where the optimizer gets them.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class Step:
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
     at_tape: bool = False
-    """Gradients are reduced where a tape gives them: the script's own step may work on them."""
+    """Gradients are reduced where a tape returns them: the script's own step may use them."""
     own_step: bool = False
-    """The script wrote it."""
+    """The script defined the step."""
     begin: Any = None
     """int64: the first own row, and the one past the last."""
     end: Any = None
     gathers: bool = False
-    """A compiled loss is given predictions and targets of all rows."""
+    """A compiled loss receives predictions and targets of all rows."""
     sums: frozenset[int] = frozenset()
-    """Places among the noted numbers of those that are sums over rows, not means."""
+    """Places of the recorded numbers that are sums over rows, not means."""
     notes: Notes = field(default_factory=Notes)
     reduced: list[Any] = field(default_factory=list)
-    """What a tape gave so far, reduced."""
+    """Gradients that a tape has returned so far, reduced."""
 
     def per_weight(self, value: Any) -> Any:
-        """A sum over the own rows as an estimate of the global sum; 0 where there is no own row."""
+        """A sum over the own rows as an estimate of the global sum; 0 if there is no own row."""
         return tf.math.divide_no_nan(value, tf.cast(self.weight, value.dtype))
 
     def total(self, value: Any) -> Any:
@@ -60,19 +60,19 @@ class Step:
         return self.sum(tf.where(self.present, value, tf.zeros_like(value)))
 
     def sum(self, value: Any) -> Any:
-        """The sum over all members, counted as a wait for them; no gradient."""
+        """The sum over all members, timed as a wait for them; no gradient."""
         total = self.gauge.exchange([value], lambda: [self.collectives.sum(value, "a sum within a step")])[0]
         self.notes.is_same([total])
         return total
 
     def met(self, reduced: Iterable[Any]) -> None:
-        """Gradients of all rows, from here on."""
+        """Marks these as gradients of all rows from here on."""
         found = [grad for grad in reduced if grad is not None]
         self.reduced += found
         self.notes.is_same(found)
 
     def summed(self, number: int) -> bool:
-        """Whether a noted number is a sum over the own rows."""
+        """Whether a recorded number is a sum over the own rows."""
         return number in self.sums
 
 
@@ -93,9 +93,14 @@ def active(step: Step) -> Iterator[Step]:
         _active.pop()
 
 
+def around() -> Step | None:
+    """The step around code whose values cover all rows (`outside`), if any."""
+    return _active[-2] if len(_active) > 1 and _active[-1] is None else None
+
+
 @contextmanager
 def outside() -> Iterator[None]:
-    """What is computed here is of all rows already."""
+    """Values computed in this context already cover all rows."""
     _active.append(None)
     try:
         yield
@@ -104,7 +109,7 @@ def outside() -> Iterator[None]:
 
 
 def bounds(rows: Any, shares: Any, rank: int) -> tuple[Any, Any]:
-    """This rank's first row and the one past its last, as ``plan.split_rows`` has it, in tensors."""
+    """This rank's first row and the one past its last, like ``plan.split_rows``, in tensors."""
     cumulated = tf.concat([[0], tf.cumsum(shares)], axis=0)
     total = cumulated[-1]
     ends = (2 * rows * cumulated[rank : rank + 2] + total) // (2 * total)
@@ -126,20 +131,26 @@ def rows_of(data: Any) -> Any:
 
 
 def count_rows(batch: Any) -> int:
-    """Rows of a batch that is at hand."""
+    """Rows of a concrete batch."""
     return int(rows_of(tf.nest.map_structure(without_optional, batch)))
 
 
 def rows_differ(data: Any) -> bool:
-    """Whether a batch has arrays of different lengths: not all of them have an entry a row."""
+    """Whether a batch has arrays of different lengths: not all of them have an entry per row."""
     leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]
     lengths = {int(rows_of(leaf)) for leaf in leaves if leaf is not None and leaf.shape.rank != 0}
     return len(lengths) > 1
 
 
 def without_optional(leaf: Any) -> Any:
-    """tf.data hands a None in a batch over as an Optional."""
+    """Unwraps the Optional that tf.data makes of a None in a batch."""
     return None if isinstance(leaf, tf.experimental.Optional) else leaf
+
+
+def bytes_of(batch: Any) -> int:
+    """Bytes of a concrete batch's tensors."""
+    leaves = tf.nest.flatten(batch, expand_composites=True)
+    return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves if isinstance(leaf, tf.Tensor))
 
 
 def take_rows(data: Any, begin: Any, end: Any) -> Any:

@@ -1,1 +1,1 @@
-"""What stands in Keras' place."""
+"""Replacements for parts of Keras."""

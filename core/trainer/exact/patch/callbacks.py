@@ -14,8 +14,8 @@ from core.trainer.exact.steps.engine import Engine
 
 
 class ByItself(keras.callbacks.Callback):
-    """A callback that writes files: others may not have it, or not the files that it finds. So what it does
-    must not wait for other members."""
+    """A callback that writes files: other members may not have it, or not the files that it finds. So it must
+    not wait for other members."""
 
     def __init__(self, engine: Engine, inner: Any) -> None:
         super().__init__()
@@ -40,8 +40,9 @@ class SharedCallbacks(private.Callbacks):
         own = listed(callbacks)
         self._engine = engine
         self._hears_batches = each_batch(own)[0]
-        here = [each for each in own if engine.rank == 0 or writes_on(each, engine.folders)]
-        if engine.rank != 0:
+        leads = engine.collectives.is_chief
+        here = [each for each in own if leads or writes_on(each, engine.folders)]
+        if not leads:
             options["add_progbar"] = False
         run = [ByItself(engine, each) if isinstance(each, WRITERS) else each for each in here]
         super().__init__(run, model=model, **options)
@@ -75,20 +76,20 @@ class SharedCallbacks(private.Callbacks):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_epoch_end(epoch, logs)
-        due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
+        due = self._agree(self._engine.collectives.is_chief and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
         self._engine.on_epoch_ended(epoch, logs)
         self._progress.epoch_ended(epoch, last=last, due=due)
 
     @property
     def _progress(self) -> FitProgress:
-        """These are the callbacks of a fit."""
+        """Progress of the fit that these callbacks belong to."""
         progress = self._engine.fit.progress
         assert progress is not None
         return progress
 
     def _agree(self, flag: bool = False) -> bool:
-        """Whether to stop is agreed on; returns whether any member set `flag`."""
+        """Agrees with all members whether to stop; returns whether any member set `flag`."""
         flags = self._engine.collectives.any(
             [bool(self.model.stop_training), flag], "to decide whether to stop"
         )

@@ -1,7 +1,7 @@
 """Gradients of the global batch: weighted, packed, summed over the members before the optimizer sees them.
 
-Before it sees them, so that clipping, accumulation and the finite check of loss scaling work on what one
-process would have.
+Summing first lets clipping, accumulation and the finite check of loss scaling work on what one process would
+have.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from core.trainer.exact.members.gauge import loss_scale
 from core.trainer.exact.members.step import Step
 
 LARGE_ELEMENTS = 1_000_000
-"""``auto`` uses bfloat16 from here on: below, a step's time on the wire is latency, whatever the bytes."""
+"""``auto`` uses bfloat16 from this many elements on: below, latency dominates a step's time on the wire."""
 _PACK_ELEMENTS = 1 << 20
-"""A pack is full from here on: 4 MB take longer than a link takes to answer."""
+"""A pack of this many elements is full: 4 MB take longer than a link's latency."""
 
 
 def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -33,14 +33,15 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
         step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
+        step.gauge.sketches.take(summed)
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
 
 
 def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
-    """Whether the tape's seam has done it (tape.py). Where nothing is traced it is only known of what was not
-    worked on since; of the rest, which is equal on all members, the weighted mean is the same again."""
+    """Whether a tape has already reduced them (tape.py). In eager mode that is known only of gradients not
+    modified since; the others are equal on all members, so their weighted mean is the same again."""
     if not step.at_tape or not tf.executing_eagerly():
         return step.at_tape
     return all(grad is None or any(grad is each for each in step.reduced) for grad in grads)
@@ -49,9 +50,9 @@ def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     """Sums gradients over the members. None stays None.
 
-    Dense ones go in packs; a large one goes on its own, uncopied. Each leaves while the backward pass still
-    works on others, in fewer bits where that is wanted (``Cluster.wire``). Sparse ones are gathered in full,
-    not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    Dense ones go in packs; a large one goes separately, uncopied. Each leaves while the backward pass still
+    computes others, with fewer bits if configured (``Cluster.wire``). Sparse ones are gathered in full, not
+    summed: Keras squares and clips them slice by slice, repeated rows separately.
     """
     reduced: list[Any] = list(grads)
     groups = _packs(grads)
@@ -81,7 +82,7 @@ def _weighted(step: Step, tensors: list[Any]) -> Any:
 
 
 def _packs(grads: Sequence[Any]) -> list[list[int]]:
-    """Places of dense gradients that travel together. The last pack is there first, as layers go backward."""
+    """Places of dense gradients that travel together. The last pack is ready first, as layers go backward."""
     full: list[list[int]] = []
     begun: dict[Any, list[int]] = {}
     for place in reversed(range(len(grads))):
@@ -99,7 +100,7 @@ def _packs(grads: Sequence[Any]) -> list[list[int]]:
 
 
 def _known_size(grad: Any) -> int:
-    """Elements of a dense gradient whose shape is known; the same on every member."""
+    """Elements of a dense gradient of known shape; the same on every member."""
     dense = grad is not None and not isinstance(grad, tf.IndexedSlices)
     return (grad.shape.num_elements() or 0) if dense else 0
 
@@ -107,7 +108,7 @@ def _known_size(grad: Any) -> int:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' slices in rank order, which is the order of the rows in the global batch.
 
-    Slices that every member has, of positions in a text say, are the same ones in one process: summed.
+    Slices that every member has, such as those of text positions, are a single set in one process: summed.
     """
     values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
     if not tf.executing_eagerly() and not step.notes.depends(grad.indices):
@@ -116,7 +117,7 @@ def _gathered(step: Step, grad: Any) -> Any:
         return tf.IndexedSlices(total, grad.indices, dense_shape=grad.dense_shape)
     values = step.collectives.gather(values, "gradients of rows of a table")
     indices = step.collectives.gather(grad.indices, "which rows of a table")
-    # What travels is as long as the longest member's: this is the mean, which is the same for equal shares.
+    # Every member sends as much as the longest one: this is the mean, which is the same for equal shares.
     gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
     members = step.collectives.members
     step.gauge.sends((members - 1) * gathered / members)
@@ -131,7 +132,7 @@ def _gathered(step: Step, grad: Any) -> Any:
 
 
 def wire_type(wire: str, elements: int) -> Any:
-    """The type in which dense float32 gradients of so many elements in all travel; None: as they are."""
+    """The wire type of dense float32 gradients with so many elements in total; None: unchanged."""
     match wire:
         case "bf16":
             return tf.bfloat16
@@ -143,11 +144,11 @@ def wire_type(wire: str, elements: int) -> Any:
 
 
 def as_sent(tensor: Any, kind: Any, members: int) -> Any:
-    """``tensor`` as it travels. Anything but float32 stays as it is."""
+    """``tensor`` in wire format. Anything but float32 stays as it is."""
     if kind is None or tensor.dtype != tf.float32:
         return tensor
     if kind == tf.float16:
-        # The sum over the members must stay within the range, too.
+        # The sum over the members must stay within float16's range, too.
         edge = tf.float16.max / members
         held = tf.clip_by_value(tensor, -edge, edge)
         tensor = tf.where(tf.math.is_finite(tensor), held, tensor)

@@ -17,7 +17,7 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.step import Step
 
 _ENGINE = __name__.removesuffix("patch.in_step")
-"""How the names of the engine's own modules begin."""
+"""Name prefix of the engine's own modules."""
 
 # --- losses
 
@@ -35,14 +35,14 @@ def reduce_values(
     loss = _estimate(step, original, values, sample_weight, reduction)
     if tuple(loss.shape) != ():
         return loss
-    # Noted by itself: beside a larger loss, nothing would be seen of it.
+    # Recorded separately: beside a larger loss, it could not be seen.
     return step.per_weight(loss) if step.summed(step.notes.scalar("loss", loss)) else loss
 
 
 def _estimate(
     step: Step, original: Callable[..., Any], values: Any, sample_weight: Any, reduction: str | None
 ) -> Any:
-    """What a loss of the script's own gave at once, for the own rows, is their mean unless known better."""
+    """A custom loss's result for the own rows: their mean unless known otherwise."""
     if tuple(values.shape) != ():
         if reduction == "sum":
             return step.per_weight(ops.sum(values))
@@ -57,8 +57,8 @@ def apply_mask(
 ) -> Any:
     """A mask as weights whose mean is over the valid entries of all members.
 
-    Keras' weight is total/valid for valid entries; here total is the own entries (the mean divides by them)
-    and valid is all members' valid entries, taken back by the member's weight.
+    Keras' weight is total/valid for valid entries; here total is the number of own entries (the mean divides
+    by them), valid counts all members' valid entries, and the ratio is divided by the member's weight.
     """
     step = steps.current()
     if step is None or mask is None or reduction not in ("mean", "sum_over_batch_size"):
@@ -71,7 +71,7 @@ def apply_mask(
 
 
 def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
-    """An additional loss. One value a row: a sum. One in all: a mean or free of rows, if not known better."""
+    """An additional loss. One value per row: a sum. A single one: a mean or row-free, unless known better."""
     step = steps.current()
     total = original(model, loss)
     if step is None:
@@ -85,8 +85,10 @@ def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
 
 def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_weight: Any = None) -> Any:
     """Mean's or Sum's update_state; weights a bare scalar by the member's part of the batch."""
-    step = steps.current()
-    if step is not None and len(getattr(values, "shape", ())) == 0:
+    step, around = steps.current(), steps.around()
+    if around is not None and len(getattr(values, "shape", ())) == 0:
+        sample_weight = around.weight if sample_weight is None else sample_weight * around.weight
+    elif step is not None and len(getattr(values, "shape", ())) == 0:
         if step.summed(step.notes.scalar("metric", values, metric.name)):
             values = step.per_weight(values)
         if sample_weight is None:
@@ -116,10 +118,10 @@ def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> 
 
 
 def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: Any = None) -> Any:
-    """What ``BatchNormalization`` normalises a batch by: mean and variance of all members' rows.
+    """Batch statistics for ``BatchNormalization``: mean and variance of all members' rows.
 
-    Inside a loop of the graph, where members do not meet, they are of the own rows. The moving statistics
-    that are written from them tell that before the first step, and every member computes whole batches.
+    Inside a loop of the graph, where members cannot meet, they cover the own rows. The moving statistics
+    written from them reveal this before the first step, and every member computes whole batches.
     """
     step = steps.current()
     if step is None:
@@ -137,7 +139,7 @@ def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: A
 
 
 def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
-    """As Keras has them of one batch: in two sums, since E[x^2] - E[x]^2 loses far from zero to rounding."""
+    """Moments as Keras computes them in one batch: in two sums, since E[x^2] - E[x]^2 loses far from zero."""
     valid, least = None, 0.0
     if mask is not None:
         valid = tf.broadcast_to(tf.cast(tf.expand_dims(mask, -1), tf.bool), tf.shape(inputs))
@@ -155,10 +157,10 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
 
 
 def _total(step: Step, value: Any) -> Any:
-    """The sum over members, with its gradient, and that one's.
+    """The sum over members, with its gradient, and that one's gradient.
 
-    The loss is the weighted mean of the members' losses and a member's gradients are weighted at the
-    optimizer. So what comes back is the sum of all members' weighted gradients, over the own weight.
+    The loss is the weighted mean of the members' losses, and a member's gradients are weighted at the
+    optimizer. So the gradient is the sum of all members' weighted gradients, divided by the own weight.
     """
 
     def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -182,7 +184,7 @@ def _weighted(step: Step, upstream: Any) -> Any:
 
 
 def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A ``tf.function``'s call. In a step it is part of that: a trace of its own would outlive the step's."""
+    """A ``tf.function``'s call. In a step it is inlined: a separate trace would outlive the step's."""
     python = function.python_function
     if steps.current() is None or getattr(python, "__module__", "").startswith(_ENGINE):
         return original(function, *args, **kwargs)

@@ -1,8 +1,9 @@
-"""Puts the engine into Keras, in this process, and answers what came of it."""
+"""Installs the engine into Keras, in this process, and provides its results."""
 
 from __future__ import annotations
 
 import inspect
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,8 +26,12 @@ from core.trainer.exact.patch import (
     whole_loss,
 )
 from core.trainer.exact.steps import data
+from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.loop import Loop
+from core.vocabulary.progress import Audits
+
+_aside = threading.local()
 
 
 class Installation:
@@ -37,18 +42,26 @@ class Installation:
         self._host = host
 
     def scope(self) -> AbstractContextManager[Any]:
-        """What the script is run in: the strategy's scope for one member, nothing for several."""
+        """The context to run the script in: the strategy's scope for one member, none for several."""
         return nullcontext() if isinstance(self._host, Engine) else self._cluster.strategy.scope()
 
     @property
     def collectives(self) -> Collectives | None:
-        """By which members meet; None for one member alone."""
+        """The members' collectives; None for one member alone."""
         return self._host.collectives if isinstance(self._host, Engine) else None
 
     @property
     def trained(self) -> bool:
         """Whether the script trained through fit or train_on_batch, so that something was shared."""
         return bool(self.models)
+
+    @property
+    def audits(self) -> Audits | None:
+        """Audits of the steps that members shared; None if there were none."""
+        host = self._host
+        if not isinstance(host, Engine) or not host.audits.steps:
+            return None
+        return Audits(steps=host.audits.steps, audited=host.audits.audited, why=host.audits.why)
 
     def weights_sha256(self) -> str:
         """Digest of the weights of all models trained, in order; equal on all members."""
@@ -60,25 +73,27 @@ class Installation:
             self._host.set_shares(shares)
 
     def settle(self) -> None:
-        """Once the script has ended on every member. Raises TandemError where they went apart."""
+        """Call once the script has ended on every member. Raises TandemError if they diverged."""
         if isinstance(self._host, Engine):
             self._host.settle()
 
     def say_again(self) -> None:
-        """What was said once may be said once more: another training begins."""
+        """Another training begins: allows messages to be repeated, and renews the audits' time."""
         self._host.said.clear()
+        if isinstance(self._host, Engine):
+            self._host.audits = AuditTime()
 
     def keep_at_stop(self) -> None:
-        """What was trained since the last checkpoint, if a Stop in a fit has not kept it yet."""
+        """Keeps what was trained since the last checkpoint, unless a Stop in a fit already did."""
         self._host.keeper.stopped()
 
     def end_checkpointing(self) -> None:
-        """No more checkpoints are written from here on, and none is under way."""
+        """Ends checkpointing: none is written from here on, and none is under way."""
         self._host.keeper.end()
 
     @property
     def models(self) -> list[Any]:
-        """What the script trained through fit or train_on_batch, in order."""
+        """The models that the script trained through fit or train_on_batch, in order."""
         return self._host.trained
 
 
@@ -97,7 +112,7 @@ def install(cluster: Cluster, observer: Observer) -> Installation:
 def _replace_all(engine: Engine) -> None:
     trainer = private.TensorFlowTrainer
     data.SharedEpochIterator.opened = engine.opened
-    private.tf_trainer.TFEpochIterator = data.SharedEpochIterator
+    private.replace(private.tf_trainer, "TFEpochIterator", _open_epochs)
 
     def make(kind: str) -> Any:
         name = f"{kind}_function"
@@ -138,6 +153,21 @@ def _replace_all(engine: Engine) -> None:
     for name in ("jacobian", "batch_jacobian"):
         private.replace(tf.GradientTape, name, tape.jacobian)
     load_files.replace_loading(engine)
+
+
+def _predict_aside(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call in a thread of the script's own: computes everything here, without the other members, whose
+    threads may reach it in another order."""
+    _aside.predicts = True
+    try:
+        return original(model, *args, **kwargs)
+    finally:
+        _aside.predicts = False
+
+
+def _open_epochs(original: Any, *args: Any, **kwargs: Any) -> Any:
+    aside = getattr(_aside, "predicts", False)
+    return original(*args, **kwargs) if aside else data.SharedEpochIterator(*args, **kwargs)
 
 
 def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -205,6 +235,8 @@ def _evaluate(engine: Engine) -> Any:
 
 def _predict(engine: Engine) -> Any:
     def shared(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return _predict_aside(original, model, *args, **kwargs)
         call = _bound(original, model, args, kwargs)
         listed = callbacks.SharedCallbacks(
             engine,

@@ -1,11 +1,11 @@
-"""One member alone: Keras' own fit, with callbacks that report, stop and write checkpoints. Any strategy."""
+"""A single member: Keras' own fit, with callbacks that report, stop and write checkpoints. Any strategy."""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import keras
 
@@ -14,10 +14,13 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
+from core.trainer.exact.steps.stretches import Stretches
+
+_T = TypeVar("_T")
 
 
 class OneMember:
-    """What one member alone has trained, and its checkpoints."""
+    """What a single member has trained, and its checkpoints."""
 
     def __init__(self, observer: Observer, checkpointing: Checkpointing | None) -> None:
         self.observer = observer
@@ -26,16 +29,17 @@ class OneMember:
         self.epochs = 0
         self.stopping = False
         self.share_numbers = (1,)
+        self.steps_in_epoch: int | None = None
         self.opened: FitProgress | None = None
-        """The fit that is told of the data that Keras opens."""
+        """The fit to notify of the data that Keras opens."""
         self.said: set[str] = set()
         self.keeper = Keeper(checkpointing, self)
 
     def begin_after(self, step: int, epochs: int) -> None:
         self.step, self.epochs = step, epochs
 
-    def from_chief(self, data: bytes) -> bytes:
-        return data
+    def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
+        return read(data)
 
     def prepare(self, model: Any, iterator: Any) -> None:
         private.build(model, iterator.dataset.element_spec)
@@ -51,7 +55,7 @@ class OneMember:
 
 
 class ReportingCallback(keras.callbacks.Callback):
-    """Tells the observer, on the main thread, even of batches whose end Keras told on a thread of its own."""
+    """Reports to the observer on the main thread, even batches whose end Keras signalled on another."""
 
     async_safe = True
 
@@ -66,12 +70,14 @@ class ReportingCallback(keras.callbacks.Callback):
         self._epoch = 0
         self._last: tuple[int, Mapping[str, Any]] | None = None
         self._batches_told = 0
+        self._stretches = Stretches()
         self._told_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         restored = private.initial_epoch(self.model)
         if restored is not None and self._progress.resumed is None:
             self._first_epoch = restored
+        self._host.steps_in_epoch = self.params["steps"]
         self._host.observer.on_fit_began(
             self.params["epochs"],
             self.params["steps"],
@@ -102,11 +108,11 @@ class ReportingCallback(keras.callbacks.Callback):
         self._host.observer.on_epoch_ended(epoch, private.numbers(logs), done, whole)
 
     def count_from(self, batch: int) -> None:
-        """The previous run told the steps of this epoch up to there."""
+        """The previous run reported the steps of this epoch up to `batch`."""
         self._batches_told = batch
 
     def catch_up(self) -> None:
-        """Tells every step that is done."""
+        """Reports every step that is done."""
         self._tell()
 
     def _tell(self) -> None:
@@ -120,6 +126,7 @@ class ReportingCallback(keras.callbacks.Callback):
         now = time.perf_counter()
         step_s = (now - self._told_s) / done
         self._batches_told, self._told_s = batch, now
+        numbers = private.numbers(logs)
         self._host.observer.on_step(
             StepReport(
                 step=self._host.step,
@@ -127,14 +134,15 @@ class ReportingCallback(keras.callbacks.Callback):
                 batch=batch,
                 steps_in_epoch=self.params.get("steps"),
                 rows=self._global_batch or 0,
-                logs=private.numbers(logs),
+                logs=numbers,
+                recent=self._stretches.since(self.model, self._epoch, numbers),
                 step_s=step_s,
             )
         )
 
 
 class OneMemberCallbacks(private.Callbacks):
-    """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
+    """Keras' list of callbacks, reporting the fit's position to its checkpoints. They run as in Keras."""
 
     def __init__(
         self, progress: FitProgress, report: ReportingCallback, callbacks: list[Any], **options: Any
@@ -181,7 +189,7 @@ class OneMemberCallbacks(private.Callbacks):
 
 
 def install(observer: Observer, checkpointing: Checkpointing | None = None) -> OneMember:
-    """Has Keras' fit and evaluate report to the observer, and keep checkpoints; nothing else changes."""
+    """Makes Keras' fit and evaluate report to the observer and keep checkpoints; nothing else changes."""
     host = OneMember(observer, checkpointing)
 
     class OpenedIterator(Positioned):

@@ -1,7 +1,8 @@
-"""`predict` over members: each predicts its rows of every batch, then all have all rows, in order."""
+"""`predict` over members: each predicts its rows of every batch, then all get all rows, in order."""
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.collectives import MOST_BYTES, Collectives, LeftMidway
 from core.trainer.exact.patch.callbacks import SharedCallbacks
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.division import ROWS_DIFFER
@@ -22,21 +23,43 @@ from core.vocabulary.plan import split_rows
 
 _log = logging.getLogger(__name__)
 
+_MOST_PENDING = 1 << 28
+"""Most bytes of data kept until outputs are exchanged."""
 _TOLERANCE, _TOLERANCE_HALF = 1e-3, 3e-2
-"""Of the largest output; few rows are not summed in the same order as many. The second: in 16 bits."""
+"""Relative to the largest output; few rows are summed in another order than many. The second: in 16 bits."""
 
 
 def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:
-    """All batches' outputs, joined as Keras joins them; NumPy arrays, equal on every member.
+    """All batches' outputs, joined like in Keras; NumPy arrays, equal on every member.
 
-    Outputs are exchanged at the end, or after each batch where a callback wants to see them.
+    Outputs are exchanged at the end, or after each batch if a callback needs them.
     """
     function: Callable[..., Any] | None = None
     every, whole = iterator.pace.each_batch, False
     batches: list[Any] = []
+    pending: list[Any] = []
+    """Data whose outputs are not exchanged yet: it is predicted again if a member leaves."""
+    pending_bytes = 0
     own: list[list[np.ndarray]] = []
     rows: list[int] = []
     structure: Any = None
+
+    def exchanged() -> list[Any]:
+        nonlocal own, rows, pending_bytes
+        while not whole:
+            try:
+                give = functools.partial(exchange, engine.collectives, engine.share_numbers, own, rows)
+                own = engine.collectives.undivided(give)
+                break
+            except LeftMidway:
+                assert function is not None
+                engine.mind_members()
+                outputs = [function(data, engine.shares)[0] for data in pending]
+                own = [[_array(leaf) for leaf in private.flatten(each)] for each in outputs]
+        found, own, rows, pending_bytes = own, [], [], 0
+        pending.clear()
+        return found
+
     model.stop_predicting = False
     callbacks.on_predict_begin()
     with iterator.catch_stop_iteration():
@@ -58,6 +81,11 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                         _look(engine, model, data)
                         engine.predicted.add(model)
                     whole, function = model in engine.whole, _function(engine, model)
+                if not pending:
+                    engine.mind_members()
+                if not whole:
+                    pending.append(data)
+                    pending_bytes += steps.bytes_of(data)
                 outputs, batch_rows = function(data, engine.shares)
                 portion.done += 1
                 structure = outputs
@@ -66,12 +94,13 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
             if not portion.done:
                 raise StopIteration
             if every:
-                batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
-                own, rows = [], []
+                batches += exchanged()
                 callbacks.on_predict_batch_end(end, {"outputs": _packed(structure, batches[-1])})
                 if engine.collectives.any([bool(model.stop_predicting)], "to decide whether to stop")[0]:
                     break
-    batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
+            elif pending_bytes > _MOST_PENDING:
+                batches += exchanged()
+    batches += exchanged()
     callbacks.on_predict_end()
     if structure is None:
         raise ValueError("predict was given no data.")
@@ -80,9 +109,9 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
 
 
 def _look(engine: Engine, model: Any, data: Any) -> None:
-    """Whether outputs are by row: own rows give what they give among all rows of a first batch."""
+    """Checks whether outputs are per row: own rows give what they give among all rows of a first batch."""
     function = _function(engine, model)
-    every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # all rows are this member's
+    every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # this member computes all rows
     kept = [*model.non_trainable_variables, *model_state.past_keras(model)]
     before = [(variable, variable.numpy()) for variable in kept]
     outputs, unlike, unseen = [], False, False
@@ -92,7 +121,7 @@ def _look(engine: Engine, model: Any, data: Any) -> None:
                 found, rows = function(data, shares)
             finally:
                 for variable, value in before:
-                    variable.assign(value)  # where random numbers are drawn, they are drawn again
+                    variable.assign(value)  # restores random state, so that the same numbers are drawn again
             outputs.append([_array(leaf) for leaf in private.flatten(found)])
     except tf.errors.ResourceExhaustedError:
         _log.info("There is no memory to look at the predictions", exc_info=True)
@@ -121,7 +150,7 @@ def _near(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
     if one.shape != other.shape:
         return False
     if one.dtype.kind != "f":
-        return True  # the greatest of two that are equal but for rounding
+        return True  # perhaps the argmax of two values that are equal except for rounding
     size = float(np.abs(np.nan_to_num(one)).max(initial=0.0))
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * size, equal_nan=True))
 
@@ -141,7 +170,7 @@ def _function(engine: Engine, model: Any) -> Callable[..., Any]:
 
     if model.run_eagerly:
         return one_step
-    if model not in engine.predictors or model in engine.whole:  # which it may be since the last trace
+    if model not in engine.predictors or model in engine.whole:  # it may have become whole since
         engine.predictors[model] = tf.function(one_step, autograph=False, reduce_retracing=True)
     return engine.predictors[model]
 
@@ -149,7 +178,7 @@ def _function(engine: Engine, model: Any) -> Callable[..., Any]:
 def exchange(
     collectives: Collectives, shares: tuple[int, ...], own: list[list[np.ndarray]], rows: list[int]
 ) -> list[list[np.ndarray]]:
-    """From each member's rows of each batch, every batch whole: [batch][output]."""
+    """Joins each member's rows of each batch into whole batches: [batch][output]."""
     if not rows:
         return []
     rank = collectives.rank
@@ -157,30 +186,50 @@ def exchange(
     for batch, count in zip(own, rows, strict=True):
         begin, end = split_rows(count, shares)[rank]
         mine.append([_checked(leaf, max(1, end - begin))[: end - begin] for leaf in batch])
-    packed = [np.ascontiguousarray(leaf).tobytes() for batch in mine for leaf in batch]
-    parts = collectives.gather_bytes(b"".join(packed), f"predictions of {sum(rows)} rows")
+    packed = b"".join(np.ascontiguousarray(leaf).tobytes() for batch in mine for leaf in batch)
+    splits = [split_rows(count, shares) for count in rows]
+    sizes = [
+        sum(
+            (split[member][1] - split[member][0]) * _row_bytes(leaf)
+            for split, batch in zip(splits, mine, strict=True)
+            for leaf in batch
+        )
+        for member in range(collectives.members)
+    ]
+    # Twice the size: if outputs are longer on another member, that is reported below.
+    most = max(MOST_BYTES, len(packed), 2 * max(sizes))
+    gathered = collectives.gather_bytes(packed, f"predictions of {sum(rows)} rows", most)
+    parts = dict(zip(collectives.met, gathered, strict=True))
+    if any(len(part) != sizes[member] for member, part in parts.items()):
+        raise _not_shared("outputs whose rows have another size on another laptop")
     whole: list[list[np.ndarray]] = []
     places = [0] * collectives.members
-    for batch, count in zip(mine, rows, strict=True):
-        split = split_rows(count, shares)
+    for batch, split in zip(mine, splits, strict=True):
         outputs = []
         for leaf in batch:
             pieces = []
-            for member, (begin, end) in enumerate(split):
-                shape = (end - begin, *leaf.shape[1:])
-                size = int(np.prod(shape, dtype=np.int64)) * leaf.dtype.itemsize
-                data = parts[member][places[member] : places[member] + size]
+            for member, part in parts.items():
+                begin, end = split[member]
+                size = (end - begin) * _row_bytes(leaf)
+                data = part[places[member] : places[member] + size]
                 places[member] += size
-                pieces.append(np.frombuffer(data, leaf.dtype).reshape(shape))
+                pieces.append(np.frombuffer(data, leaf.dtype).reshape(end - begin, *leaf.shape[1:]))
             outputs.append(np.concatenate(pieces))
         whole.append(outputs)
     return whole
 
 
+def _row_bytes(leaf: np.ndarray) -> int:
+    return int(np.prod(leaf.shape[1:], dtype=np.int64)) * leaf.dtype.itemsize
+
+
 def _array(leaf: Any) -> np.ndarray:
     if isinstance(leaf, tf.RaggedTensor | tf.SparseTensor):
         raise _not_shared("ragged or sparse outputs")
-    return np.asarray(leaf)
+    array = np.asarray(leaf)
+    if array.dtype.hasobject:
+        raise _not_shared("outputs that are texts")
+    return array
 
 
 def _checked(leaf: np.ndarray, rows: int) -> np.ndarray:

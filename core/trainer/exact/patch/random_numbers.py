@@ -1,8 +1,8 @@
-"""Random numbers inside a step: each member has those that one process would draw for its rows.
+"""Random numbers inside a step: each member gets those that one process would draw for its rows.
 
-What has a number for each row is drawn for all rows of the batch, by the same generator on every member, and
-the own ones are taken. What has no rows, a matrix of noise for weights say, is the same on all members as it
-stands. What is drawn in other ways differs between members: as good, but not what one process draws.
+Numbers with a value for each row are drawn for all rows of the batch, by the same generator on every member,
+and the own ones are taken. Those without rows, such as a matrix of noise for weights, already are the same on
+all members. Numbers drawn in other ways differ between members: as good, but not what one process draws.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BY_SHAPE = (
     (tf.random, "stateless_normal"),
     (tf.random, "stateless_truncated_normal"),
     (tf.random, "stateless_uniform"),
-    (stateless_random_ops, "stateless_random_uniform"),  # by which Keras' dropout draws
+    (stateless_random_ops, "stateless_random_uniform"),  # used by Keras' dropout
     (tf.random, "normal"),
     (tf.random, "truncated_normal"),
     (tf.random, "uniform"),
-    (random_ops, "random_uniform"),  # by which tf.nn.dropout does
+    (random_ops, "random_uniform"),  # used by tf.nn.dropout
 )
 _BY_GENERATOR = ("normal", "truncated_normal", "uniform", "uniform_full_int")
-"""Of ``tf.random.Generator``."""
+"""Methods of ``tf.random.Generator``."""
 _BY_SEED = (
     (tf.random, "stateless_binomial"),
     (tf.random, "stateless_categorical"),
@@ -60,7 +60,7 @@ def replace_drawing() -> None:
 
 
 def by_own_histogram(original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
-    """``RandAugment``: where it draws ``Equalization``, by one histogram of the own rows. Told as a draw."""
+    """``RandAugment``: its ``Equalization`` uses one histogram of the own rows. Reported as a draw."""
     step = steps.current()
     if step is not None:
         step.notes.own_draws.add("RandAugment")
@@ -68,18 +68,18 @@ def by_own_histogram(original: Callable[..., Any], layer: Any, *args: Any, **kwa
 
 
 def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function that draws numbers of a shape."""
+    """Wraps a function that draws numbers of a given shape."""
     step = steps.current()
     if step is None:
         return original(shape, *args, **kwargs)
-    if tf.executing_eagerly():  # where a size may be that of the own rows by chance
+    if tf.executing_eagerly():  # a size may equal that of the own rows by chance
         step.notes.own_draws.add("run_eagerly")
         return original(shape, *args, **_of_rank(step, kwargs))
     shape = tf.convert_to_tensor(shape, tf.int32)
     if not _begins_with_rows(shape):
         return original(shape, *args, **kwargs)
     own = tf.cast(tf.maximum(step.end - step.begin, 1), tf.int32)
-    # A first axis of heads within rows, say, is as many times as long on every member.
+    # A first axis of heads within rows, for example, is the same multiple of the rows on every member.
     times = tf.where(shape[0] % own == 0, shape[0] // own, 0)
     length = tf.where(times > 0, times * tf.cast(step.rows, tf.int32), shape[0])
     begin = tf.where(step.present, times * tf.cast(step.begin, tf.int32), 0)
@@ -88,12 +88,12 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
 
 
 def by_generator(original: Callable[..., Any], generator: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
-    """A method that draws numbers of a shape, from a state that all members have."""
+    """Wraps a method that draws numbers of a given shape, from a state that all members have."""
     return by_shape(functools.partial(original, generator), shape, *args, **kwargs)
 
 
 def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A function that draws in another way: each member its own, which is told."""
+    """Wraps a function that draws in another way: each member draws its own, which is reported."""
     step = steps.current()
     if step is None:
         return original(*args, **kwargs)
@@ -102,7 +102,7 @@ def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _of_rank(step: Step, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """With a seed of this member's own; the chief draws what one process would."""
+    """Arguments with a seed of this member's own; the chief draws what one process would."""
     seed = kwargs.get("seed")
     if seed is None or tuple(getattr(seed, "shape", ())) != (2,):
         return kwargs

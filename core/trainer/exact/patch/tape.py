@@ -1,6 +1,6 @@
-"""Gradients as a tape gives them: in a step of the script's own, those of all rows from there on.
+"""Gradients from a tape: in a step of the script's own, those of all rows from there on.
 
-Whatever such a step does with gradients before it applies them (clip, take signs, assign by hand, step aside
+Whatever such a step does with gradients before applying them (clip, take signs, assign by hand, step aside
 and back), it then does with what one process would have.
 """
 
@@ -40,13 +40,15 @@ def gradient(
     own = [grads[place] for place in places]
     if not numbers or all(step.summed(number) for number in numbers):
         own = [_scaled(step, grad) for grad in own]
-    for place, grad in zip(places, _of_all(step, own), strict=True):
+    totals = _of_all(step, own)
+    step.gauge.sketches.take(totals)
+    for place, grad in zip(places, totals, strict=True):
         grads[place] = grad
     return tf.nest.pack_sequence_as(sources, grads)
 
 
 def jacobian(original: Callable[..., Any], tape: Any, *args: Any, **kwargs: Any) -> Any:
-    """``GradientTape.jacobian``: of each row by itself, inside which nobody can meet."""
+    """``GradientTape.jacobian``: computed per row, inside which members cannot meet."""
     step = steps.current()
     if step is None:
         return original(tape, *args, **kwargs)
@@ -58,7 +60,7 @@ def jacobian(original: Callable[..., Any], tape: Any, *args: Any, **kwargs: Any)
 
 
 def _of_all(step: Step, own: list[Any]) -> list[Any]:
-    """The members' gradients, summed by weight; with their own gradients where another tape listens."""
+    """The members' gradients, summed by weight; with their own gradients if another tape records them."""
     dense = [place for place, grad in enumerate(own) if isinstance(grad, tf.Tensor)]
 
     def summed(*tensors: Any) -> list[Any]:
@@ -88,7 +90,7 @@ def _of_all(step: Step, own: list[Any]) -> list[Any]:
 
 
 def _scaled(step: Step, grad: Any) -> Any:
-    """Of a sum over the own rows, as of an estimate of the sum over all."""
+    """Rescales the gradient of a sum over the own rows to that of an estimate of the sum over all."""
     if grad is None:
         return None
     if isinstance(grad, tf.IndexedSlices):

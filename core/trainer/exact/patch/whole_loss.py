@@ -1,7 +1,7 @@
 """A compiled loss of the batch as a whole: predictions and targets of all rows are gathered for it.
 
-Each member predicts its own rows, then has the loss of all of them, as one process has it; what flows back
-into a member's predictions is that loss's gradient at its own rows.
+Each member predicts its own rows, then computes the loss of all of them, as one process does; the gradient
+that flows back into a member's predictions is that loss's at its own rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compiled_loss(
 
 
 def _row_bytes(leaves: list[Any]) -> int | None:
-    """What travels for one row; None where that is not known, or not by row."""
+    """Bytes sent for one row; None if unknown, or not per row."""
     total = 0
     for leaf in leaves:
         tensor = (
@@ -53,7 +53,7 @@ def _row_bytes(leaves: list[Any]) -> int | None:
 
 
 def _of_all(step: Step, own: Any) -> Any:
-    """All members' rows of what has one entry a row, in the order of the batch."""
+    """All members' rows of tensors with one entry per row, in the order of the batch."""
     own = keras.ops.convert_to_tensor(own)
 
     def gathered(value: Any) -> tuple[Any, Callable[[Any], Any]]:

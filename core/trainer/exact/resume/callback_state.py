@@ -1,7 +1,7 @@
-"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit resumes.
+"""Callbacks' plain data: kept in a checkpoint, restored when a fit resumes.
 
-A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands)
-and whatever its class defines stay as this process' script gives them.
+A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands) and
+whatever its class defines stay as this process' script gives them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import plain
 
 _OF_THIS_PROCESS: dict[str, set[str]] = {
-    "CSVLogger": {"append", "append_header"},  # its file has been opened again, to append to it
-    "EarlyStopping": {"min_delta"},  # Keras gives it its sign when it first compares
+    "CSVLogger": {"append", "append_header"},  # its file has been reopened for appending
+    "EarlyStopping": {"min_delta"},  # Keras sets its sign when it first compares
     "ReduceLROnPlateau": {"min_delta"},
     **private.OF_THE_PROCESS,
 }
 _METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"history"}}
-"""Where the texts of Keras' own callbacks are names of metrics."""
+"""Attributes of Keras' own callbacks whose texts are names of metrics."""
 _NAME = re.compile(r"\w[\w .:=%+-]{0,199}|(?:val_)?<lambda>")
-"""No path, and nothing that a shell would heed: scripts name files after metrics."""
+"""Matches no path, and nothing that a shell would interpret: scripts name files after metrics."""
 _ABSENT = object()
 
 
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
-    """[class name, {attribute: value}]; a copy. `say` gets what of a user's own callback is left out."""
+    """[class name, {attribute: value}]; a copy. `say` gets what it leaves out of a user's own callback."""
     held: dict[str, Any] = {}
     never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
@@ -50,11 +50,19 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
     return [type(callback).__name__, held]
 
 
+def is_state(value: Any) -> bool:
+    """Whether it has the shape of what ``capture`` returns."""
+    match value:
+        case [str(), dict()]:
+            return True
+    return False
+
+
 def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
-    """Does nothing to another callback than the one that was kept. `say` gets what stays as it is."""
-    name, held = kept
-    if type(callback).__name__ != name:
+    """Does nothing to a callback other than the kept one. `say` gets what stays unchanged."""
+    if not is_state(kept) or type(callback).__name__ != kept[0]:
         return
+    name, held = kept
     never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for attribute, value in held.items():
         if attribute in never:
@@ -85,7 +93,7 @@ def _may_change(callback: Any, attribute: Any, value: Any) -> bool:
 
 
 def _texts(value: Any, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], str]:
-    """All texts of plain data, keys of dicts too, by where they are."""
+    """All texts of plain data, including dict keys, by their place."""
     parts: list[tuple[Any, Any]]
     match value:
         case str():
@@ -102,16 +110,16 @@ def _texts(value: Any, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], str
 
 
 def _named_by_code(cls: type) -> set[str]:
-    """What its methods speak of: an attribute that on_epoch_begin makes is not there yet in mid-epoch."""
+    """Names that its methods use: an attribute that on_epoch_begin creates is missing in mid-epoch."""
     methods = (each for base in cls.__mro__ for each in vars(base).values() if isinstance(each, FunctionType))
     return {name for method in methods for name in method.__code__.co_names}
 
 
 def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
-    """A log that resumes in `epoch` is appended to, without the lines of what will be trained again."""
+    """Prepares a log that resumes in `epoch` for appending, without lines that will be trained again."""
     for callback in callbacks:
         if isinstance(callback, keras.callbacks.CSVLogger):
-            if epoch or not callback.append:  # else what is there may be of earlier trainings alone
+            if epoch or not callback.append:  # otherwise the file may be from earlier trainings alone
                 _cut(Path(callback.filename), callback.sep, epoch)
             callback.append = True
 
@@ -120,9 +128,9 @@ def _cut(log: Path, separator: str, epoch: int) -> None:
     try:
         lines = log.read_text().splitlines(keepends=True)
     except (OSError, UnicodeDecodeError):
-        return  # Not there, or not on this disk.
+        return  # The file is missing, or not on this disk.
     kept, later = len(lines), math.inf
-    # From the end, and only as long as epochs go down: a log may hold earlier trainings, too.
+    # From the end, and only while epochs go down: a log may hold earlier trainings, too.
     while kept and epoch <= (number := _epoch_of(lines[kept - 1], separator)) < later:
         kept, later = kept - 1, number
     if kept < len(lines):
@@ -135,7 +143,7 @@ def _epoch_of(line: str, separator: str) -> int:
 
 
 def _of(callback: Any, attributes: dict[str, set[str]]) -> set[str]:
-    """Those of the classes of Keras that it is of."""
+    """The attributes listed for the Keras classes that it derives from."""
     names = (cls.__name__ for cls in type(callback).__mro__ if cls.__module__.startswith("keras."))
     return set().union(*(attributes.get(name, set()) for name in names))
 

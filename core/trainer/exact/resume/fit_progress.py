@@ -1,67 +1,75 @@
-"""Where one call of fit is, what of it a checkpoint keeps, and how it resumes from one. Main thread."""
+"""Where one call of fit is, what a checkpoint keeps of it, and how it resumes from one. Main thread."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.resume import callback_state, randomness, writer
+from core.trainer.exact.resume import callback_state, randomness, trees, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
 
+_T = TypeVar("_T")
+
 
 class Host(Protocol):
-    """What trains: the engine, or Keras alone."""
+    """The trainer: the engine, or Keras alone."""
 
     step: int
     """Steps done in this training."""
     epochs: int
-    """Whole epochs done in it."""
+    """Whole epochs done in this training."""
 
     @property
     def share_numbers(self) -> tuple[int, ...]: ...
 
     @property
+    def steps_in_epoch(self) -> int | None: ...
+
+    @property
     def stopping(self) -> bool: ...
 
     def begin_after(self, step: int, epochs: int) -> None:
-        """So many steps and whole epochs were done in the run that is resumed."""
+        """The resumed run had done so many steps and whole epochs."""
 
-    def from_chief(self, data: bytes) -> bytes:
-        """The chief's bytes, on every member."""
+    def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
+        """The result of ``read`` on the chief's bytes, on each member. It raises TandemError for others."""
 
     def prepare(self, model: Any, iterator: Any) -> None:
-        """Have every variable of a fit made."""
+        """Creates every variable of a fit."""
 
     def say_once(self, words: str) -> None: ...
 
 
 class Checkpoints(Protocol):
-    """What a fit needs of the keeper of this process' checkpoints."""
+    """What a fit needs from the keeper of this process' checkpoints."""
 
     @property
     def host(self) -> Host: ...
 
     @property
     def due(self) -> bool:
-        """Every member sees it at the same portion."""
+        """Whether a checkpoint is due; true on every member at the same portion."""
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """By this member's clock: where there are several, the chief's counts."""
+        """The same at an epoch's end, by this member's clock; with several, the chief's counts."""
 
     def passed(self, seconds: float) -> None:
-        """Training went on for as long; the same number on every member."""
+        """Records that training went on for `seconds`; the same number on every member."""
+
+    def capture(self, model: Any) -> list[Any]:
+        """Copies of all the model's variables' values."""
 
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None: ...
 
     def ended(self, fit: FitProgress, history: Any) -> None:
-        """A fit came to its end: later checkpoints hold what it left."""
+        """A fit has ended: later checkpoints hold its results."""
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values, the chief's of those that only the chief may run."""
+        """Their plain values; the chief's for callbacks that only the chief may run."""
 
 
 @dataclass(eq=False)
@@ -71,27 +79,27 @@ class FitProgress:
     keeper: Checkpoints
     model: Any
     callbacks: tuple[Any, ...]
-    """The user's own, in their order."""
+    """The user's own callbacks, in their order."""
     number: int
     outcome: Any | None = None
-    """What it came to in the run that is resumed, if it ended there: it need not train again."""
+    """The fit's result in the resumed run, if it ended there: it need not train again."""
     resumed: Any | None = None
-    """What the checkpoint has of it, if it was under way there, until it has resumed."""
+    """The checkpoint's state of this fit, if it was under way there; None once resumed."""
     under_way: bool = False
     batch: int = 0
-    """Batches done in the epoch under way."""
+    """Batches done in the current epoch."""
     logs: Any = None
     logs_before: dict[str, float] = field(default_factory=dict)
-    """Those of the checkpoint, until there are newer ones."""
+    """The checkpoint's logs, until there are newer ones."""
     _epoch: int = 0
     _history: Any = None
     _iterator: Positioned | None = None
     _validations: int = 0
-    """Done in all, the previous run's included."""
+    """Validations done in all, the previous run's included."""
     _validations_unread: int = 0
-    """The previous run's, until their data has been read again."""
+    """Validations of the previous run, until their data has been read again."""
     _random: dict[str, Any] = field(default_factory=dict)
-    """The states when it began."""
+    """The random states when the fit began."""
     _before_validation: tuple[Moment, Any] | None = None
     _kept_at_stop: bool = False
 
@@ -100,7 +108,7 @@ class FitProgress:
         return None if self._iterator is None else self._iterator.num_batches
 
     def done_with(self, batch: int) -> int:
-        """Batches of the epoch, after Keras told of the end of `batch`: it counts a last call as whole."""
+        """Batches done in the epoch, after Keras signalled `batch`'s end: it counts a last call as whole."""
         most = self.batches_in_epoch
         return batch + 1 if most is None else min(batch + 1, most)
 
@@ -109,16 +117,21 @@ class FitProgress:
         return self.number >= 0
 
     def change(self, call: dict[str, Any]) -> None:
-        """Changes Keras' arguments: to begin at another epoch, or not to train at all."""
+        """Changes Keras' arguments: to begin at another epoch, or not to train at all.
+
+        Raises TandemError if the checkpoint holds something else.
+        """
         if self.outcome is not None:
+            trees.check(self.outcome, trees.Outcome)
             call["epochs"] = 0
         elif self.resumed is not None:
+            trees.check(self.resumed, trees.UnderWay)
             call["initial_epoch"] = self.resumed["epoch"]
 
-    # --- told by the fit
+    # --- called by the fit
 
     def began(self) -> None:
-        """Before anything of the fit happens."""
+        """Call before anything of the fit happens."""
         self.under_way = True
         if not self.kept or self.outcome is not None:
             return
@@ -128,11 +141,11 @@ class FitProgress:
         self._random = randomness.capture()
 
     def over(self) -> None:
-        """It ended, in whatever way."""
+        """The fit ended, successfully or not."""
         self.under_way = False
 
     def ended(self, history: Any) -> None:
-        """It ran to its end."""
+        """The fit ran to its end."""
         if self.outcome is None:
             self.keeper.ended(self, history)
             return
@@ -143,21 +156,21 @@ class FitProgress:
         randomness.restore(self.outcome["random"])
 
     def opened(self, iterator: Positioned) -> None:
-        """Keras opened data; the first is that of the training."""
+        """Keras opened data; the first is the training's."""
         if self._iterator is None:
             self._iterator = iterator
 
     def train_begun(self, history: Any) -> None:
-        """After the callbacks' on_train_begin."""
+        """Call after the callbacks' on_train_begin."""
         self._history = history
         if self.resumed is not None:
-            # What a callback of Keras restored no longer counts.
+            # What one of Keras' callbacks restored no longer counts.
             private.set_initial_epoch(self.model, None)
             if not self.resumed["batch"]:
                 self._resume()
 
     def epoch_begins(self, epoch: int) -> bool:
-        """Whether it resumes in the middle of this epoch, of whose beginning callbacks were told before."""
+        """Whether it resumes in the middle of this epoch, so that callbacks already saw its beginning."""
         self._epoch, self.batch, self.logs = epoch, 0, None
         if self.resumed is None:
             return False
@@ -165,18 +178,18 @@ class FitProgress:
         return True
 
     def batch_ended(self, batch: int, logs: Any) -> None:
-        """After the callbacks were told. `batch`: how many of this epoch are done."""
+        """Call after the callbacks. `batch`: how many of this epoch are done."""
         self.batch, self.logs, self.logs_before = batch, logs, {}
         if not self.kept:
             return
         if self.keeper.host.stopping:
             self._kept_at_stop = True
-            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)), wait=True)
+            self.keeper.write(self._moment(), self._tree(self.keeper.capture(self.model)), wait=True)
         elif self.keeper.due and not self.model.stop_training:
-            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)))
+            self.keeper.write(self._moment(), self._tree(self.keeper.capture(self.model)))
 
     def validation_begins(self) -> None:
-        """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end.
+        """Call before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end.
 
         Variables are held, not copied: a validation changes few of them, and most are never written.
         """
@@ -192,7 +205,7 @@ class FitProgress:
         self._validations += 1
 
     def epoch_ended(self, epoch: int, *, last: bool, due: bool) -> None:
-        """After the callbacks were told. `last`: the fit ends. `due`: all members agreed on a checkpoint."""
+        """Call after the callbacks. `last`: the fit ends. `due`: all members agreed on a checkpoint."""
         before, self._before_validation, self.logs_before = self._before_validation, None, {}
         if not self.kept:
             return
@@ -202,14 +215,19 @@ class FitProgress:
                 self.keeper.write(moment, {**tree, "model": writer.arrays(tree["model"])}, wait=True)
         elif due and not last:
             self._epoch, self.batch, self.logs = epoch + 1, 0, None
-            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)))
+            self.keeper.write(self._moment(), self._tree(self.keeper.capture(self.model)))
 
     # --- checkpoint and resume
 
     def _moment(self) -> Moment:
         host = self.keeper.host
         return Moment(
-            step=host.step, fit=self.number, epoch=self._epoch, batch=self.batch, epochs=host.epochs
+            step=host.step,
+            fit=self.number,
+            epoch=self._epoch,
+            batch=self.batch,
+            epochs=host.epochs,
+            steps_in_epoch=host.steps_in_epoch,
         )
 
     def _tree(self, model: list[Any]) -> dict[str, Any]:

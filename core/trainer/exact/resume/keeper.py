@@ -1,12 +1,13 @@
 """Which of a script's fits are skipped, resumed or trained, and when a checkpoint is due. Main thread.
 
-All members come to the same. A script that is resumed runs from its top, and its fits are counted: one that
-had ended is not trained again but takes over what it came to (variables, history, callbacks' values, random
-states); the one that was under way resumes at its batch; what follows is trained as usual.
+All members decide the same. A resumed script runs from its top, and its fits are counted: one that had ended
+is not trained again but takes over its results (variables, history, callbacks' values, random states); the
+one that was under way resumes at its batch; later ones are trained as usual.
 """
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +22,11 @@ from core.trainer.exact.resume.writer import NOW, Writer
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
 
-_EPOCH_END_S = 10.0
-"""At an epoch's end only a checkpoint older than this, or than half the usual time, is renewed."""
+FIRST_S = 10.0
+"""Seconds of training before the first checkpoint, and the least between two."""
+MOST_S = 600.0
+COST = 0.02
+"""Largest share of a training's time spent on checkpoints."""
 
 
 class Keeper:
@@ -31,9 +35,12 @@ class Keeper:
     def __init__(self, order: Checkpointing | None, host: Host, writers: tuple[type, ...] = ()) -> None:
         self.host = host
         self.writers = writers
-        """Callbacks that the chief alone may run: their values are the chief's."""
+        """Callbacks that only the chief may run: the chief's values count."""
         self.enabled = order is not None
-        self.every_s = order.every_s if order is not None else 0.0
+        self._by_cost = order is not None and order.every_s is None
+        self.every_s = FIRST_S if order is None or order.every_s is None else order.every_s
+        """Seconds between two checkpoints within an epoch."""
+        self._captured_s = 0.0
         self._resumed = _opened(order.resume) if order is not None and order.resume else None
         self._writer = Writer(order.folder, host.say_once, self._resumed) if order is not None else None
         self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
@@ -42,10 +49,10 @@ class Keeper:
         self._passed_s = 0.0
         self._kept_s = time.monotonic()
         self._ended: Moment | None = None
-        """After the last fit that ended, while no checkpoint has it."""
+        """The state after the last fit that ended, until a checkpoint has it."""
 
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
-        """A call of fit. One inside another, from a callback say, is not kept."""
+        """Begins a call of fit. One inside another, such as from a callback, is not kept."""
         if not self.enabled or (self._fit is not None and self._fit.under_way):
             return FitProgress(self, model, (), -1)
         progress = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
@@ -53,7 +60,7 @@ class Keeper:
         if self._resumed is not None:
             last = self._resumed.head.moment.fit
             if progress.number < last:
-                # None where it ended by an error that the script caught: it is run, and fails, again.
+                # None if it ended by an error that the script caught: it runs, and fails, again.
                 assert self._writer is not None
                 progress.outcome = self._writer.outcome(progress.number)
             elif progress.number == last:
@@ -61,47 +68,59 @@ class Keeper:
         return progress
 
     def logs_before(self, model: Any) -> dict[str, float]:
-        """Of an epoch that resumes with no batch left."""
+        """Logs of an epoch that resumes with no batch left."""
         fit = self._fit
         return fit.logs_before if fit is not None and fit.under_way and fit.model is model else {}
 
     # --- when
 
     def passed(self, seconds: float) -> None:
-        """Training went on for as long; the same number on every member."""
+        """Records that training went on for `seconds`; the same number on every member."""
         self._passed_s += seconds
 
     @property
     def due(self) -> bool:
-        """Every member sees it at the same portion."""
+        """Whether a checkpoint is due; true on every member at the same portion."""
         return self.enabled and self._passed_s >= self.every_s
 
     @property
     def due_at_epochs_end(self) -> bool:
-        """By this member's clock: where there are several, the chief's counts."""
+        """The same at an epoch's end, by this member's clock; with several, the chief's counts."""
         return self.enabled and time.monotonic() - self._kept_s >= self._pause_s
 
     @property
     def _pause_s(self) -> float:
-        return min(_EPOCH_END_S, self.every_s / 2)
+        """An epoch's end only renews an older checkpoint."""
+        return self.every_s if self._by_cost else min(FIRST_S, self.every_s / 2)
 
     # --- what
 
+    def capture(self, model: Any) -> list[Any]:
+        """Copies of all the model's variables' values. Training waits meanwhile."""
+        began_s = time.monotonic()
+        values = writer.capture(model)
+        self._captured_s = time.monotonic() - began_s
+        return list(values)
+
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
         assert self._writer is not None
-        # Taken or not: all members count alike, and only some of their writers may be busy.
+        if self._by_cost and not wait:
+            cost_s = self._captured_s + self._writer.cost_s
+            own_s = min(MOST_S, max(FIRST_S, cost_s / COST))
+            self.every_s = self.host.from_chief(struct.pack(">d", own_s), _seconds)
+        # Written or not: all members count alike, and only some of their writers may be busy.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
         if self._writer.write(moment, self.host.share_numbers, now, wait=wait) or wait:
-            self._ended = None  # with ``wait`` all the time that there is has passed
+            self._ended = None  # with ``wait``, all available time has passed
 
     def ended(self, progress: FitProgress, history: Any) -> None:
-        """A fit ended: later checkpoints hold what it came to."""
+        """A fit ended: later checkpoints hold its results."""
         if self._writer is None or not progress.kept or self.host.stopping:
             return
-        # The chief's clock decides: a member that wrote by its own would count on from another moment.
-        due = self.host.from_chief(b"due" if self.due_at_epochs_end else b"") == b"due"
+        # The chief's clock decides: a member using its own would count on from another moment.
+        due = self.host.from_chief(b"due" if self.due_at_epochs_end else b"", b"due".__eq__)
         tree = {
-            "model": writer.capture(progress.model),
+            "model": self.capture(progress.model),
             "history": callback_state.capture(history, self.host.say_once),
             "callbacks": self.callbacks(progress.callbacks),
             "random": randomness.capture(),
@@ -114,7 +133,7 @@ class Keeper:
             self.write(self._ended, None)
 
     def stopped(self) -> None:
-        """The script was stopped. In a fit that was kept by now; after one, what it came to is."""
+        """The script was stopped. In a fit, its state is already kept; after one, this keeps its results."""
         if self._ended is not None:
             self.write(self._ended, None, wait=True)
 
@@ -124,14 +143,31 @@ class Keeper:
             self._writer.end()
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values, the chief's of those that only the chief may run."""
+        """Their plain values; the chief's for callbacks that only the chief may run."""
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
         places = [place for place, each in enumerate(callbacks) if isinstance(each, self.writers)]
         if places:
-            chiefs = plain.unpack(self.host.from_chief(plain.pack([states[place] for place in places])))
+            chiefs = self.host.from_chief(
+                plain.pack([states[place] for place in places]), lambda data: _states(data, len(places))
+            )
             for place, state in zip(places, chiefs, strict=True):
                 states[place] = state
         return states
+
+
+def _seconds(data: bytes) -> float:
+    """Seconds between two checkpoints. Raises TandemError."""
+    if len(data) == 8 and FIRST_S <= (seconds := float(struct.unpack(">d", data)[0])) <= MOST_S:
+        return seconds
+    raise plain.broken("not the seconds between two checkpoints")
+
+
+def _states(data: bytes, count: int) -> list[Any]:
+    """States of so many callbacks, as ``callback_state.capture`` makes them. Raises TandemError."""
+    match plain.unpack(data):
+        case list() as states if len(states) == count and all(map(callback_state.is_state, states)):
+            return states
+    raise plain.broken("not the callbacks' values")
 
 
 def _opened(folder: Path) -> Checkpoint:

@@ -1,23 +1,25 @@
 """Plain data as bytes and back, exactly: None, bool, int, float, str, list, tuple, dict, NumPy arrays.
 
-A tree becomes JSON; arrays lie beside it, end to end. Nothing is pickled, so reading runs no code. Reading
-checks all that it relies on: a file may come from another laptop.
+A tree becomes JSON; arrays are stored beside it, end to end. Nothing is pickled, so reading runs no code.
+Reading checks everything it relies on: a file may come from another laptop.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
+from core.vocabulary.bounds import Files
 from core.vocabulary.errors import TandemError
 
 _DEEPEST = 50
 _LONGEST_JSON = 64_000_000
 _KINDS = "biufcV"
-"""Numbers, and those of ml_dtypes (bfloat16), whose kind is V."""
+"""Kinds of numbers, including those of ml_dtypes (bfloat16), whose kind is V."""
 
 _UNSOUND = (
     msgspec.DecodeError,
@@ -28,7 +30,25 @@ _UNSOUND = (
     AttributeError,
     RecursionError,
 )
-"""What reading raises where the bytes are not ours."""
+"""Errors while reading bytes that Tandem did not write."""
+
+
+class _Array(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    dtype: Annotated[str, msgspec.Meta(max_length=20)]
+    shape: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(max_length=32)]
+
+
+Tree = Annotated[Any, msgspec.Meta(extra={"bounded_by": "load"})]
+"""Plain data, no longer and no deeper than ``load`` accepts."""
+
+
+class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tree: Tree
+    """Checked as it is decoded."""
+    arrays: Files[_Array]
+
+
+_DECODER = msgspec.json.Decoder(_Told)
 
 
 class NotPlain(ValueError):
@@ -47,17 +67,17 @@ def dump(value: Any) -> tuple[bytes, list[np.ndarray]]:
     """(JSON, arrays whose bytes go end to end into one file). Raises NotPlain."""
     arrays: list[np.ndarray] = []
     tree = _encode(value, arrays, 0)
-    index = [[array.dtype.name, list(array.shape)] for array in arrays]
-    return msgspec.json.encode({"tree": tree, "arrays": index}), arrays
+    index = tuple(_Array(array.dtype.name, array.shape) for array in arrays)
+    return msgspec.json.encode(_Told(tree, index)), arrays
 
 
 def load(json: bytes, data: bytes | memoryview) -> Any:
-    """What was dumped; arrays are copies that may be written. Raises TandemError for anything else."""
+    """The dumped data; arrays are writable copies. Raises TandemError for anything else."""
     if len(json) > _LONGEST_JSON:
         raise broken("it is too large")
     try:
-        told = msgspec.json.decode(json)
-        return _decode(told["tree"], _arrays(told["arrays"], memoryview(data)), 0)
+        told = _DECODER.decode(json)
+        return _decode(told.tree, _arrays(told.arrays, memoryview(data)), 0)
     except _UNSOUND as error:
         raise broken(type(error).__name__) from error
 
@@ -124,19 +144,16 @@ def _decode(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
     raise ValueError(kind)
 
 
-def _arrays(index: list[Any], data: memoryview) -> list[np.ndarray]:
+def _arrays(index: Sequence[_Array], data: memoryview) -> list[np.ndarray]:
     arrays, place = [], 0
-    for name, shape in index:
-        dtype = np.dtype(name)
-        if dtype.kind not in _KINDS or any(type(size) is not int or size < 0 for size in shape):
-            raise ValueError(name)
-        count = 1
-        for size in shape:
-            count *= size
-        end = place + count * dtype.itemsize
+    for told in index:
+        dtype = np.dtype(told.dtype)
+        if dtype.kind not in _KINDS or dtype.hasobject or dtype.names is not None:
+            raise ValueError(told.dtype)
+        end = place + math.prod(told.shape) * dtype.itemsize
         if end > len(data):
             raise ValueError("too short")
-        arrays.append(np.frombuffer(data[place:end], dtype).reshape(shape).copy())
+        arrays.append(np.frombuffer(data[place:end], dtype).reshape(told.shape).copy())
         place = end
     if place != len(data):
         raise ValueError("too long")
@@ -144,7 +161,7 @@ def _arrays(index: list[Any], data: memoryview) -> list[np.ndarray]:
 
 
 def broken(why: str) -> TandemError:
-    """For a checkpoint whose files cannot be read."""
+    """The error for a checkpoint whose files cannot be read."""
     return TandemError(
         code="checkpoint-broken",
         what=f"The checkpoint cannot be read ({why}).",

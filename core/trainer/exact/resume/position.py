@@ -1,4 +1,4 @@
-"""Brings the data of a fit to where another process had it, by reading again what that one read."""
+"""Brings a fit's data to another process' position, by reading again what that one read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from core.vocabulary.errors import TandemError
 class Positioned(private.Epochs):
     """Keras' iterator over epochs, which counts them and can begin in the middle of one.
 
-    Reading again, and not jumping, is what brings shuffle buffers, generators and random maps to the same
-    place, whatever the data is made of.
+    Reading again instead of skipping brings shuffle buffers, generators and random maps to the same position,
+    whatever the data is made of.
     """
 
     passes = 0
     """Epochs begun since the data was opened."""
     pass_random: dict[str, Any] | None = None
-    """The random states when the present one began."""
+    """The random states when the current epoch began."""
     _suspended: Iterator[Any] | None = None
 
     def reset(self) -> None:
@@ -39,15 +39,15 @@ class Positioned(private.Epochs):
         return super().__iter__()
 
     def read_again(self, passes: int) -> None:
-        """As Keras' evaluate does with the data of a validation: it begins anew for every one."""
+        """Repeats what Keras' evaluate does with validation data: it begins anew every time."""
         for _ in range(passes):
             self._read_epoch()
             self.reset()
 
     def go_to(self, passes: int, batches: int, random: dict[str, Any] | None) -> None:
-        """To after `batches` batches of the epoch that follows `passes` whole ones.
+        """Goes to the position after `batches` batches of the epoch that follows `passes` whole ones.
 
-        `random`: the states when that epoch began. Raises TandemError where the data does not last.
+        `random`: the states when that epoch began. Raises TandemError if the data ends too early.
         """
         for _ in range(passes):
             self._read_epoch()
@@ -67,7 +67,7 @@ class Positioned(private.Epochs):
         self._suspended = self.under_way
 
     def read(self, item: Any) -> int:
-        """Reads what one item of the iterator stands for; returns how many batches that were."""
+        """Reads the batches that one item of the iterator stands for; returns how many there were."""
         done = 0
         try:
             while done < self.steps_per_execution:
@@ -80,7 +80,7 @@ class Positioned(private.Epochs):
 
     def _read_epoch(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Where the data ends was said when it was trained on.
+            warnings.simplefilter("ignore")  # The data's end was reported when it was trained on.
             with self.catch_stop_iteration():
                 for item in self:
                     self.read(item)

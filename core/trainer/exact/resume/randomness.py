@@ -1,4 +1,4 @@
-"""Where this process' random numbers come from: Python, NumPy, TensorFlow's seeds, Keras' own generator."""
+"""State of this process' random numbers: Python, NumPy, TensorFlow's seeds, Keras' own generator."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.resume import plain
+
+_WORDS = 624
+"""Words of the Mersenne Twister's state."""
 
 
 def capture() -> dict[str, Any]:
-    """The state of all of them; plain data."""
+    """The state of all generators; plain data."""
     seeds = private.tf_seeds()
     generator = private.global_seed_generator()
     return {
@@ -23,7 +27,13 @@ def capture() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
-    # Made first where it is not there yet: that draws from Python's.
+    """Restores a captured state. Raises TandemError for anything that ``capture`` does not make.
+
+    Security invariant: NumPy accepts any position within its state, and would read the memory behind it.
+    """
+    if not _is_sound(state):
+        raise plain.broken("random numbers")
+    # Created first if missing: that draws from Python's generator.
     generator = None if state["keras"] is None else private.made_global_seed_generator()
     random.setstate(_state(state["python"]))
     np.random.set_state(state["numpy"])
@@ -32,6 +42,33 @@ def restore(state: dict[str, Any]) -> None:
         seeds.setstate(_state(state["tensorflow"]))
     if generator is not None:
         generator.state.assign(state["keras"])
+
+
+def _is_sound(state: Any) -> bool:
+    match state:
+        case {
+            "python": python,
+            "numpy": ("MT19937", np.ndarray() as key, int(place), int(), float()),
+            "tensorflow": tensorflow,
+            "keras": None | np.ndarray() as keras,
+        }:
+            return (
+                _is_pythons(python)
+                and (tensorflow is None or _is_pythons(tensorflow))
+                and (key.shape, key.dtype.name) == ((_WORDS,), "uint32")
+                and 0 <= place <= _WORDS
+                and (keras is None or (keras.shape, keras.dtype.kind) == ((2,), "i"))
+            )
+    return False
+
+
+def _is_pythons(state: Any) -> bool:
+    match state:
+        case (3, np.ndarray() as numbers, None | float()) if (
+            numbers.shape == (_WORDS + 1,) and numbers.dtype.name == "uint64"
+        ):
+            return int(numbers[-1]) <= _WORDS and int(numbers[:-1].max()) < 2**32
+    return False
 
 
 def _plain(state: Any) -> tuple[Any, ...]:

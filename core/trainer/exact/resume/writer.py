@@ -1,4 +1,4 @@
-"""A model's state as plain data, and the thread that writes checkpoints while the training goes on."""
+"""A model's state as plain data, and the thread that writes checkpoints while training goes on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from core.project.checkpoint_store import Checkpoint, KeptFile
 from core.project.copy import check_room
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.resume import plain
-from core.vocabulary import limits
+from core.vocabulary import limits, units
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
 
 NOW = "now"
 _MOST_FITS = 400
 _WAIT_S = 0.6 * limits.STOP_S[0]
-"""In all, at a Stop; what is left of the node's patience is for the step, the callbacks and the model."""
+"""Total wait at a Stop; the rest of the node's time limit is for the step, the callbacks and the model."""
 
 
 def variables(model: Any) -> list[Any]:
-    """All that a fit changes: weights, optimizers', seeds' and metrics' variables, each once."""
+    """Everything that a fit changes: weights, optimizers', seeds' and metrics' variables, each once."""
     every = [*model_state.variables(model), *local_state.metric_variables(model)]
     return list({id(_own(v)): v for v in every}.values())
 
@@ -37,24 +37,24 @@ def capture(model: Any) -> list[np.ndarray]:
 
 
 def held(model: Any) -> list[Any]:
-    """All variables' values as they are now, in order, not copied: TensorFlow puts a variable's next value
-    elsewhere while somebody has this one. For ``arrays``."""
+    """All variables' current values, in order, not copied: TensorFlow puts a variable's next value elsewhere
+    while this one is referenced. For ``arrays``."""
     return [_own(variable).read_value() for variable in variables(model)]
 
 
 def arrays(values: list[Any]) -> list[np.ndarray]:
-    """As ``capture`` gives them."""
+    """Values in the form that ``capture`` returns."""
     return [np.asarray(value.numpy()) for value in values]
 
 
 def fits(model: Any, values: list[np.ndarray]) -> bool:
-    """Whether the model has just these variables by now."""
+    """Whether the model currently has exactly these variables."""
     own = [(tuple(v.shape), _dtype(v)) for v in variables(model)]
     return own == [(value.shape, value.dtype.name) for value in values]
 
 
 def restore(model: Any, values: list[np.ndarray]) -> None:
-    """Raises TandemError where the model is another one."""
+    """Raises TandemError if the model differs."""
     if not fits(model, values):
         raise TandemError(
             code="checkpoint-model",
@@ -66,7 +66,7 @@ def restore(model: Any, values: list[np.ndarray]) -> None:
 
 
 def _own(variable: Any) -> Any:
-    """TensorFlow's variable: itself, or that within Keras'."""
+    """TensorFlow's variable: itself, or the one inside Keras'."""
     value = getattr(variable, "value", variable)
     return variable if callable(value) else value
 
@@ -76,33 +76,35 @@ def _dtype(variable: Any) -> str:
 
 
 class Writer:
-    """One checkpoint at a time, on a thread of its own. The main thread asks, and waits only at a Stop."""
+    """Writes one checkpoint at a time, on its own thread. The main thread waits for it only at a Stop."""
 
     def __init__(self, folder: Path, say: Callable[[str], None], resumed: Checkpoint | None) -> None:
         self._folder = folder
         self._say = say
         self._thread: threading.Thread | None = None
         self._finished: dict[int, Any] = {}
-        """Fits that ended and are in no checkpoint yet."""
+        """Fits that ended and are not in a checkpoint yet."""
         self._unchanged = {} if resumed is None else _finished_files(resumed, resumed.head.moment.fit)
         self._written: Checkpoint | None = None
         self._trouble = ""
         self._given_up = False
+        self.cost_s = 0.0
+        """Seconds of a core's time for the last checkpoint written."""
 
     @property
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
     def outcome(self, fit: int) -> Any | None:
-        """What a fit came to that had ended in the run that is resumed. Raises TandemError.
+        """The result of a fit that had ended in the resumed run. Raises TandemError.
 
-        Read where it lies now: the checkpoint that is resumed goes once there are newer ones.
+        Read now: the resumed checkpoint is removed once there are newer ones.
         """
         file, _ = self._unchanged.get(f"fit-{fit}.json", (None, None))
         return None if file is None else _load(file.parent, file.stem)
 
     def add_finished(self, fit: int, tree: Any) -> None:
-        """A fit ended: what it came to goes into every checkpoint from now on."""
+        """A fit ended: its result goes into every checkpoint from now on."""
         if fit >= _MOST_FITS:
             self._give_up(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
         if not self._given_up:
@@ -115,8 +117,8 @@ class Writer:
             self._say(words)
 
     def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
-        """Keeps the fit under way (`now`; None between fits). False: the former is still being written, or
-        with `wait` this one is after all the time that there is."""
+        """Keeps the current fit (`now`; None between fits). Returns False if the previous checkpoint is still
+        being written, or with `wait` if this one is not written within the time limit."""
         until = time.monotonic() + _WAIT_S
         if wait:
             self._join(until)
@@ -140,7 +142,7 @@ class Writer:
         return not self.busy
 
     def end(self) -> None:
-        """Writes no more. One under way is waited for: it would come back into a folder that is cleared."""
+        """Stops writing. Waits for one under way: it would reappear in a folder that is cleared."""
         self._given_up = True
         self._finished.clear()
         if self._thread is not None:
@@ -152,12 +154,12 @@ class Writer:
         self._thread.join(max(0.0, until - time.monotonic()))
         if self.busy:
             self._say(
-                f"This disk takes more than {_WAIT_S:.0f} s for a checkpoint, so the training can be resumed "
-                "from an earlier one only."
+                f"This disk takes more than {units.duration(_WAIT_S)} for a checkpoint, so the training "
+                "can be resumed from an earlier one only."
             )
 
     def _settle(self) -> None:
-        """Takes over what the thread did, once it has ended."""
+        """Takes over the thread's results, once it has ended."""
         if self._trouble:
             self._give_up(f"No checkpoints are kept: {self._trouble}")
         if self._written is not None:
@@ -167,6 +169,7 @@ class Writer:
             self._written = None
 
     def _run(self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any]) -> None:
+        began_s = time.thread_time()
         try:
             files: dict[str, list[bytes | memoryview]] = {}
             for name, tree in trees.items():
@@ -176,9 +179,9 @@ class Writer:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
             whole = size + sum(known.size for _, known in self._unchanged.values())
-            if whole > checkpoint_store.LIMIT_BYTES:  # Nobody would read it.
-                most = f"{checkpoint_store.LIMIT_BYTES / 1e9:.0f} GB is the most"
-                self._trouble = f"one would take {whole / 1e9:.1f} GB, and {most}."
+            if whole > checkpoint_store.LIMIT_BYTES:  # It would be too large to be read.
+                most = f"{units.size(checkpoint_store.LIMIT_BYTES)} is the most"
+                self._trouble = f"one would take {units.size(whole)}, and {most}."
                 return
             check_room(self._folder, size)
             self._written = checkpoint_store.write(self._folder, moment, shares, files, self._unchanged)
@@ -190,10 +193,11 @@ class Writer:
             self._trouble = f"the model has variables of a kind that is not kept ({error})."
         except Exception as error:  # No failure here may end the training.
             self._trouble = f"{type(error).__name__}: {error}"
+        self.cost_s = time.thread_time() - began_s
 
 
 def read(checkpoint: Checkpoint, name: str) -> Any:
-    """One tree of a checkpoint, or None where it has none of that name. Raises TandemError."""
+    """One tree of a checkpoint, or None if it has none of that name. Raises TandemError."""
     here = any(file.name == f"{name}.json" for file in checkpoint.head.files)
     return _load(Path(checkpoint.folder), name) if here else None
 
@@ -206,7 +210,7 @@ def _load(folder: Path, name: str) -> Any:
 
 
 def _finished_files(checkpoint: Checkpoint, before: int = _MOST_FITS) -> dict[str, tuple[Path, KeptFile]]:
-    """Of fits that ended, as far as their numbers are less than `before`."""
+    """Files of fits that ended and have numbers below `before`."""
     folder = Path(checkpoint.folder)
     files = checkpoint.head.files
     return {file.name: (folder / file.name, file) for file in files if 0 <= _number(file.name) < before}

@@ -1,15 +1,16 @@
-"""Before a model's first shared steps: what a step costs each member, the shares that follow, what to expect.
+"""Measures, before a model's first shared steps, what a step costs each member; sets shares and expectations.
 
-Each member times steps alone, without the others; then all rehearse a few portions together. It all runs on
-the fit's first batch, which is trained on afterwards, and every variable gets its value back: a training goes
-on as if nothing had been. Every member must call these functions alike; what they decide follows from what is
-the same on all of them.
+Each member times steps alone; then all rehearse a few portions together. Everything runs on the fit's first
+batch, which is trained on afterwards, and every variable gets its value back: training continues as if
+nothing had happened. Every member must call these functions in the same order; their decisions follow from
+what is the same on all of them.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -33,26 +34,28 @@ from core.vocabulary.progress import Expectation
 _log = logging.getLogger(__name__)
 
 LEAST_STEPS = 30
-"""A shorter fit is over before it could win back what calibration takes."""
+"""A shorter fit ends before it could win back the time of calibration."""
 ALONE_S = 0.3
-"""For timing one number of rows."""
+"""Time for measuring one number of rows."""
 PORTION_S = 0.1
-"""As long as a portion of the training lasts; see pace.py."""
+"""The length of a portion in training; see pace.py."""
 TOGETHER_S = 0.6
-"""For the portions that are rehearsed."""
+"""Time for rehearsing portions together."""
 LOOPS = 3
-"""So many at most, of which a middle one counts: what disturbs one does not disturb all."""
+"""Most loops timed; their median counts, so one disturbance does not spoil the result."""
 _MOST_STEPS = 100
 _TOLD = 6
-"""Numbers that members tell each other at once; always as many, so that one trace serves."""
+"""Numbers that members exchange at once; always the same count, so that one trace serves."""
+_MOST_MEASURED = 1e15
+"""Most seconds, rows or bytes accepted."""
 _LONG_S = 0.5
-"""A step that takes as long is timed twice, and the shorter time counts."""
+"""A step this long is timed twice, and the shorter time counts."""
 _TOO_LONG_S = 2.0
-"""A step that would take as long is not tried: its time is taken for proportional to its rows."""
+"""A step expected to take this long is not tried: its time is assumed proportional to its rows."""
 
 
 class Rehearsal(Protocol):
-    """What can be tried before it is trained: the steps of one model."""
+    """One model's steps, which can be tried before training."""
 
     @property
     def model(self) -> Any: ...
@@ -67,14 +70,16 @@ class Rehearsal(Protocol):
         """One step, traced for batches like `data_spec` with any number of rows."""
 
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
-        """So many steps in one call into TensorFlow, after which the members meet."""
+        """Runs this many steps in one call into TensorFlow, then meets the other members."""
 
 
 def wanted(rehearsal: Rehearsal, traced: Traced) -> bool:
-    """Whether the next portion is to be preceded by a calibration. The same on every member."""
+    """Whether to calibrate before the next portion. The same on every member."""
     engine = rehearsal.engine
     if not engine.fitting or not rehearsal.is_training or rehearsal.model.run_eagerly or traced.calibrated:
         return False
+    if len(engine.collectives.present) < engine.members:
+        return False  # its measurements cover all members of the plan
     fit = engine.fit
     if fit.steps is not None and (fit.epochs - fit.epoch) * fit.steps < LEAST_STEPS:
         return False
@@ -83,7 +88,7 @@ def wanted(rehearsal: Rehearsal, traced: Traced) -> bool:
 
 
 def repeated(batch: Any, spec: Any) -> Any:
-    """An endless iterator over one batch, of the same type as the one it came from."""
+    """An endless iterator over one batch, of the same type as the batch's own iterator."""
 
     def as_it_came(*element: Any) -> Any:
         whole = element if isinstance(spec, tuple) else element[0]
@@ -98,26 +103,26 @@ def repeated(batch: Any, spec: Any) -> Any:
 
 
 def _loosened(leaf: Any, spec: Any) -> Any:
-    """A tensor whose shape is no better known than `spec` says; the steps would be traced again for it."""
+    """A tensor with a shape no more specific than `spec`'s; otherwise the steps would be retraced for it."""
     if isinstance(leaf, tf.Tensor) and isinstance(spec, tf.TensorSpec):
         return tf.raw_ops.PlaceholderWithDefault(input=leaf, shape=spec.shape)
     return leaf
 
 
 def uncalibrated(rows: int, shares: tuple[int, ...]) -> Balancer:
-    """Where nothing is known but the rows."""
+    """A balancer for when only the number of rows is known."""
     return Balancer(rows, [Cost(0.0, 1.0)] * len(shares), _rows(rows, shares))
 
 
 def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
-    """Measures steps on `batches`, one batch again and again, and tells the observer what to expect.
+    """Measures steps on `batches`, one batch repeated, and tells the observer what to expect.
 
     With balancing on, gives `traced` its balancer and the engine its first shares.
     """
     engine = rehearsal.engine
     rows = _rows_of(next(batches))
     alone = NoCollectives(engine.rank, engine.members)
-    gauge = Gauge()  # a traced step does not keep it alive
+    gauge = Gauge(is_audited=False)  # a traced step does not keep it alive
     snapshot = None
     numbers = [0.0] * _TOLD
     try:
@@ -127,9 +132,10 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     except Exception:  # A step may do what cannot be tried; it is trained all the same.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
-        told = engine.collectives.gather_numbers(numbers, "measured times")
-        if snapshot is not None and all(number[0] for number in told):
+        told = _told(engine, numbers)
+        if snapshot is not None and len(told) == engine.members and all(number[0] for number in told):
             costs = _costs([number[1:] for number in told], rows, engine)
+            traced.row_limits = tuple(math.inf if number[-1] >= rows else number[-1] for number in told)
             if engine.balance:
                 traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
                 engine.set_shares(traced.balancer.shares)
@@ -155,7 +161,7 @@ def _alone(
 ) -> tuple[float, ...]:
     """Seconds of a step without the others, with a quarter of the rows and with all that fit in memory.
 
-    As (few rows, their seconds, many rows, their seconds, the rows that fit).
+    Returns (few rows, their seconds, many rows, their seconds, the rows that fit).
     """
 
     def steps_of(shares: Any, limit: Any) -> Any:
@@ -168,7 +174,7 @@ def _alone(
         shares[alone.rank], shares[alone.rank - 1] = own, rows - own
         began = time.perf_counter()
         for output in call(tf.constant(shares, tf.int64), tf.constant(count)):
-            output.numpy()  # on a GPU, done is what can be read
+            output.numpy()  # on a GPU, a step is done once its output can be read
         return (time.perf_counter() - began) / count
 
     def measured(own: int) -> float:
@@ -188,7 +194,7 @@ def _alone(
 
 
 def _typical(took: Callable[[int], float], snapshot: StateSnapshot) -> float:
-    """Seconds of a step: a middle one of a few loops that take ``ALONE_S`` in all, after a first one."""
+    """Median seconds of a step over a few loops that take ``ALONE_S`` in all, after a warm-up."""
     first_s = took(1)
     if first_s >= _LONG_S:
         return min(first_s, took(1))
@@ -202,8 +208,8 @@ def _typical(took: Callable[[int], float], snapshot: StateSnapshot) -> float:
 
 
 def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
-    """What a step costs each member, by what it told. Without limits of memory where no split would respect
-    them: then there is nothing better than to try."""
+    """What a step costs each member, from its measurements. Drops memory limits if no split would respect
+    them: then trying is all that is left."""
     limits = [None if most >= rows else int(most) for *_, most in told]
     if sum(rows if most is None else most for most in limits) < rows:
         limits = [None] * len(limits)
@@ -223,9 +229,9 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
 def _together(
     rehearsal: Rehearsal, traced: Traced, batches: Any, snapshot: StateSnapshot
 ) -> tuple[float, float, int]:
-    """Of a step in portions as the training's own will be: seconds, those of its exchange, bytes sent.
+    """Measures a step in portions like the training's own: its seconds, those of its exchange, bytes sent.
 
-    With balancing on, the first one says what the wire takes, and so what other shares would win.
+    With balancing on, the first portion shows the wire's time, and so what other shares would gain.
     """
     engine = rehearsal.engine
 
@@ -240,7 +246,7 @@ def _together(
     if traced.balancer is not None and traced.balancer.improve(min(first.wait_s)):
         engine.set_shares(traced.balancer.shares)
         first = rehearse(1)
-    first_s = max(1e-6, sum(first.own_s + first.wait_s) / engine.members)
+    first_s = max(1e-6, first.mean_s)
     count = 1
     if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
         count = max(1, min(int(PORTION_S / first_s), _MOST_STEPS))
@@ -248,9 +254,19 @@ def _together(
     portions = [rehearse(count) for _ in range(most)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
     numbers = [median(each.step_s for each in portions), sent_bytes]
-    told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)), "measured times")
+    told = _told(engine, numbers + [0.0] * (_TOLD - len(numbers)))
     wire_s = median(min(each.wait_s) for each in portions)
     return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
+
+
+def _told(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
+    """Every member's measurements, by rank. Raises TandemError for impossible ones."""
+    what = "measured times"
+    told = engine.collectives.gather_numbers(numbers, what)
+    for rank, measured in enumerate(told):
+        if not all(0.0 <= number <= _MOST_MEASURED for number in measured):
+            raise engine.collectives.unsound(rank, what, "numbers that nobody can measure")
+    return told
 
 
 def _rows(rows: int, shares: tuple[int, ...]) -> tuple[int, ...]:

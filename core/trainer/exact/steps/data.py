@@ -1,4 +1,4 @@
-"""The data of an epoch in portions of several steps. Every member reads every global batch.
+"""An epoch's data in portions of several steps. Every member reads every global batch.
 
 Each member runs the same pipeline with the same seeds, so all see the same batches in the same order; the
 step then takes the member's rows. Keras' own adapters make the batches, as in one process.
@@ -18,10 +18,11 @@ from core.trainer.exact.steps.pace import PortionPace
 
 
 def untuned(dataset: Any) -> Any:
-    """``dataset`` with tf.data's tuning off, unless its maker chose; what is AUTOTUNE uses every core then.
+    """``dataset`` with tf.data's tuning off, unless its creator configured it; AUTOTUNE then uses every core.
 
-    The tuning's thread sleeps in periods that double, and a wake-up that comes as the iterator goes is often
-    lost (TensorFlow 2.21): an epoch of 2.7 s then ends after 5.1 s. Measured on 2 cores: one epoch in four.
+    The tuning thread sleeps in periods that double, and a wake-up that arrives as the iterator is destroyed
+    is often lost (TensorFlow 2.21): an epoch of 2.7 s then takes 5.1 s. Measured on 2 cores: one epoch in
+    four.
     """
     options = dataset.options()
     if options.autotune.enabled is not None:
@@ -29,6 +30,17 @@ def untuned(dataset: Any) -> Any:
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.with_options(options)
+
+
+def next_batches(iterator: Any, count: int) -> list[Any]:
+    """The next `count` batches, or as many as there are."""
+    found: list[Any] = []
+    try:
+        while len(found) < count:
+            found.append(next(iterator))
+    except (StopIteration, tf.errors.OutOfRangeError):
+        pass
+    return found
 
 
 @dataclass(slots=True)
@@ -43,10 +55,10 @@ class Portion:
 
 
 class SharedEpochIterator(Positioned):
-    """Keras' iterator over an epoch, yielding portions whose size the pace decides."""
+    """Keras' iterator over an epoch, yielding portions sized by the pace."""
 
     opened: Callable[[SharedEpochIterator], None] | None = None
-    """Told of every iterator that Keras opens."""
+    """Called with every iterator that Keras opens."""
 
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
         self.open_whole(untuned, *args, **kwargs)
@@ -68,7 +80,7 @@ class SharedEpochIterator(Positioned):
         return portion.done
 
     def epoch(self) -> Iterator[tuple[int, int, Portion]]:
-        """As Keras', but for the portions' sizes and that only steps really done count as seen."""
+        """Like Keras' method, except for the portions' sizes; only steps really done count as seen."""
         self.data_adapter.on_epoch_begin()
         once = self.steps_per_execution
         known = self.steps_per_epoch or self.known_batches
@@ -85,13 +97,14 @@ class SharedEpochIterator(Positioned):
                         self.warn_of_interruption()
                     break
                 portion = self._portion(self.reader, end - step)
-                planned = -(-portion.steps // once) * once  # what callbacks hear, as in Keras
+                planned = -(-portion.steps // once) * once  # what callbacks receive, as in Keras
                 yield step, step + planned - 1, portion
                 step += planned
                 self.steps_seen += portion.done
             if self.known_batches and self.steps_seen >= self.known_batches:
                 # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
-                # may draw seeds each time, so it is done; of arrays nothing is drawn, and it takes 15 ms.
+                # may draw seeds each time, so it is reopened; arrays draw nothing, and reopening them takes
+                # 15 ms.
                 if self.steps_per_epoch or not self._of_arrays:
                     self.reader = self.opened_anew()
                 self.steps_seen = 0
@@ -106,7 +119,7 @@ class SharedEpochIterator(Positioned):
 
     def _portion(self, iterator: Any, left: int) -> Portion:
         if self.known_batches:
-            # Steps beyond the data, which a steps_per_execution may ask for, are left out as in Keras.
+            # Steps beyond the data, which steps_per_execution may ask for, are left out as in Keras.
             left = min(left, self.known_batches - self.steps_seen)
         sure = bool(self.known_batches) or self._endless
         return Portion(iterator, self.pace.steps(self.steps_per_execution, left), sure=sure, pace=self.pace)

@@ -1,12 +1,12 @@
-"""How the rows of a model's steps are shared, by kind of data: by rows, unless its trace shows otherwise.
+"""How the rows of a model's steps are shared, by kind of data: by rows, unless the trace shows otherwise.
 
-What is not a mean over rows, and cannot be made one, every member computes whole: exact, but no faster. That
-is said once, with the line of the script that is the reason.
+If something is not a mean over rows, and cannot be made one, every member computes it whole: exact, but no
+faster. The user is told once, with the script line responsible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,24 +19,26 @@ from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
+from core.trainer.exact.steps.sight import Discrepancy, metric_of
 
 _GATHERED_BYTES = 1 << 20
-"""Of predictions and targets of a batch: more takes as long on the wire as the gradients of a large model."""
+"""Most bytes of a batch's predictions and targets: more takes as long to send as a big model's gradients."""
 ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
 class Sharings:
-    """Of one model's training or testing steps. Every member comes to the same."""
+    """How one model's training or testing steps are shared; the same on every member."""
 
     def __init__(self, engine: Engine, model: Any, *, is_training: bool) -> None:
         self._engine = engine
         self._model = model
         self._is_training = is_training
         self._known: dict[str, Sharing] = {}
+        self._metrics_told: set[str] = set()
 
     @property
     def at_tape(self) -> bool:
-        """In a step of the script's own, which may work on gradients, they meet where a tape gives them."""
+        """Whether members reduce gradients at a tape: the script's own step may use them there."""
         return self._is_training and self.own_step
 
     @property
@@ -53,20 +55,20 @@ class Sharings:
         return self._known.get(key, Sharing())
 
     def look(self, key: str, batch: Batch | None) -> None:
-        """Before the step is traced: what can be seen of the model and, if it is there, of a first batch."""
+        """Checks, before tracing the step, what is visible of the model and of a first batch, if any."""
         if _batch_is_fixed(self._model):
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
             self.share_nothing(key, ROWS_DIFFER)
         elif self._model.run_eagerly and self.own_step:
-            # To trace it would run the script's own code once more, which may count how often it runs.
+            # Tracing would run the script's own code once more, which may count its runs.
             name = "train_step" if self._is_training else "test_step"
             self.share_nothing(key, f"{name} runs eagerly, so that its loss cannot be seen beforehand")
         elif self._model.run_eagerly and (own := _own_layer(self._model)):
             self.share_nothing(key, f"{own} runs eagerly, so that it cannot be looked at beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
-        """Whether another call's first batch may be shared as the ones before were."""
+        """Whether another call's first batch may be shared like the ones before."""
         return self.of(key).whole or not steps.rows_differ(batch)
 
     def share_nothing(self, key: str, why: str) -> None:
@@ -74,7 +76,7 @@ class Sharings:
         self._engine.compute_whole(self._model, why)
 
     def tell_draws(self, notes: Notes) -> None:
-        """Names what draws random numbers of each member's own."""
+        """Names the functions that draw different random numbers on each member."""
         for name in sorted(notes.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"By {name} in a step"
             self._engine.say_once(
@@ -84,7 +86,7 @@ class Sharings:
             )
 
     def write_alike(self, key: str, step: Any, notes: Notes) -> bool:
-        """Whether a traced step writes the same on all members; otherwise nothing is shared from now on."""
+        """Whether a traced step writes the same on all members; if not, nothing is shared from now on."""
         if self.of(key).whole:
             return True
         local = local_state.metric_variables(self._model)
@@ -99,15 +101,15 @@ class Sharings:
         return not self.of(key).whole
 
     def settle(self, key: str, batch: Batch, traced: Traced, trace: Callable[[], Traced]) -> Traced:
-        """The step, shared as the losses of `batch`, a call's first one, allow: traced anew if need be."""
+        """The step, shared as the losses of `batch`, a call's first one, allow: retraced if necessary."""
         while not traced.judged and not self._judge(key, traced, batch):
             traced = trace()
         return traced
 
     def _judge(self, key: str, traced: Traced, batch: Batch) -> bool:
-        """Whether the losses of `batch`, a call's first one, are as the step takes them.
+        """Whether the losses of `batch`, a call's first one, are as the step assumes.
 
-        If not, another sharing is known from now on, and the step is to be traced anew and judged again.
+        If not, records another sharing; the step must be traced and judged again.
         """
         sites: set[Site] = {"loss", "gradient"} if self._is_training else {"metric"}
         half = "16" in self._model.dtype_policy.compute_dtype
@@ -124,7 +126,7 @@ class Sharings:
         return found == known
 
     def _judge_metrics(self, traced: Traced, batch: Batch, *, half: bool) -> Sharing:
-        """Sums are taken as such; a metric of the batch as a whole is named, as its value will be another."""
+        """Treats sums as sums; reports a metric of the batch as a whole, as its value will differ."""
         notes, known = traced.notes, traced.sharing
         unsummed: list[Scalar] = []
         unseen: list[Scalar] = []
@@ -139,6 +141,7 @@ class Sharings:
             unsummed += verdict.unsummed
             unseen += [verdict.unseen] if verdict.unseen is not None else []
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
+            self._metrics_told.add(name)
             self._tell_metric(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows"
             )
@@ -148,6 +151,50 @@ class Sharings:
             )
         return known
 
+    def tell_metrics(self, findings: Sequence[Discrepancy]) -> None:
+        """Reports an audit's findings, except for metrics reported before."""
+        for name in dict.fromkeys(metric_of(finding) for finding in findings):
+            if name not in self._metrics_told:
+                self._tell_metric(f"The metric {name!r} is not what the rows of a batch add up to")
+
+    def tell_findings(
+        self, key: str, traced: Traced, findings: Sequence[Discrepancy], step: int, *, again: int
+    ) -> None:
+        """Reports what an audit of `step` found beyond metrics: nothing is shared from there on.
+
+        ``again``: how many steps before it are repeated.
+        """
+        which = next(
+            ("gradients are" for each in findings if each.kind == "gradients"), f"{findings[0].name} is"
+        )
+        self._known[key] = Sharing(whole=True)
+        self._engine.whole.add(self._model)
+        course = traced.course
+        right, first = course.steps - again, step - again
+        lines = {line_of(each.tensor.op) for each in traced.notes.scalars if each.site == "loss"} - {""}
+        at = f" (the loss: {lines.pop()})" if len(lines) == 1 else ""
+        slower = f" Such a step takes {course.slower:.1f} times as long." if course.slower >= 1.2 else ""
+        on = (
+            f"From step {first} on every laptop computes each batch whole, since an audit found that {which} "
+            f"of the batch as a whole there, not a mean over its rows{at}.{slower}"
+        )
+        if right > course.confirmed:
+            unaudited = right - course.confirmed
+            some = (
+                f"Steps {first - unaudited} to {first - 1} were" if unaudited > 1 else f"Step {first - 1} was"
+            )
+        elif course.may_have_missed(right):
+            some = f"Of the {right:,} steps before, some were"
+        else:
+            so_far = ", as far as the audits before it can tell" if right > course.certain else ""
+            self._engine.say_once(
+                f"{on} The result is exact{so_far}, but several laptops are no faster than one."
+            )
+            return
+        self._engine.say_once(
+            f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
+        )
+
     def _tell_metric(self, what: str) -> None:
         self._engine.say_once(
             f"{what}: its value may differ from that of one laptop. The training does not depend on it.",
@@ -155,7 +202,7 @@ class Sharings:
         )
 
     def _tell_unseen(self, scalar: Scalar) -> None:
-        """Where there is no memory for a whole batch, nothing can be tried, and nothing computed whole."""
+        """Without memory for a whole batch, nothing can be tried, and nothing computed whole."""
         self._engine.say_once(
             "A laptop does not have enough memory to look at a whole batch before the first step: if the loss"
             f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "
@@ -166,7 +213,7 @@ class Sharings:
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
             sizes = notes.loss_row_bytes
-            able = bool(sizes) and self._engine.collectives.gathers_any_length and not verdict.broke
+            able = bool(sizes) and not verdict.broke
             small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
         if verdict.unseen is not None and not verdict.no_memory:
@@ -181,7 +228,7 @@ class Sharings:
 
 
 def _own_layer(model: Any) -> str:
-    """A layer with code of the script's, or ``""``."""
+    """A layer with code from the script, or ``""``."""
     for layer in private.layers_of(model):
         kind = type(layer)
         if not kind.__module__.startswith("keras.") or kind.__name__ == "Lambda":
@@ -190,7 +237,7 @@ def _own_layer(model: Any) -> str:
 
 
 def _batch_is_fixed(model: Any) -> bool:
-    """As a stateful recurrent layer needs it, whose state has a row for each row of the batch."""
+    """Whether the batch size is fixed, as for a stateful recurrent layer, which has a state for each row."""
     inputs = [each for each in private.flatten(getattr(model, "inputs", None) or []) if each is not None]
     return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
 

@@ -1,13 +1,13 @@
-"""The engine's state in this process: where it is in a fit, what it tells the observer, when it stops."""
+"""The engine's state in this process: its place in a fit, reports to the observer, and when it stops."""
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -21,65 +21,24 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.data import SharedEpochIterator
+from core.trainer.exact.steps.fit import Fit
 from core.trainer.exact.steps.result import PortionResult
+from core.trainer.exact.steps.stretches import Stretches
+from core.trainer.exact.steps.undo import EagerUndo, Undo
+from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import check_shares
 from core.vocabulary.progress import Expectation
 
-
-@dataclass(slots=True)
-class Fit:
-    """One call of fit, evaluate or predict that this member is in."""
-
-    model: Any
-    kind: str
-    name: str = ""
-    """The kind, and how many of it the script has begun: ``fit 2``."""
-    each_batch: tuple[bool, bool] = (False, False)
-    """Whether callbacks hear of every batch of training; of testing or predicting."""
-    epochs: int = 1
-    first_epoch: int = 0
-    epoch: int = 0
-    batch: int = 0
-    iterator: SharedEpochIterator | None = None
-    equal: set[int] = field(default_factory=set)
-    begun: set[bool] = field(default_factory=set)
-    """Whether it is training whose first batch was looked at."""
-    progress: FitProgress | None = None
-    """Of a fit: what checkpoints know of it."""
-
-    @property
-    def steps(self) -> int | None:
-        return None if self.iterator is None else self.iterator.num_batches
-
-    @property
-    def place(self) -> str:
-        if self.kind != "fit":
-            return self.name
-        return f"{self.name}, epoch {self.epoch + 1}, from batch {self.batch + 1} on"
-
-    @property
-    def data(self) -> str:
-        """On what, in words: how many batches of what."""
-        assert self.iterator is not None
-        leaves = tf.nest.flatten(self.iterator.dataset.element_spec)
-        shapes = [
-            f"{leaf.dtype.name} {leaf.shape[1:].as_list()}" for leaf in leaves if getattr(leaf, "shape", None)
-        ]
-        of_rows = "" if self.global_batch is None else f" of {self.global_batch} rows"
-        return f"{self.steps or 'some'} batches{of_rows} ({', '.join(shapes[:4])}), epochs: {self.epochs}"
-
-    @property
-    def global_batch(self) -> int | None:
-        size = getattr(self.iterator.data_adapter, "batch_size", None) if self.iterator else None
-        return None if size is None else int(size)
+_T = TypeVar("_T")
 
 
 class Engine:
-    """What the patched Keras asks and tells. Main thread only."""
+    """The state and services that the patched Keras uses. One thread at a time."""
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
-        self.collectives = cluster.collectives or Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.collectives: Collectives = cluster.collectives
         self.collectives.place = self.place
         self.gauge = Gauge()
         self.wire = cluster.wire
@@ -90,40 +49,47 @@ class Engine:
         """Models that a fit or train_on_batch was shared for, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.predicted: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Models whose predictions were looked at."""
+        """Models whose predictions were checked."""
         self.stopping = False
         self.alone = False
-        """A callback runs that must not wait for other members."""
+        """A callback is running that must not wait for other members."""
         self.folders = cluster.folders
         self._names = cluster.names or tuple(f"member {rank}" for rank in range(cluster.members))
         self._drawn: set[str] = set()
-        """Calls, by their kind and number, of whose data each member draws x itself."""
+        """Calls, by kind and number, for whose data each member draws x itself."""
         self._observer = observer
         self._fits: list[Fit] = []
+        self._thread = threading.current_thread()
+        """The thread in which the calls in ``_fits`` run."""
         self._calls: Counter[str] = Counter()
-        """Calls by their kind, those of the chief alone left out."""
+        """Calls by their kind, without those on the chief alone."""
         self._broken_off = ""
-        """The last of them that an error ended, in words."""
+        """The last call that an error ended, for messages."""
         self.said: set[str] = set()
         self._equal_outside: set[int] = set()
         self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
         self.whole: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Models of which every member computes whole batches."""
+        """Models for which every member computes whole batches."""
         self._unsettled: weakref.WeakSet[Any] = weakref.WeakSet()
         """Models trained batch by batch since their last fit ended."""
+        self.audits = AuditTime()
         self.step = 0
-        """Steps done in this training; those before it was resumed count."""
+        """Steps done in this training, including those before it was resumed."""
         self.epochs = 0
-        """Whole epochs, likewise."""
+        """Whole epochs, counted likewise."""
+        self._stretches = Stretches()
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
-        """By rank, in the timed steps since the last report."""
+        """Seconds by rank, over the timed steps since the last report."""
         self.share_numbers: tuple[int, ...] = ()
+        self.present = self.collectives.present
+        """Ranks of the members that the shares are for."""
+        self._given: int | None = None
         self.set_shares(cluster.shares)
         self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
-        """From the next call into TensorFlow on. Every member must call it between the same steps."""
+        """Applies from the next call into TensorFlow on. Every member must call it between the same steps."""
         if shares == self.share_numbers:
             return
         check_shares(shares)
@@ -132,12 +98,44 @@ class Engine:
         if self.share_numbers:
             self._observer.on_shares(shares)
         self.share_numbers = shares
-        self.shares = tf.constant(shares, tf.int64)
+        self._shares = tf.constant(shares, tf.int64)
+
+    @property
+    def shares(self) -> Any:
+        """The shares for the next call into TensorFlow, int64 [members]."""
+        if self._given is None:
+            return self._shares
+        whole_on = self._given if self._given in self.present else self.largest
+        return tf.one_hot(whole_on, self.members, dtype=tf.int64)
+
+    @property
+    def largest(self) -> int:
+        """The rank with the largest share."""
+        return max(self.present, key=self.share_numbers.__getitem__)
+
+    @contextmanager
+    def given_to(self, rank: int | None) -> Iterator[None]:
+        """Gives all rows of each batch to member `rank`, for trial steps; None keeps the shares."""
+        self._given = rank
+        try:
+            yield
+        finally:
+            self._given = None
+
+    def mind_members(self) -> bool:
+        """Whether a member has left since the last call; the others take its rows. Call between steps."""
+        if self.present == self.collectives.present:
+            return False
+        self.present = self.collectives.present
+        left = [share if rank in self.present else 0 for rank, share in enumerate(self.share_numbers)]
+        alike = [int(rank in self.present) for rank in range(self.members)]
+        self.set_shares(tuple(left if any(left) else alike))
+        return True
 
     # --- where we are
 
     def place(self) -> str:
-        """Where the script is, for words: the same ones on all members that are there."""
+        """Where the script is, for messages: the same text on all members present."""
         at = " within ".join(fit.place for fit in reversed(self._fits))
         return f"{at or f'its own code, step {self.step}'}{self._broken_off}"
 
@@ -145,6 +143,11 @@ class Engine:
     def fit(self) -> Fit:
         """The innermost call that this member is in."""
         return self._fits[-1]
+
+    @property
+    def innermost(self) -> Fit | None:
+        """Like `fit`; None in a loop of ``train_on_batch``."""
+        return self._fits[-1] if self._fits else None
 
     @property
     def fitting(self) -> bool:
@@ -161,7 +164,17 @@ class Engine:
         progress: FitProgress | None = None,
         first_epoch: int = 0,
     ) -> Iterator[Fit]:
-        """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
+        """A call of fit, evaluate or predict. Raises StopRequested at its end if a stop was agreed on.
+
+        Raises TandemError while a call runs in another thread: members may begin the two in different orders.
+        """
+        if self._fits and self._thread is not threading.current_thread():
+            raise TandemError(
+                code="two-threads",
+                what=f"The script calls {kind} in one thread while {self.fit.name} runs in another.",
+                fix="Let one end before the other begins; only predict may run beside a training.",
+            )
+        self._thread = threading.current_thread()
         self._calls[kind] += not self.alone
         name = f"{kind} {self._calls[kind]}"
         fit = Fit(model, kind, name, each_batch, epochs, first_epoch, progress=progress)
@@ -174,7 +187,7 @@ class Engine:
         except StopRequested:
             raise
         except BaseException as error:
-            # The script may catch it, and come to another place than the other members.
+            # The script may catch it, and diverge from the other members.
             self._broken_off = f", after {fit.name} ended by {type(error).__name__}"
             raise
         finally:
@@ -188,7 +201,7 @@ class Engine:
 
     @contextmanager
     def by_itself(self) -> Iterator[None]:
-        """For a callback that reads or writes this member's own files."""
+        """Wraps a callback that reads or writes this member's own files."""
         self.alone = True
         try:
             yield
@@ -196,7 +209,7 @@ class Engine:
             self.alone = False
 
     def opened(self, iterator: SharedEpochIterator) -> None:
-        """Keras opened the data of a fit, or of the validation in one."""
+        """Keras opened the data of a fit, or of its validation."""
         if self._fits:
             trains = self.fit.kind == "fit" and self.fit.iterator is None
             iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
@@ -206,7 +219,7 @@ class Engine:
                 self.fit.progress.opened(iterator)
 
     def equalise(self, model: Any) -> None:
-        """Once a call, when every variable exists: members start from the chief's state."""
+        """Once per call, when every variable exists: all members take the chief's state."""
         equal = self.fit.equal if self._fits else self._equal_outside
         if id(model) in equal or len(self._fits) > 1:
             return
@@ -214,21 +227,21 @@ class Engine:
         model_state.equalise(model, self.collectives)
 
     def first_of_call(self, is_training: bool) -> bool:
-        """Once for the training of a fit, once for its validations, once for each other call."""
+        """True once for a fit's training, once for its validations, and once for each other call."""
         begun = self.fit.begun
         first = is_training not in begun
         begun.add(is_training)
         return first
 
     def first_batch(self, model: Any, is_training: bool) -> bool:
-        """Once for each model that is trained or tested batch by batch."""
+        """True once for each model trained or tested batch by batch."""
         begun = self._begun.setdefault(model, set())
         first = is_training not in begun
         begun.add(is_training)
         return first
 
     def agree_on_data(self, batch: Any) -> bool:
-        """Whether members see the same first batch of a call. If not it is told, or raised as TandemError."""
+        """Whether members see the same first batch of a call. If not, reports it or raises TandemError."""
         call = self.fit.kind if self._fits else "the loop"
         of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
         what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
@@ -241,15 +254,23 @@ class Engine:
     def _call(self) -> str:
         return self.fit.name if self._fits else ""
 
+    @property
+    def draws_apart(self) -> bool:
+        """Whether each member draws x itself in this call."""
+        return self._call in self._drawn
+
     def compare_data(self, marks: Any) -> None:
-        """Of the steps that are done, float64 [2 * groups, members]. Raises TandemError where they differ."""
+        """Compares data of the steps done, float64 [2 * groups, members]. Raises TandemError if it
+        differs."""
         drawn = self._call in self._drawn
-        agreement.assert_same_marks(marks, self._names, self.place(), drawn=drawn)
+        met = list(self.collectives.met)
+        names = [self._names[rank] for rank in met]
+        agreement.assert_same_marks(marks[:, met], names, self.place(), drawn=drawn)
 
     # --- what happens
 
     def on_train_began(self, model: Any) -> None:
-        """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
+        """Call after the callbacks' on_train_begin: the chief's restored first epoch counts."""
         epoch = private.initial_epoch(model)
         first = [-1 if epoch is None else epoch]
         chief = self.collectives.gather_words(first, "to begin")[0][0]
@@ -267,7 +288,10 @@ class Engine:
         fit = self.fit
         whole = not self.stopping if fit.steps is None else fit.batch >= fit.steps
         self.epochs += whole
-        self._observer.on_epoch_ended(epoch, private.numbers(logs), fit.batch, whole)
+        numbers = private.numbers(logs)
+        if self.stopping:  # a Stop cuts the validation short: its values are incomplete
+            numbers = {name: value for name, value in numbers.items() if not name.startswith("val_")}
+        self._observer.on_epoch_ended(epoch, numbers, fit.batch, whole)
 
     def on_evaluated(self, logs: Any) -> None:
         if isinstance(logs, dict):
@@ -287,7 +311,7 @@ class Engine:
         self.step += result.done
         if result.timed:
             self._timed_steps += result.done
-            for rank, wait_s in enumerate(result.wait_s):
+            for rank, wait_s in zip(result.met, result.wait_s, strict=True):
                 self._waited_s[rank] += wait_s * result.done
         if self._fits:
             self.fit.batch += result.done
@@ -295,8 +319,10 @@ class Engine:
             self._unsettled.add(model)
         if self._observer.step_due():
             fit = self._fits[-1] if self._fits else Fit(model, "batch")
-            waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
+            timed = self.present if self._timed_steps else ()
+            waits_s = {rank: self._waited_s[rank] / self._timed_steps for rank in timed}
             self._timed_steps, self._waited_s = 0, [0.0] * self.members
+            logs = private.numbers(result.logs)
             self._observer.on_step(
                 StepReport(
                     step=self.step,
@@ -304,11 +330,12 @@ class Engine:
                     batch=fit.batch,
                     steps_in_epoch=fit.steps,
                     rows=result.rows,
-                    logs=private.numbers(result.logs),
+                    logs=logs,
+                    recent=self._stretches.since(model, (fit.name, fit.epoch), logs),
                     step_s=result.step_s,
                     wait_s=min(waits_s[self.rank], result.step_s) if waits_s else None,
                     grad_norm=self.gauge.norm(),
-                    wire_s=min(*waits_s, result.step_s) if waits_s else None,
+                    wire_s=min(*waits_s.values(), result.step_s) if waits_s else None,
                     wire_bytes=self.gauge.wire_bytes(self.step),
                 )
             )
@@ -318,19 +345,28 @@ class Engine:
             self.trained.append(model)
 
     def settle(self) -> None:
-        """The script has ended on every member: what it trained batch by batch is compared, too."""
+        """The script has ended on every member: compares what it trained batch by batch, too."""
         for model in [model for model in self.trained if model in self._unsettled]:
             self._unsettled.discard(model)
             model_state.settle(model, self.collectives, "train_on_batch")
 
     # --- what checkpoints ask
 
+    @property
+    def steps_in_epoch(self) -> int | None:
+        return self.fit.steps if self._fits else None
+
     def begin_after(self, step: int, epochs: int) -> None:
         self.step, self.epochs = step, epochs
         self.gauge.begin_after(step)
 
-    def from_chief(self, data: bytes) -> bytes:
-        return self.collectives.from_chief(data)
+    def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
+        told = self.collectives.from_chief(data)
+        try:
+            return read(told)
+        except TandemError as error:
+            giver = self.collectives.met[0]
+            raise self.collectives.unsound(giver, "what a checkpoint keeps", error.what) from None
 
     def prepare(self, model: Any, iterator: Any) -> None:
         model.make_train_function()
@@ -340,12 +376,22 @@ class Engine:
         return self._observer.should_stop()
 
     def compute_whole(self, model: Any, why: str) -> None:
-        """From the next trace on, every member computes whole batches of this model."""
+        """Makes every member compute whole batches of this model, from the next trace on."""
         self.whole.add(model)
         self.say_once(
             f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
             "are no faster than one."
         )
+
+    def taken_back(self, undo: Undo | EagerUndo) -> list[Any]:
+        """A member left during a call, which must be repeated: returns the batches that it read."""
+        if undo.effect and not undo.effect.startswith("PrintV2"):
+            self.say_once(
+                f"A laptop left in the midst of steps, which the others did again. Each has {undo.effect}, "
+                "which was done twice: if the result depends on that, it is not one machine's.",
+                difference=True,
+            )
+        return undo.take_back()
 
     def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:

@@ -1,7 +1,7 @@
-"""A part of a traced step that can be run by itself: some of its tensors, from batches and shares.
+"""A separately runnable part of a traced step: some of its tensors, computed from batches and shares.
 
-Its graph is copied, so the script's own code does not run again. What is random in it becomes constant, and
-batches are not normalised, so that its value follows from the rows alone.
+Its graph is copied, so the script's own code does not run again. Random values become constant, and batches
+are not normalised, so that its value follows from the rows alone.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from core.trainer.exact.members.notes import pads
 from core.trainer.exact.steps.own_writes import functions
 
 _KEPT = 0.999
-"""In the place of a uniform number: no dropout drops at it."""
+"""Replaces a uniform random number: no dropout drops at it."""
 _AWAY = 0.5
-"""In the place of any other."""
+"""Replaces any other random number."""
 _CREATE = inspect.unwrap(tf.Graph.create_op)
-"""What wraps it looks for old arguments' names, for longer than it takes to make an operation."""
+"""Unwrapped: the wrapper looks for old argument names for longer than it takes to make an operation."""
 
 _TURN = 12.9898
-"""Radians between two entries of a bias that is stirred: they become unlike each other."""
+"""Radians between two entries of a perturbed bias: they become different from each other."""
 
 
 class Unreadable(Exception):
@@ -32,11 +32,11 @@ class Unreadable(Exception):
 
 
 def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: Sequence[Any]) -> Any:
-    """A function of (batch, shares, stir, wider), the first two as the traced `step` has them, to `tensors`.
+    """A function of (batch, shares, stir, wider), the first two as in the traced `step`, to `tensors`.
 
-    ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables of which those with one
-    axis, biases mostly, count as others by at most `stir`. ``wider``: entries added to rows that are made as
-    long as the longest of them, which may be longer in another batch. Raises Unreadable.
+    ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables; those with one axis,
+    mostly biases, are perturbed by at most `stir`. ``wider``: entries added to rows that are padded to the
+    longest of them, which may be longer in another batch. Raises Unreadable.
     """
     own = len(step.graph.inputs) - len(step.captured_inputs)
     inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
@@ -65,7 +65,7 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
 
 
 class _Copy:
-    """Into the graph that is being traced. Tensors by name: a loop's are made anew for its gradient."""
+    """Copies into the graph being traced. Tensors go by name: a loop's are recreated for its gradient."""
 
     def __init__(self, known: dict[str, Any], stirred: set[str], stir: Any, wider: Any) -> None:
         self._known = known
@@ -79,9 +79,9 @@ class _Copy:
         return self._known[tensor.name]
 
     def _needed(self, tensor: Any) -> list[Any]:
-        """Operations that are still to be copied, each after those that it needs.
+        """Operations still to be copied, each after those that it needs.
 
-        That is not the order of the trace: a loop keeps what its gradient needs in lists that are made later.
+        That is not trace order: a loop keeps what its gradient needs in lists created later.
         """
         order: list[Any] = []
         seen = set(self._ops)
@@ -138,12 +138,12 @@ def _is_random(op: Any) -> bool:
 
 
 def _keeps_a_place(op: Any) -> bool:
-    """Whether it draws other numbers each time. Others draw by a seed, alike each time, for all rows."""
+    """Whether it draws other numbers each time. Others draw by a seed, the same each time, for all rows."""
     return _is_random(op) and not op.type.startswith("Stateless")
 
 
 def _neutral(op: Any, inputs: list[Any]) -> Any:
-    """In the place of what an operation draws; None for one that draws nothing."""
+    """The replacement for what an operation draws; None for one that draws nothing."""
     if not _is_random(op) or op.type == "StatelessRandomGetKeyCounter" or "GetAlg" in op.type:
         return None
     dtype = op.outputs[0].dtype

@@ -1,7 +1,7 @@
-"""Values of a step's logs that follow from metrics alone, whatever they are called: ``tracker.result()``.
+"""Values of a step's logs that follow from metrics alone, whatever their names: ``tracker.result()``.
 
-In the step they are of the own rows; computed anew where members have met, they are of all rows. Their part
-of the step's graph is copied.
+Inside the step they cover the own rows; recomputed after a meeting, they cover all rows. Their part of the
+step's graph is copied.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras import local_state
 from core.trainer.exact.steps.own_writes import functions
+from core.trainer.exact.steps.result import Traced
 
 
 def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], Any]]:
-    """By name, what computes it from the present values. ``variables``: the metrics', of a traced `step`."""
+    """By name, what computes a log from the present values. ``variables``: of a traced `step`'s metrics."""
     logs = step.graph.structured_outputs.logs
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     metrics = {id(variable.handle) for variable in variables}
@@ -34,15 +36,26 @@ def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], An
     return found
 
 
+def results(model: Any, traced: Traced) -> dict[str, Any]:
+    """Results of the metrics that members add up. A custom step may return a "loss" and update none."""
+    found = model.get_metrics_result()
+    if not model.run_eagerly:
+        for metric in model.metrics:
+            if not local_state.written(traced.step.graph, local_state.values_of(metric.variables)):
+                found.pop(metric.name, None)
+    found = {name: tf.convert_to_tensor(value) for name, value in found.items()}
+    return {**found, **{name: value() for name, value in traced.log_values.items() if name not in found}}
+
+
 def _follows(op: Any) -> bool:
-    """Whether what it gives follows from its inputs."""
+    """Whether its output follows from its inputs."""
     if op.type == "Placeholder":
         return bool(op.outputs[0].dtype == tf.resource)
     return not op.op_def.is_stateful and not functions(op)
 
 
 def _computed_by(tensor: Any) -> list[Any]:
-    """The operations that a tensor is computed by, each after those that it needs."""
+    """The operations that compute a tensor, each after those that it needs."""
     order = {op.name: place for place, op in enumerate(tensor.graph.get_operations())}
     found, left = {}, [tensor.op]
     while left:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -15,14 +15,18 @@ from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import LocalState
 from core.trainer.exact.members import agreement
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.collectives import Collectives
-from core.trainer.exact.members.gauge import Gauge, arrived
+from core.trainer.exact.members.collectives import Collectives, LeftMidway
+from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
-from core.trainer.exact.steps import calibration, log_values, while_loop
-from core.trainer.exact.steps.data import Portion
+from core.trainer.exact.steps import auditable, calibration, log_values, while_loop
+from core.trainer.exact.steps.audit import Auditor
+from core.trainer.exact.steps.batch_queue import BatchQueue
+from core.trainer.exact.steps.calls import TracedCalls
+from core.trainer.exact.steps.data import Portion, next_batches
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.rerun import Rerun
 from core.trainer.exact.steps.result import (
     Batch,
     CallOutputs,
@@ -34,18 +38,12 @@ from core.trainer.exact.steps.result import (
     Tensor,
     Traced,
 )
+from core.trainer.exact.steps.sight import is_deep
+from core.trainer.exact.steps.undo import EagerUndo, Undo, handles_of
 
 _log = logging.getLogger(__name__)
 _TRACES = 4
-"""The first makes variables, and what it makes may lead to more."""
-
-
-@dataclass(slots=True)
-class _Before:
-    """How it was when a call began."""
-
-    values: list[Tensor]
-    waited_s: Tensor
+"""Most traces: the first one creates variables, and these may lead to more."""
 
 
 class Loop:
@@ -60,8 +58,12 @@ class Loop:
         self._step_function = step_function
         self._traced: dict[str, Traced] = {}
         self._sharings = Sharings(engine, model, is_training=is_training)
+        self._calls = TracedCalls(engine, model)
+        self._queues: dict[str, BatchQueue] = {}
+        self._rerun = Rerun()
+        self._audits = Auditor(engine, model, is_training=is_training)
         self._notes = Notes()
-        """Of the newest trace."""
+        """The newest trace's records."""
         if model.jit_compile:
             engine.say_once(
                 "jit_compile is left out: laptops exchange gradients inside a step, and XLA cannot compile "
@@ -74,60 +76,136 @@ class Loop:
         return self._run_batch(next(source))
 
     def prepare(self, data_spec: Spec) -> None:
-        """Traces the step for batches like `data_spec`, which makes every variable that it needs."""
+        """Traces the step for batches like `data_spec`, which creates every variable that it needs."""
         self._for(data_spec)
 
     def _run(self, portion: Portion) -> Logs:
-        engine = self.engine
+        engine, spec = self.engine, portion.iterator.element_spec
         batch = next(portion.iterator) if engine.first_of_call(self.is_training) else None
-        traced = self._for(portion.iterator.element_spec, batch)
-        first = self._first(traced, batch, portion.iterator.element_spec)
-        self._share(traced)
-        result = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
-        if result is None:
+        first = self._first(self._for(spec, batch), batch, spec)
+        results = [] if first is None else [self._audits.passed(self._for(spec), first)]
+        while (left := portion.steps - sum(each.done for each in results)) > 0:
+            traced = self._for(spec)
+            self._share(traced)
+            ahead = self._audits.ahead(traced, left, portion.steps - left)
+            if ahead == 0:
+                result = self._audited_next(traced, portion.iterator, portion.steps - left)
+            elif self._rerun.begin(traced):
+                batches = self._rerun.read(portion.iterator, ahead or left)
+                result = self._of_batches(traced, batches, spec) if batches else None
+            else:
+                result = self._meet_after(traced, portion, ahead or left)
+            if result is None:
+                break
+            results.append(self._audits.passed(self._for(spec), result))
+            if result.done < (1 if ahead == 0 else ahead or left):
+                break  # the data has ended
+        if not results:
             raise StopIteration
-        if first is not None and result is not first:
-            result = replace(result, done=result.done + 1, stop=result.stop or first.stop)
-        portion.done = result.done
+        traced, done = self._for(spec), sum(each.done for each in results)
+        timed = next((each for each in reversed(results) if each.timed), results[-1])
+        newest, stop = results[-1], any(each.stop for each in results)
+        result = replace(timed, logs=newest.logs, rows=newest.rows, done=done, stop=stop)
+        portion.done = done
+        if portion.pace.each_batch:
+            self._rerun.drop()
         if result.timed:
-            step_s = sum(result.own_s + result.wait_s) / engine.members
-            portion.pace.measured(step_s)
-            engine.keeper.passed(step_s * result.done)
+            portion.pace.measured(result.mean_s)
+            engine.keeper.passed(result.mean_s * result.done)
         engine.on_portion(self.model, result, self.is_training)
         self._balance(traced, result)
         portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
         return result.logs
 
     def _first(self, traced: Traced, batch: Batch | None, spec: Spec) -> PortionResult | None:
-        """A call's first step, of a batch that was looked at before."""
+        """A call's first step, on a batch that was read to be checked."""
         self.engine.equalise(self.model)
         if batch is None:
+            self._portion_begins(traced, self.engine.fit.global_batch or 0)
             return None
         if self.model.run_eagerly:
             return self._met(traced, "eagerly", functools.partial(self._eagerly, traced), iter([batch]), 1)
-        repeated = calibration.repeated(batch, spec)
         if calibration.wanted(self, traced):
-            calibration.calibrate(self, traced, repeated)
+            calibration.calibrate(self, traced, calibration.repeated(batch, spec))
         self._share(traced)
-        return self.call(traced, "sure", repeated, 1)
+        self._portion_begins(traced, steps.count_rows(batch))
+        if self._audits.ahead(traced, 1) == 0:
+            return self._audited(traced, batch, spec)
+        self._rerun.begin(traced)
+        self._rerun.add([batch])
+        return self._of_batches(traced, [batch], spec)
+
+    def _portion_begins(self, traced: Traced, rows: int) -> None:
+        self._audits.portion_begins(traced, rows)
+        if self.engine.fit.batch == 0:
+            self._rerun.drop()  # the script saw the last epoch's results
+
+    def _audited_next(self, traced: Traced, iterator: Any, done: int) -> PortionResult | None:
+        """The next step, audited; None if there is no data for it. ``done``: steps of the portion."""
+        batches = next_batches(iterator, 1)
+        return self._audited(traced, batches[0], iterator.element_spec, done) if batches else None
+
+    def _audited(self, traced: Traced, batch: Batch, spec: Spec, done: int = 0) -> PortionResult:
+        return self._audit(traced, spec, batch, lambda each: self._of_batches(each, [batch], spec), done)
+
+    def _audit(
+        self,
+        traced: Traced,
+        spec: Spec,
+        batch: Batch,
+        run: Callable[[Traced], PortionResult],
+        done: int = 0,
+    ) -> PortionResult:
+        """Compares a batch's step, done by `run`, with what one member computes from all its rows.
+
+        If more than metrics differ, the step is repeated from the values before it, and whole from there on;
+        so are earlier steps not known to be right, where possible.
+        """
+        result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced))
+        key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
+        if not is_deep(findings):
+            self._sharings.tell_metrics(findings)
+            self._rerun.passed(traced, batch)
+            return result
+        again = self._rerun.taken_back(traced)
+        self._sharings.tell_findings(key, traced, findings, step, again=len(again))
+        traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
+        if again:
+            self._of_batches(traced, again, spec)
+        return run(traced)
+
+    def _of_batches(self, traced: Traced, batches: Sequence[Batch], spec: Spec) -> PortionResult:
+        """Steps on batches that were already read: at least one."""
+        queue = self._queues.get(repr(spec)) or self._queues.setdefault(repr(spec), BatchQueue(spec))
+        results = [self.call(traced, "sure", iterator, count) for iterator, count in queue.of(batches)]
+        return replace(results[-1], done=len(batches))
 
     def _run_batch(self, data: Batch) -> Logs:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
         first = self.engine.first_batch(self.model, self.is_training)
         spec = tf.nest.map_structure(while_loop.spec_of, data)
         known = self._traced.get(repr(while_loop.free_rows(spec)))
-        # Batches of another kind may come at any time, and a single row shows nothing of a loss.
+        # Batches of another kind may come at any time, and a single row says nothing about a loss.
         looks = first or known is None or (not known.judged and steps.count_rows(data) > 1)
         traced = self._for(spec, data if looks else None)
         self.engine.equalise(self.model)
         self._share(traced)
-        result = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
+
+        def run(each: Traced) -> PortionResult:
+            return self._met(each, "batch", functools.partial(self._calls.on_batch, each), data)
+
+        self._audits.portion_begins(traced, steps.count_rows(data))
+        due = self._audits.ahead(traced, 1) == 0
+        result = self._audit(traced, spec, data, run) if due else run(traced)
+        self._rerun.drop()
+        traced = self._for(spec)
+        self._audits.passed(traced, result)
         self.engine.on_portion(self.model, result, self.is_training)
         self._balance(traced, result)
         return result.logs
 
     def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> PortionResult | None:
-        """The next steps of a portion; None where there are none, or no data for the first of them."""
+        """The next steps of a portion; None if there are none, or no data for the first of them."""
         if steps == 0:
             return None
         if self.model.run_eagerly:
@@ -138,7 +216,7 @@ class Loop:
         return result if result.done else None
 
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
-        """So many steps in one call into TensorFlow. Raises StopIteration where `iterator` has too few."""
+        """Runs so many steps in one call into TensorFlow. Raises StopIteration if `iterator` has too few."""
         try:
             return self._met(traced, name, None, iterator, tf.constant(steps))
         except tf.errors.OutOfRangeError:
@@ -147,41 +225,50 @@ class Loop:
     def _met(
         self, traced: Traced, name: str, untraced: Callable[..., CallOutputs] | None, *source: Any
     ) -> PortionResult:
-        """Runs a call on `source`, or what it is made of where it is not traced."""
+        """Runs a call on `source`, or its parts if it is not traced; repeats it if a member leaves."""
         call = traced.calls.get(name, untraced)
         assert call is not None
-        timed = name in traced.called
-        traced.called.add(name)
-        began = time.perf_counter()
-        # What this member tells the others: whether it is asked to stop, and when it began, if that counts.
-        words = tf.constant([float(self.engine.asked_to_stop()), time.time() if timed else 0.0], tf.float64)
-        outputs = call(*source, self.engine.shares, words)
-        done = int(outputs.done)
-        step_s = (time.perf_counter() - began) / done if timed and done else 0.0
-        own_s, wait_s = (tuple(row) for row in outputs.times_s.numpy().tolist())
-        self.engine.compare_data(outputs.marks.numpy())
-        stop = bool(outputs.stops > 0)
-        return PortionResult(outputs.logs, int(outputs.rows), done, stop, step_s, own_s, wait_s)
+        while True:
+            if self.engine.mind_members():
+                self._share(traced)
+            undo = traced.undo or EagerUndo(handles_of(self.model), source[0])
+            given = (iter(undo), *source[1:]) if isinstance(undo, EagerUndo) and name == "eagerly" else source
+            run = functools.partial(self._calls.met, traced, name, call, self._audits.under_way, *given)
+            try:
+                result, audits = self.engine.collectives.undivided(run)
+            except LeftMidway:
+                batches = self.engine.taken_back(undo)
+            else:
+                self._audits.compare(audits)
+                return result
+            if name == "eagerly":
+                source = (itertools.chain(batches, source[0]), *source[1:])
+            elif batches:
+                iterator, limit = source
+                batches += next_batches(iterator, int(limit) - len(batches))
+                return self._of_batches(traced, batches, iterator.element_spec)
 
     # --- shares
 
     @property
     def sharings(self) -> list[Sharing]:
-        """How the rows of each kind of step so far are shared."""
+        """How the rows of each kind of step seen so far are shared."""
         return [traced.sharing for traced in self._traced.values()]
 
     def _share(self, traced: Traced) -> None:
-        """Each kind of step has shares of its own."""
+        """Sets the shares: each kind of step has its own."""
         if traced.balancer is not None:
+            traced.balancer.keep(self.engine.present)
             self.engine.set_shares(traced.balancer.shares)
 
     def _balance(self, traced: Traced, result: PortionResult) -> None:
-        """Shares follow the members' speeds. All members come to the same, from the same numbers."""
+        """Lets shares follow the members' speeds. All members get the same result, from the same numbers."""
         engine = self.engine
         if not (engine.balance and self.is_training and result.timed) or traced.sharing.whole:
             return
         if traced.balancer is None:
             traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
+            traced.balancer.keep(result.met)
         if result.rows == traced.balancer.rows and traced.balancer.measured(result.own_s, min(result.wait_s)):
             engine.set_shares(traced.balancer.shares)
 
@@ -209,7 +296,7 @@ class Loop:
         if not self.model.run_eagerly:
             return self._sharings.settle(key, batch, self._traced[key], trace)
         try:
-            traced = trace()  # to be looked at, then to be run eagerly as it is known to be shared
+            traced = trace()  # traced to be checked, then run eagerly with the sharing found
         except Exception as why:
             _log.info("A step that runs eagerly cannot be traced", exc_info=True)
             self._sharings.share_nothing(key, f"what runs eagerly cannot be looked at ({type(why).__name__})")
@@ -223,7 +310,7 @@ class Loop:
         return Traced(one, self._state(plan), sharing=plan, judged=plan.whole)
 
     def _trace(self, data_spec: Spec) -> Traced:
-        """Traces the step; again if that made variables, as a trace that makes them runs only once."""
+        """Traces the step; again if that created variables, as such a trace runs only once."""
         key = repr(data_spec)
         model_state.build(self.model, data_spec, is_training=self.is_training)
         for _ in range(_TRACES):
@@ -238,7 +325,9 @@ class Loop:
         state, whole = self._state(plan), plan.whole
         traced = Traced(step, state, notes=self._notes, sharing=plan, judged=whole, calibrated=whole)
         traced.log_values = log_values.of_metrics(step, state.variables)
-        for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
+        traced.undo = Undo(handles_of(self.model, step), data_spec, auditable.unrepeatable_op(step.graph))
+        calls = self._calls
+        for name, call in (("sure", calls.sure), ("unsure", calls.unsure), ("batch", calls.on_batch)):
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
         return traced
@@ -255,7 +344,7 @@ class Loop:
         return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
 
     def _state(self, plan: Sharing) -> LocalState:
-        """What members add up where they meet: nothing, where each has all of it."""
+        """The state that members add up when they meet: none if each computes everything."""
         metrics = [] if plan.whole else local_state.metric_variables(self.model)
         return LocalState(metrics, self.engine.collectives)
 
@@ -267,9 +356,7 @@ class Loop:
         rows = steps.rows_of(data)
         gauge.data.take([(name == "x", tensor) for name, tensor in agreement.parts(data)])
         if plan.whole:
-            # What every member computes, the chief tells.
-            weight = tf.constant(1.0 if self.engine.rank == 0 else 0.0)
-            return StepOutputs(self._step_function(data), weight, rows, tf.constant(True))
+            return StepOutputs(self._step_function(data), tf.constant(1.0), rows, tf.constant(True))
         begin, end = steps.bounds(rows, shares, self.engine.rank)
         present = end > begin
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
@@ -278,122 +365,29 @@ class Loop:
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
         step.notes.is_own([begin, end])
         self._notes = step.notes
-        # A member without rows computes on the batch's first row, and all of it counts for nothing.
+        gauge.sketches.begin_trace()
+        # A member without rows computes on the batch's first row, and none of it counts.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
         with steps.active(step):
             logs = self._step_function(own)
         return StepOutputs(logs, weight, rows, present)
 
-    # --- several steps
-
-    def _step(self, traced: Traced, data: Batch, shares: Tensor) -> StepOutputs:
-        before = traced.state.snapshot()
-        outputs: StepOutputs = traced.step(data, shares)
-        traced.state.restore_unless(outputs.present, before)
-        return outputs
-
-    def _sure(
-        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
-    ) -> CallOutputs:
-        before = self._before(traced)
-        done, *last = while_loop.up_to(
-            limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
-        )
-        return self._meet(traced, before, while_loop.packed(traced.step, last), done, words)
-
-    def _unsure(
-        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
-    ) -> CallOutputs:
-        """As `_sure`, for data that may end: stops before the first step that has none."""
-
-        def body(done: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
-            outputs = self._step(traced, batch.get_value(), shares)
-            # Never one more than the limit: what is taken from an iterator is gone.
-            batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
-            return done + 1, batch, *while_loop.flat(outputs)
-
-        before = self._before(traced)
-        start = [tf.constant(0), iterator.get_next_as_optional()]
-        done, _, *last = while_loop.loop(
-            lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
-        )
-        return self._meet(traced, before, while_loop.packed(traced.step, last), done, words)
-
     def _eagerly(
         self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, words: Tensor
     ) -> CallOutputs:
-        known, before = traced.state.variables, self._before(traced)
+        known, before = traced.state.variables, self._calls.before(traced)
         last, done = None, 0
         for _ in range(limit):
             try:
                 data = next(iterator)
             except StopIteration:
                 break
-            last, done = self._step(traced, data, shares), done + 1
+            last, done = self._calls.step(traced, data, shares), done + 1
             self._sharings.tell_draws(self._notes)
         if last is None:
             raise StopIteration
-        # The first step makes variables; what a metric begins with is zero.
+        # The first step creates variables; a metric starts at zero.
         traced.state = self._state(traced.sharing)
         values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
-        return self._meet(traced, before, last, tf.constant(done), words)
-
-    def _on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
-        before = self._before(traced)
-        last = self._step(traced, data, shares)
-        return self._meet(traced, before, last, tf.constant(1), words)
-
-    # --- meeting
-
-    def _before(self, traced: Traced) -> _Before:
-        self.engine.gauge.data.begin()
-        return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
-
-    def _meet(
-        self, traced: Traced, before: _Before, last: StepOutputs, done: Tensor, words: Tensor
-    ) -> CallOutputs:
-        """Metrics of all members, and the logs they give; what members told each other."""
-        engine = self.engine
-        logs = last.logs
-        scalars = {
-            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), last.weight)
-            for name, value in (logs.items() if isinstance(logs, dict) else ())
-            if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
-        }
-        marks = tf.unstack(engine.gauge.data.so_far())
-        times = (*self._times(before, traced.state.snapshot(), done, words), *marks)
-        told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
-        sums = traced.state.meet(before.values, [words[0], *told, *scalars.values()], done)
-        stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
-        averages = dict(zip(scalars, sums, strict=True))
-        results = self._metric_results(traced)
-        if isinstance(logs, dict):
-            # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
-            logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
-        every = tf.reshape(tf.stack(every), [len(times), engine.members])
-        return CallOutputs(logs, last.rows, done, stops, every[:2], every[2:])
-
-    def _times(self, before: _Before, after: list[Tensor], done: Tensor, words: Tensor) -> tuple[Tensor, ...]:
-        """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
-        with tf.device("CPU:0"):
-            waited_s = self.engine.gauge.waited_s()
-            with tf.control_dependencies([*arrived(after), waited_s, tf.convert_to_tensor(done)]):
-                took_s = tf.timestamp() - words[1]
-            waited_s -= before.waited_s
-            count = tf.cast(tf.maximum(done, 1), tf.float64)
-            own_s = tf.maximum(took_s - waited_s, 0.0)
-            return tuple(tf.where(words[1] > 0, time / count, 0.0) for time in (own_s, waited_s))
-
-    def _metric_results(self, traced: Traced) -> Logs:
-        """Of the metrics that are added up here. A step of one's own may give a "loss" and update none."""
-        if traced.sharing.whole:
-            return {}
-        results = self.model.get_metrics_result()
-        if not self.model.run_eagerly:
-            for metric in self.model.metrics:
-                if not local_state.written(traced.step.graph, local_state.values_of(metric.variables)):
-                    results.pop(metric.name, None)
-        results = {name: tf.convert_to_tensor(value) for name, value in results.items()}
-        others = {name: value() for name, value in traced.log_values.items() if name not in results}
-        return {**results, **others}
+        return self._calls.meet(traced, before, last, tf.constant(done), words)

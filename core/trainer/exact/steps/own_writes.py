@@ -1,6 +1,6 @@
-"""Which variables a traced step writes from own rows: what must meet, or members would go apart.
+"""Variables that a traced step writes from own rows: these must be reduced, or members would diverge.
 
-Follows what differs between members through the step's graph, and through the functions that it calls.
+Follows values that differ between members through the step's graph, and through the functions that it calls.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from core.trainer.exact.keras import local_state
 from core.trainer.exact.members.notes import Notes, Scalar, key, line_of
 
 _LOOPS = 3
-"""Times round a loop, after which what differs has spread over all that it carries."""
+"""Loop iterations after which differing values have spread over everything the loop carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnWrite:
-    """A variable that members would write differently, and the script's line that does."""
+    """A variable that members would write differently, and the script line that does."""
 
     handle: Any
     line: str
 
 
 def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
-    """Of a traced step, but for the variables that differ in any case until members meet (``local``)."""
+    """A traced step's own writes, without the variables that always differ between meetings (``local``)."""
     known = {id(variable.handle) for variable in local}
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     walk = _Walk(notes)
@@ -42,7 +42,7 @@ def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
 
 
 def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
-    """How much a traced step changes the states of metrics of the script's own classes."""
+    """How much a traced step changes the states of metrics with classes from the script."""
     handles = {id(handle): inner.name for handle, inner in graph.captures}
     own = {
         handles[id(variable.handle)]: (metric.name, variable)
@@ -65,22 +65,27 @@ def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
 class _Walk:
     notes: Notes
     unlike: set[int] = field(default_factory=set)
-    """Handles whose variables differ."""
+    """Handles of variables that differ."""
     writes: dict[int, OwnWrite] = field(default_factory=dict)
 
-    def through(self, graph: Any, unlike: set[str], handles: dict[str, Any]) -> set[str]:
-        """Names of the tensors of `graph` that differ. ``unlike``: those of its inputs."""
+    def through(
+        self, graph: Any, unlike: set[str], handles: dict[str, Any], *, is_chosen: bool = False
+    ) -> set[str]:
+        """Names of the tensors of `graph` that differ. ``unlike``: those of its inputs.
+
+        ``is_chosen``: whether it runs at all differs, and so does everything it writes.
+        """
         unlike = set(unlike)
         for op in graph.get_operations():
             differs = any(tensor.name in unlike for tensor in op.inputs)
             inner = functions(op)
             if inner:
-                found = self._called(op, inner, unlike, handles)
+                found = self._called(op, inner, unlike, handles, is_chosen=is_chosen)
             else:
                 found = (
                     {tensor.name for tensor in op.outputs} if differs or self._reads(op, handles) else set()
                 )
-                if differs:
+                if differs or is_chosen:
                     self._written(op, handles)
             for tensor in op.outputs:
                 own, same = key(tensor) in self.notes.own, key(tensor) in self.notes.same
@@ -88,7 +93,9 @@ class _Walk:
                     unlike.add(tensor.name)
         return unlike
 
-    def _called(self, op: Any, graphs: list[Any], unlike: set[str], handles: dict[str, Any]) -> set[str]:
+    def _called(
+        self, op: Any, graphs: list[Any], unlike: set[str], handles: dict[str, Any], *, is_chosen: bool
+    ) -> set[str]:
         given = (
             list(op.inputs)[1:]
             if op.type in ("If", "StatelessIf", "Case", "StatelessCase")
@@ -103,9 +110,8 @@ class _Walk:
                 resources = {
                     n: handles[t.name] for n, t in zip(names, given, strict=False) if t.name in handles
                 }
-                inside = self.through(
-                    graph, {n for n, d in zip(names, differs, strict=False) if d}, resources
-                )
+                unlike_inside = {n for n, d in zip(names, differs, strict=False) if d}
+                inside = self.through(graph, unlike_inside, resources, is_chosen=is_chosen or choice)
                 for place, tensor in enumerate(graph.outputs):
                     if tensor.name in inside and place < len(found):
                         found[place] = True
@@ -118,9 +124,9 @@ class _Walk:
 
     def _written(self, op: Any, handles: dict[str, Any]) -> None:
         if "Rng" in op.type or "Random" in op.type:
-            return  # a generator's place: what is random differs
+            return  # a generator's position: its random numbers differ
         if op.type.startswith("Collective") or op.type in local_state.LOOKUPS:
-            return  # the token by which TensorFlow orders meetings; a table that is read
+            return  # the token by which TensorFlow orders meetings; a table that is only read
         _, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
         for tensor in written:
             if tensor.name in handles:

@@ -1,4 +1,4 @@
-"""How many steps one call into TensorFlow does: as many as fit in the reporting interval."""
+"""How many steps one call into TensorFlow runs: as many as fit in the reporting interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PortionPace:
         self._target_s = target_s
         self._steps = 1
         self.each_batch = False
-        """The user's callbacks want to hear of every batch: portions stay as Keras has them."""
+        """The user's callbacks need every batch: portions keep Keras' size."""
         self.brief = False
         """The next portion is a measurement of a few steps."""
 
@@ -24,7 +24,7 @@ class PortionPace:
         if self.each_batch:
             return int(min(once, left))
         steps = -(-(min(self._steps, _BRIEF) if self.brief else self._steps) // once) * once
-        # A small rest would cost a meeting of its own.
+        # A small remainder would cost a meeting of its own.
         rest_too = left < 1.5 * steps and not self.brief
         return int(left if rest_too else min(steps, left))
 

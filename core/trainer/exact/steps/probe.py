@@ -1,9 +1,10 @@
-"""Before a step is trained: whether its losses are means over rows, as the engine takes them for.
+"""Checks, before a step is trained, that its losses are means over rows, as the engine assumes.
 
-The step's own numbers are computed of the whole batch at once, then of unequal parts by all members together:
-the parts' mean, weighted by rows, must be the whole's. The same again with a part of the batch's entries set
-to zero, and once more with other biases. That shows what equal masks hide, and what an untrained model hides
-which gives every row nearly the same loss. Called by every member; what is decided is the same on all.
+The step's own numbers are computed from the whole batch at once, then from unequal parts by all members
+together: the parts' mean, weighted by rows, must be the whole's. The same again with some of the batch's
+entries set to zero, and once more with other biases. That reveals what equal masks hide, and what an
+untrained model hides by giving every row nearly the same loss. Call it on every member; the decision is the
+same.
 """
 
 from __future__ import annotations
@@ -27,53 +28,54 @@ from core.vocabulary.plan import split_rows
 _log = logging.getLogger(__name__)
 
 _TOLERANCE = 2e-4
-"""Of the larger of two numbers; sums in float32 of some thousand rows differ by a tenth of it."""
+"""Relative to the larger of two numbers; float32 sums of some thousand rows differ by a tenth of it."""
 _TOLERANCE_HALF = 3e-2
-"""Where numbers are of 16 bits."""
+"""Tolerance for 16-bit numbers."""
 _NONE = 1e300
-"""Travels in the place of what is no number."""
+"""Sent in place of NaN."""
 _LOOKS = 3
-"""At the batch; at a part of its entries; at these with other biases."""
+"""On the batch; on part of its entries; on these with other biases."""
 _BROKE = -1e300
-"""Travels in the place of what a member's part of the batch could not give."""
+"""Sent in place of a result that a member's part of the batch could not give."""
 _BLOCK = 64
-"""So many numbers of a step travel, or a multiple of it, so that one trace serves for nearly all steps."""
+"""Numbers of a step are sent in multiples of this, so that one trace serves for nearly all steps."""
 _WIDER = 3
-"""By as many more entries the rows of parts are padded, where that goes by the longest."""
+"""Padding entries added to the rows of parts, where the longest row sets the length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of the noted numbers of one traced step."""
+    """The judgement of one traced step's recorded numbers."""
 
     sums: frozenset[int] = frozenset()
-    """Places of those that are sums over rows."""
+    """Places of the numbers that are sums over rows."""
     whole: Scalar | None = None
-    """The first that is neither a mean nor a sum, but something of the batch as a whole."""
+    """The first that is neither a mean nor a sum, but depends on the batch as a whole."""
     unsummed: tuple[Scalar, ...] = ()
-    """Those that are no sums."""
+    """Those that are not sums."""
     broke: bool = False
-    """A part of the batch breaks the script's step: what is cut are no rows."""
+    """A part of the batch breaks the script's step: the cut pieces are not rows."""
     unseen: Scalar | None = None
-    """The first that could not be computed by itself."""
+    """The first that could not be computed separately."""
     no_memory: bool = False
-    """For want of memory on a member."""
+    """Because a member lacks memory."""
 
 
 def judged(
     engine: Engine, traced: Traced, batch: Any, sites: set[Site], weights: Sequence[Any], *, half: bool
 ) -> Verdict:
-    """Of the numbers noted at `sites`. Every variable has its value again afterwards.
+    """Judges the numbers recorded at `sites`. Every variable gets its value back.
 
-    ``batch``: as the traced step takes it. ``weights``: the variables that are trained. ``half``: numbers are
-    of 16 bits.
+    ``batch``: as the traced step takes it. ``weights``: the trained variables. ``half``: numbers have 16
+    bits.
     """
-    step, rows = traced.step, steps.count_rows(batch)
+    step, rows, there = traced.step, steps.count_rows(batch), engine.collectives.present
+    unequal = _unequal(there, engine.members)
     noted = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites]
     chosen = [each for each in noted if each[1].tensor.graph is step.graph]
     scalars = [scalar for _, scalar in chosen]
     unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not step.graph), None)
-    if rows < 2 or not scalars:  # one row is one member's, whole
+    if rows < 2 or not scalars:  # a single row belongs to one member, whole
         return Verdict(unseen=unseen)
     size = -(-len(scalars) // _BLOCK) * _BLOCK
     found, known = np.zeros((_LOOKS, 2, size)), np.zeros((_LOOKS, 2, size))
@@ -83,8 +85,8 @@ def judged(
         snapshot = StateSnapshot([step.graph])
         thinned = _thinned(batch)
         for number, (given, stir) in enumerate(((batch, 0.0), (thinned, 0.0), (thinned, 1.0))):
-            for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
-                snapshot.restore()  # a number may come after a variable was written
+            for place, shares in enumerate((_on_chief(there, engine.members), unequal)):
+                snapshot.restore()  # a number may be computed after a variable is written
                 wider = tf.constant(place * _WIDER)
                 computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir), wider)
                 told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
@@ -94,9 +96,9 @@ def judged(
         no_memory = True
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
-        if engine.rank != 0 or known[0, 0, 0]:
+        if engine.rank != there[0] or known[0, 0, 0]:
             found[0, 1], known[0] = _BROKE, 1.0
-    except Exception as why:  # Whatever it is, it becomes a verdict.
+    except Exception as why:  # Any failure becomes a verdict.
         _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
     finally:
         if snapshot is not None:
@@ -104,9 +106,12 @@ def judged(
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
     own = [*finite.ravel(), *known.ravel(), float(no_memory)]
     gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
-    by_rank = gathered[:, :-1].reshape(engine.members, 2, *found.shape)
+    if engine.collectives.met != there:  # a member has left meanwhile
+        return judged(engine, traced, batch, sites, weights, half=half)
+    by_rank = gathered[:, :-1].reshape(len(there), 2, *found.shape)
     values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
-    by_rows = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
+    splits = split_rows(rows, unequal)
+    by_rows = np.array([splits[rank][1] - splits[rank][0] for rank in there]) / rows
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
     sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
@@ -137,17 +142,17 @@ def _kind(at_once: float, parts: Any, by_rows: Any, tolerance: float) -> str:
     return "both" if is_mean and is_sum else "mean" if is_mean else "sum" if is_sum else "neither"
 
 
-def _on_chief(members: int) -> tuple[int, ...]:
-    """Shares that give the chief the whole batch."""
-    return (1,) + (0,) * (members - 1)
+def _on_chief(there: Sequence[int], members: int) -> tuple[int, ...]:
+    """Shares that give the whole batch to the first member present."""
+    return tuple(int(rank == there[0]) for rank in range(members))
 
 
-def _unequal(members: int) -> tuple[int, ...]:
-    return tuple(2 * (members - rank) + 1 for rank in range(members))
+def _unequal(there: Sequence[int], members: int) -> tuple[int, ...]:
+    return tuple(2 * (members - rank) + 1 if rank in there else 0 for rank in range(members))
 
 
 def _thinned(batch: Any) -> Any:
-    """The batch with some entries of its numbers set to zero, most of them in its first rows."""
+    """The batch with some of its numbers set to zero, most of them in its first rows."""
 
     def thin(leaf: Any) -> Any:
         if not isinstance(leaf, tf.Tensor) or leaf.shape.rank in (0, None) or leaf.dtype == tf.string:

@@ -26,7 +26,7 @@ def loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[An
 
 
 def up_to(limit: Tensor, step: Any, run: Callable[[], StepOutputs]) -> list[Tensor]:
-    """`run`, which does a step, `limit` times: how often, and the last outputs, flat."""
+    """Runs one step `limit` times by `run`: returns how often, and the last outputs, flat."""
 
     def body(done: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
         return done + 1, *flat(run())

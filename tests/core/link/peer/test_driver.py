@@ -1,8 +1,9 @@
-"""Where a device that called is called back, and whose refusal says that it is gone."""
+"""The address at which a caller is called back, and whose refusal reports it gone."""
 
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,23 @@ import pytest
 from core.home.identity import load_or_create
 from core.link import problems
 from core.link.dial import Backoff
-from core.link.driver import Connection
-from core.link.peer.driver import Hub, Peer
+from core.link.driver import LIMITS
+from core.link.peer.driver import Hub, PeerDriver
 from core.net import tls
 from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import DEFAULT_PORT
 from tests.core.link.examples import hello
+
+NONCE = struct.pack(">8s8sQ", b"their 01", bytes(8), 1)
+CLOCK = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
+
+
+def called() -> tls.Streams:
+    """A connection accepted from the device."""
+    ends = {"sockname": ("10.0.0.1", 27_600), "peername": ("10.0.0.2", 51_234)}
+    transport = SimpleNamespace(abort=lambda: None)
+    writer = SimpleNamespace(get_extra_info=ends.get, write=lambda data: None, transport=transport)
+    return asyncio.StreamReader(), cast(asyncio.StreamWriter, writer)
 
 
 def call_nobody(what: str, call: Coroutine[Any, Any, None]) -> SimpleNamespace:
@@ -30,7 +42,7 @@ def call_nobody(what: str, call: Coroutine[Any, Any, None]) -> SimpleNamespace:
     ("said", "port"),
     [(0, DEFAULT_PORT), (1, 1), (65_535, 65_535), (65_536, DEFAULT_PORT), (-1, DEFAULT_PORT)],
 )
-def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_one(
+async def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_one(
     tmp_path: Path, said: int, port: int
 ) -> None:
     ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
@@ -38,21 +50,22 @@ def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_
     hub = SimpleNamespace(
         identity=ours,
         background=SimpleNamespace(start=call_nobody),
-        clock=SimpleNamespace(time=lambda: 0.0),
+        clock=CLOCK,
+        limits=LIMITS,
+        hello=hello,
         came_up=lambda device, hello, address: told.append(address),
     )
-    peer = Peer(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
-    called = SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234)))
-    peer.on_up(cast(Connection, called), hello("bert", port=said))
+    peer = PeerDriver(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
+    peer.take(called(), hello("bert", port=said, nonce=NONCE))
     assert told == [f"10.0.0.2:{port}"]
 
 
 @pytest.mark.parametrize(
     ("answers", "refuses", "codes"),
     [
-        ("10.0.0.2", "10.0.0.2", ["link-closed", "nobody-listens"]),
-        ("10.0.0.2", "10.0.0.9", ["link-closed"]),
-        ("", "10.0.0.2", ["link-closed"]),
+        ("10.0.0.2", "10.0.0.2", ["nobody-listens"]),
+        ("10.0.0.2", "10.0.0.9", []),
+        ("", "10.0.0.2", []),
     ],
     ids=["where it answered", "an old address, which may be another machine's", "by its firewall"],
 )
@@ -60,37 +73,40 @@ async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refus
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str, refuses: str, codes: list[str]
 ) -> None:
     async def connect(host: str, port: int, *_: object) -> tls.Streams:
-        called.append(host)
+        calls.append(host)
         if linked and host == answers:
             return asyncio.StreamReader(), cast(asyncio.StreamWriter, writer)
         raise TandemError(code=tls.NOBODY_LISTENS if host == refuses else "unreachable", what=host)
 
     monkeypatch.setattr(tls, "connect", connect)
     ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
-    called: list[str] = []
+    calls: list[str] = []
     told: list[str] = []
     linked, hung_up = True, list[bool]()
     writer = SimpleNamespace(transport=SimpleNamespace(abort=lambda: hung_up.append(True)))
     hub = SimpleNamespace(
         identity=ours,
         background=SimpleNamespace(start=call_nobody),
-        clock=SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: SimpleNamespace(cancel=lambda: None)),
+        clock=CLOCK,
+        limits=LIMITS,
+        hello=hello,
         backoff=Backoff(),
         chance=lambda: 0.0,
         came_up=lambda *_: None,
         went_down=lambda device, problem: told.append(problem.code),
     )
-    peer = Peer(
+    peer = PeerDriver(
         cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ("10.0.0.2:27600", "10.0.0.9:27600")
     )
-    link = cast(Connection, SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234))))
-    peer.on_up(link, hello("bert", port=27_600))
+    peer.take(called(), hello("bert", port=27_600, nonce=NONCE))
+    link = peer.link
+    assert link is not None
     await peer._dial()
     assert hung_up == ([True] if answers else []), "that its port is open is all that was to be known"
     linked = False
-    called.clear()
-    peer.on_over(link, problems.closed("bert"))
+    calls.clear()
+    peer.on_lost(link, problems.closed("bert"))
     peer.try_now()
     await peer._dial()
-    assert set(called) == {"10.0.0.2", "10.0.0.9"}
+    assert set(calls) == {"10.0.0.2", "10.0.0.9"}
     assert told == codes

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from core.link.peer.machine import STEADY_S, begun, step
 from core.link.peer.state import (
     CallFailed,
+    Calling,
     CameUp,
-    Dial,
-    Dialling,
+    Dismissed,
     Effect,
     EndPause,
     Event,
@@ -19,9 +19,8 @@ from core.link.peer.state import (
     Greeting,
     HangUp,
     Hoped,
-    Leaving,
-    Left,
     Linked,
+    NotCalled,
     Pause,
     Paused,
     PauseOver,
@@ -31,6 +30,7 @@ from core.link.peer.state import (
     TellDown,
     TheirsFailed,
     Tries,
+    TryAddresses,
     WentDown,
 )
 from core.vocabulary.errors import Problem
@@ -44,7 +44,7 @@ ANSWERED = Linked(since_s=0.0, failures=0, answered=True)
 
 
 def after(*events: Event, state: State | None = None, now_s: float = 0.0) -> tuple[State, list[Effect]]:
-    """The last state, and all effects; from the beginning where no ``state`` is given."""
+    """The last state and all effects; from the initial state without ``state``."""
     effects: list[Effect] = []
     if state is None:
         state, first = begun()
@@ -56,19 +56,19 @@ def after(*events: Event, state: State | None = None, now_s: float = 0.0) -> tup
 
 
 def test_a_device_is_called_as_soon_as_it_is_known() -> None:
-    assert after() == (Dialling(Tries()), [Dial()])
+    assert after() == (Calling(Tries()), [TryAddresses()])
 
 
 def test_what_answers_is_greeted_and_may_become_the_link() -> None:
     state, effects = after(Reached(), CameUp(ours=True), now_s=7.0)
     assert state == Linked(since_s=7.0, failures=0, answered=True)
-    assert effects == [Dial(), Greet()]
+    assert effects == [TryAddresses(), Greet()]
 
 
 def test_a_call_that_fails_is_made_again_after_a_growing_pause() -> None:
     state, effects = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))
     assert state == Paused(Tries(failures=2, trouble=AWAY))
-    assert effects == [Dial(), Pause(1), Dial(), Pause(2)]
+    assert effects == [TryAddresses(), Pause(1), TryAddresses(), Pause(2)]
 
 
 @pytest.mark.parametrize("problem", [REFUSED, DIFFERS])
@@ -87,34 +87,34 @@ def test_a_device_that_is_not_there_is_nothing_to_tell() -> None:
 def test_hope_ends_the_pause_and_makes_the_next_one_short() -> None:
     paused = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))[0]
     state, effects = after(Hoped(), CallFailed(AWAY), state=paused)
-    assert effects == [EndPause(), Dial(), Pause(1)]
+    assert effects == [EndPause(), TryAddresses(), Pause(1)]
     assert state == Paused(Tries(failures=1, trouble=AWAY))
 
 
 def test_hope_while_a_call_is_under_way_begins_no_second_one() -> None:
     state, effects = after(CallFailed(AWAY), PauseOver(), Hoped())
-    assert state == Dialling(Tries(failures=0, trouble=AWAY))
-    assert effects.count(Dial()) == 2
+    assert state == Calling(Tries(failures=0, trouble=AWAY))
+    assert effects.count(TryAddresses()) == 2
 
 
 def test_the_devices_own_call_ends_the_pause_and_one_of_ours_tries_whether_its_port_is_open() -> None:
     state, effects = after(CallFailed(AWAY), CameUp(ours=False), now_s=3.0)
     assert state == Linked(since_s=3.0, failures=1, call="dialling")
-    assert effects[-2:] == [EndPause(), Dial()]
+    assert effects[-2:] == [EndPause(), TryAddresses()]
     assert after(CallFailed(AWAY), state=state) == (Linked(since_s=3.0, failures=1), [])
     assert after(Reached(), state=state) == (Linked(since_s=3.0, failures=1, answered=True), [HangUp()])
 
 
 def test_a_call_of_the_device_that_replaces_its_link_is_tried_back_unless_it_answered_already() -> None:
     closed, open_ = Linked(since_s=0.0, failures=0), Linked(since_s=0.0, failures=0, answered=True)
-    assert after(CameUp(ours=False), state=closed) == (Linked(0.0, 0, "dialling"), [Dial()])
+    assert after(CameUp(ours=False), state=closed) == (Linked(0.0, 0, "dialling"), [TryAddresses()])
     assert after(CameUp(ours=False), state=open_, now_s=1.0) == (Linked(1.0, 0, answered=True), [])
 
 
 def test_a_call_is_given_up_where_the_devices_own_one_was_quicker() -> None:
     state, effects = after(CameUp(ours=False), Reached())
     assert state == Linked(since_s=0.0, failures=0, call="none", answered=True)
-    assert effects == [Dial(), HangUp()]
+    assert effects == [TryAddresses(), HangUp()]
 
 
 def test_a_call_that_crossed_the_devices_own_one_may_still_win_or_lose() -> None:
@@ -125,14 +125,16 @@ def test_a_call_that_crossed_the_devices_own_one_may_still_win_or_lose() -> None
 
 
 @pytest.mark.parametrize(
-    ("call", "expected"), [("dialling", Dialling), ("greeting", Greeting), ("none", Paused)]
+    ("call", "expected"), [("dialling", Calling), ("greeting", Greeting), ("none", Paused)]
 )
-def test_a_link_that_is_lost_is_told_and_a_call_under_way_goes_on(call: str, expected: type[State]) -> None:
+def test_a_connection_that_is_lost_is_told_to_nobody_and_a_call_under_way_goes_on(
+    call: str, expected: type[State]
+) -> None:
     linked = Linked(since_s=0.0, failures=2, call=call)  # type: ignore[arg-type]
     state, effects = after(WentDown(LOST), state=linked, now_s=1.0)
     assert isinstance(state, expected)
     assert state == expected(Tries(failures=3, trouble=LOST))  # type: ignore[call-arg, arg-type]
-    assert effects == [*([Pause(3)] if call == "none" else []), TellDown(LOST)]
+    assert effects == ([Pause(3)] if call == "none" else [])
 
 
 def test_who_refuses_calls_after_this_laptop_slept_is_told_as_gone() -> None:
@@ -174,18 +176,18 @@ def test_a_link_that_stood_was_a_success() -> None:
 
 def test_the_devices_calls_that_fail_count_but_begin_no_call() -> None:
     state, effects = after(TheirsFailed(DIFFERS), TheirsFailed(DIFFERS))
-    assert state == Dialling(Tries(failures=2, trouble=DIFFERS, told="versions-differ"))
-    assert effects == [Dial(), TellDown(DIFFERS)]
+    assert state == Calling(Tries(failures=2, trouble=DIFFERS, told="versions-differ"))
+    assert effects == [TryAddresses(), TellDown(DIFFERS)]
     linked = Linked(since_s=0.0, failures=0)
     assert after(TheirsFailed(DIFFERS), state=linked) == (linked, [])
 
 
-def test_who_was_left_is_not_called_and_the_end_of_its_link_is_told() -> None:
+def test_who_was_left_is_not_called() -> None:
     state, effects = after(
-        Reached(), CameUp(ours=True), Leaving(), WentDown(LOST), Hoped(), PauseOver(), CallFailed(AWAY)
+        Reached(), CameUp(ours=True), Dismissed(), WentDown(LOST), Hoped(), PauseOver(), CallFailed(AWAY)
     )
-    assert state == Left()
-    assert effects == [Dial(), Greet(), EndPause(), StopDialling(), TellDown(LOST)]
+    assert state == NotCalled()
+    assert effects == [TryAddresses(), Greet(), EndPause(), StopDialling()]
 
 
 EVENTS = st.sampled_from(
@@ -199,13 +201,13 @@ EVENTS = st.sampled_from(
         CameUp(ours=False),
         CameUp(ours=True),
         WentDown(LOST),
-        Leaving(),
+        Dismissed(),
     ]
 )
 
 
 class World:
-    """What a driver has of its own: whether a dial, a greeting, a pause and a link are there."""
+    """A driver's own state: whether a dial, a greeting, a pause and a link exist."""
 
     def __init__(self) -> None:
         self.call = ""
@@ -227,7 +229,7 @@ class World:
                 return not self.left
             case WentDown():
                 return self.linked
-            case Leaving():
+            case Dismissed():
                 return not self.left
         return True
 
@@ -243,7 +245,7 @@ class World:
                 self.linked, self.call = True, "" if ours else self.call
             case WentDown():
                 self.linked = self.answered = False
-            case Leaving():
+            case Dismissed():
                 self.left = True
         self.state, effects = step(self.state, event, 0.0)
         self.follow(effects)
@@ -251,7 +253,7 @@ class World:
     def follow(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             match effect:
-                case Dial():
+                case TryAddresses():
                     assert self.call == "" and not self.left
                     assert not (self.linked and self.answered), "one that answered need not be tried"
                     self.call = "dialling"

@@ -1,4 +1,4 @@
-"""The starter's machine among real members' machines: who is told what, and which verdict comes out."""
+"""The starter's machine among real members' machines: the messages to each, and the resulting verdict."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Exchange, Plan, Role
+from core.vocabulary.plan import Plan, Role, StrategyKind
 from core.vocabulary.progress import Expectation, LogLines, Progress
-from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
+from core.vocabulary.trainer_messages import Booted, Connecting, Measured, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, World, failing, progress
 
@@ -30,8 +30,11 @@ def verdict(world: World) -> Problem:
     return world.phase.problem
 
 
-OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
-"""There a lost link is the end; for the other see ``test_patience``."""
+SEALED = plan_of(strategy="own", project=MANIFEST.digest)
+"""Its trainers don't report exchanges; for waits, see ``test_patience``."""
+BENS = plan_of(strategy="own", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
+"""A custom loop: no run continues without one of its members."""
+"""Ben's is the chief, which no run continues without; for other members see ``test_losses``."""
 
 
 def training(world: World | None = None) -> World:
@@ -42,7 +45,7 @@ def training(world: World | None = None) -> World:
 
 
 def prepared(run: RunId, ports: dict[str, int]) -> ms.Prepared:
-    """By a member that has what it needs to meet the others over TLS."""
+    """From a member that is ready to connect to the others over TLS."""
     return ms.Prepared(run=run, ports=ports, certificates={task: task.encode() for task in ports})
 
 
@@ -96,7 +99,7 @@ def test_odd_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
     step = Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1, step_s=0.08, samples_s=1e300, wire_s=1e300)
     world.each_trainer_says(Progressed(progress=step))
     tally = world.starter.tally
-    odd = dataclasses.replace(tally, expectation=replace(EXPECTED, alone_s=(0.1,)))
+    odd = tally.knowing(expectation=replace(EXPECTED, alone_s=(0.1,)))
     world.starter = dataclasses.replace(world.starter, tally=odd)
     world.each_trainer_ends()
     run = world.state.run
@@ -200,7 +203,7 @@ def test_a_member_that_stops_receiving_is_named() -> None:
         world.possible()[0]()
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -208,7 +211,7 @@ def test_a_member_that_stops_receiving_is_named() -> None:
 
 def test_receiving_slowly_is_a_sign_of_life() -> None:
     world = World()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     del world.waits["receive"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
     world.tell(ms.From(BEN, ms.Reported(event=event)))
@@ -225,12 +228,11 @@ def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
 def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     world.tell(ms.From(BEN, prepared(run, ports)))
     assert verdict(world).code == "broken-talk"
 
 
-BY_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
 TLS = plan_of(project=MANIFEST.digest)
 
 
@@ -241,12 +243,12 @@ TLS = plan_of(project=MANIFEST.digest)
         (TLS, {"worker:0": b""}),
         (TLS, {"worker:0": bytes(4000)}),
         (TLS, {"worker:0": b"one", "chief:0": b"another"}),
-        (BY_TENSORFLOW, {"worker:0": b"of no use"}),
+        (SEALED, {}),
     ],
 )
 def test_certificates_that_cannot_be_end_the_run(plan: Plan, certificates: dict[str, bytes]) -> None:
     world = World(plan)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=0)))
     world.tell(ms.From(BEN, ms.Prepared(run=plan.run, ports={"worker:0": 21_000}, certificates=certificates)))
     assert verdict(world).code == "broken-talk"
 
@@ -254,7 +256,7 @@ def test_certificates_that_cannot_be_end_the_run(plan: Plan, certificates: dict[
 def test_everybody_is_told_everybodys_port_and_certificate() -> None:
     world = World(TLS)
     for device, task, port in ((ANNA, "chief:0", 21_000), (BEN, "worker:0", 22_000)):
-        world.tell(ms.From(device, ms.FilesWanted(run=TLS.run, files=())))
+        world.tell(ms.From(device, ms.FilesWanted(run=TLS.run, total_bytes=0)))
         made = {task: f"{task}'s".encode()}
         world.tell(ms.From(device, ms.Prepared(run=TLS.run, ports={task: port}, certificates=made)))
     for device in (ANNA, BEN):
@@ -265,10 +267,13 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
 
 
 def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
-    world = World(OVER_TENSORFLOW)
+    world = World(SEALED)
     for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
-        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, files=())))
-        prepared = ms.Prepared(run=world.starter.plan.run, ports={task: 21_000}, load_s=load_s)
+        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
+        made = {task: task.encode()}
+        prepared = ms.Prepared(
+            run=world.starter.plan.run, ports={task: 21_000}, certificates=made, load_s=load_s
+        )
         world.tell(ms.From(device, prepared))
     assert [
         launch.meet_s
@@ -279,14 +284,14 @@ def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
     world.fire("start")
     world.fire("end")
     assert verdict(world).code == "not-started"
-    assert "did not start within 16 minutes" in verdict(world).what
+    assert "did not start within 16 min" in verdict(world).what
 
 
 def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
-        world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, files=())))
+        world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, total_bytes=0)))
         world.tell(ms.From(device, prepared(loopback.run, {task: 21_000})))
     assert verdict(world).code == "same-address"
 
@@ -303,7 +308,7 @@ def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
     world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest), allowed=False)
     world.settle()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     assert "consent" in world.waits
     world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
     assert "receive" not in world.waits, "who has answered is ready"
@@ -316,7 +321,7 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
     world = World()
     run = world.starter.plan.run
     for device in (ANNA, BEN):
-        world.tell(ms.From(device, ms.FilesWanted(run=run, files=())))
+        world.tell(ms.From(device, ms.FilesWanted(run=run, total_bytes=0)))
     assert "consent" not in world.waits
     world.tell(ms.From(ANNA, prepared(run, {"chief:0": 20000})))
     world.fire("receive")
@@ -329,7 +334,7 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
 def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: bool) -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     world.tell(ms.From(BEN, prepared(run, {"worker:0": port})))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
 
@@ -339,7 +344,7 @@ def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     run = world.starter.plan.run
     world.tell(ms.From(BEN, prepared(run, {})))
     assert world.starter.parts[BEN].prepared is None
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
     world.tell(ms.From(BEN, prepared(run, {})))
     first = world.starter.parts[BEN].prepared
@@ -380,11 +385,10 @@ def test_an_own_loop_trains_as_soon_as_its_script_runs() -> None:
 def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
     world = World()
     world.settle()
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     assert "start" in world.waits
     world.trainer_says(ANNA, "chief:0", Booted(seconds=1, devices=()))
-    world.trainer_says(ANNA, "chief:0", Meeting())
+    world.trainer_says(ANNA, "chief:0", Connecting())
     world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
     world.settle()
     assert "start" not in world.waits
@@ -395,29 +399,31 @@ def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
 
 def test_the_chiefs_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
     assert world.members[BEN].trainers == {"worker:0": 2}
-    world.trainer_ends(BEN, "worker:0", failing("killed"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("killed"))
     assert verdict(world).what == "On Anna's: ValueError in line 7."
 
 
 def test_a_script_error_before_any_step_ends_all_at_once() -> None:
     world = World()
     world.settle()
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
     assert world.members[ANNA].trainers == {"chief:0": 2}
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_an_error_on_all_laptops_is_said_of_none_alone() -> None:
+    world = training()
+    world.end_trainer(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
+    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    assert verdict(world).what == "ValueError in line 7."
 
 
 def a_workers_script_fails() -> World:
     world = training()
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
     return world
 
 
@@ -437,8 +443,7 @@ def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_al
     assert world.members[ANNA].trainers == {"chief:0": 0}, "asked to end, not killed"
     assert world.waits == {"cause": limits.STOP_S[0]}, "as long as a Stop leaves it for its step"
     assert isinstance(world.phase, Training)
-    world.trainer_ends(ANNA, "chief:0", end)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", end)
     assert verdict(world).what == "On Ben's: ValueError in line 7.", "the first cause stays"
 
 
@@ -447,48 +452,40 @@ def test_a_chief_that_takes_too_long_to_keep_the_weights_is_ended() -> None:
     world.fire("cause")
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
 def test_whoever_presses_stop_does_not_wait_for_the_weights() -> None:
     world = a_workers_script_fails()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert world.members[ANNA].trainers == {"chief:0": 2}
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
 def test_a_script_error_that_comes_after_its_consequence_is_still_the_cause() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer"))
     assert world.waits == {"cause": limits.CAUSE_S}
     assert world.members[BEN].trainers == {"worker:0": -1}
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
 def test_a_consequence_alone_is_the_verdict_after_a_moment() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
     assert world.members[BEN].trainers == {"worker:0": 2}
-    world.trainer_ends(BEN, "worker:0", failing("killed"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("killed"))
     assert verdict(world).what == "On Anna's: A peer was lost."
 
 
 def test_a_laptop_that_fell_silent_is_the_cause_although_tensorflow_missed_it_sooner() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
     world.cut_link(BEN)
@@ -498,18 +495,16 @@ def test_a_laptop_that_fell_silent_is_the_cause_although_tensorflow_missed_it_so
 
 def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
     assert verdict(world).what == "On Ben's: ValueError in line 7."
 
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
-    world = training(World(OVER_TENSORFLOW))
-    world.cut_link(BEN)
+    world = training(World(BENS))
+    world.tell(co.MemberLost(BEN, CLOSED))
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
 
@@ -518,36 +513,32 @@ def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> Non
     assert limits.CAUSE_S <= 1.5
 
 
-def test_a_lost_member_ends_the_others_at_once_and_is_named() -> None:
-    world = training(World(OVER_TENSORFLOW))
-    world.cut_link(BEN)
+def test_a_loss_ends_a_loop_by_hand_at_once_and_is_named() -> None:
+    world = training(World(BENS))
+    world.lose_link(BEN, Problem(code="link-failed", what="The link failed."))
     world.settle()
-    assert world.members[ANNA].trainers == {"chief:0": 2}
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    assert world.members[ANNA].trainers == {"worker:0": 2}
+    world.end_trainer(ANNA, "worker:0", failing("killed"))
     assert verdict(world).code == "device-lost"
-    assert world.members[BEN].trainers == {"worker:0": 2}
-    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    assert world.members[BEN].trainers == {"chief:0": 2}
+    world.trainer_ends(BEN, "chief:0", failing("killed"))
     assert [phase.problem.code for phase in world.last_phases(world.members[BEN].shown)] == [  # type: ignore[union-attr]
         "starter-lost"
     ]
 
 
 def test_a_member_that_does_not_end_is_not_waited_for_without_end() -> None:
-    world = training()
-    world.trainer_ends(BEN, "worker:0", failing("killed"))
-    world.settle()
+    world = training(World(BENS))
+    world.end_trainer(BEN, "chief:0", failing("killed"))
     world.fire("end")
     assert isinstance(world.phase, Failed)
     assert "Anna's did not say" in world.said()
 
 
 def test_what_was_killed_by_us_is_never_the_cause() -> None:
-    world = training()
-    world.trainer_ends(BEN, "worker:0", failing("out-of-memory", "Memory was full."))
-    world.settle()
-    world.trainer_ends(ANNA, "chief:0", failing("killed", "Killed."))
-    world.settle()
+    world = training(World(BENS))
+    world.end_trainer(BEN, "chief:0", failing("out-of-memory", "Memory was full."))
+    world.end_trainer(ANNA, "worker:0", failing("killed", "Killed."))
     assert verdict(world).code == "out-of-memory"
 
 
@@ -556,13 +547,12 @@ def test_what_was_killed_by_us_is_never_the_cause() -> None:
 
 def test_stop_asks_all_at_the_same_time_and_brings_the_outputs() -> None:
     world = training()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert [side.trainers for side in world.members.values()] == [{"chief:0": 0}, {"worker:0": 0}]
     world.each_trainer_ends(Exit(reason="stopped"))
     assert world.phase == Stopped(by="Anna's")
     assert phases_of(world)[-2:] == ["Stopping", "Stopped"]
-    assert world.starter.tally.outputs == ("model.keras",)
+    assert world.starter.tally.known.outputs == ("model.keras",)
 
 
 def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
@@ -593,8 +583,7 @@ def test_a_stop_that_takes_too_long_grows_by_itself() -> None:
 def test_stop_before_any_step_does_not_wait_for_one() -> None:
     world = World()
     world.settle()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert world.members[BEN].trainers == {"worker:0": 1}
     world.each_trainer_ends(Exit(reason="stopped"))
     assert isinstance(world.phase, Stopped)
@@ -605,57 +594,47 @@ def test_stop_while_preparing_ends_the_run_there() -> None:
     world.settle()
     before = world.phase
     assert isinstance(before, Preparing)
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert world.phase == Stopped(by="Anna's")
     assert isinstance(world.members[BEN].shown[-1], ev.ConsentSettled)
 
 
 def test_a_script_that_fails_while_stopping_gently_failed() -> None:
     world = training()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert isinstance(world.phase, Stopping)
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "The callback broke."))
-    world.settle()
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "The callback broke."))
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).code == "script-error"
 
 
 def test_a_member_lost_while_stopping_ends_the_others_and_the_stop_stands() -> None:
     world = training()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     world.cut_link(BEN)
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert isinstance(world.phase, Stopped)
 
 
 def test_a_fault_while_everything_is_being_killed_does_not_turn_a_stop_into_a_failure() -> None:
     world = training()
     world.tell(co.StopWanted("Anna's", 1))
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "Interrupted."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "Interrupted."))
     for wait in ("stop", "stop"):
         world.fire(wait)
         world.settle()
-    world.trainer_ends(ANNA, "chief:0", failing("script-error", "Interrupted."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("script-error", "Interrupted."))
     assert world.phase == Stopped(by="Anna's")
 
 
 def test_a_stop_harder_than_any_is_the_hardest() -> None:
     world = training()
-    world.tell(co.StopWanted("Anna's", 9))
-    world.settle()
+    world.press_stop(9)
     assert world.members[BEN].trainers == {"worker:0": 2}
     assert world.waits == {"stop": limits.STOP_S[2]}
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     assert world.waits == {"stop": limits.STOP_S[2]}, "a gentler one changes nothing"
 
 
@@ -670,8 +649,7 @@ def test_closing_tandem_ends_the_run_as_a_stop() -> None:
 
 def test_closing_tandem_while_a_cause_is_looked_for_keeps_the_cause() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.tell(co.NodeEnds("Anna's"))
     world.settle()
     assert world.members[BEN].trainers == {"worker:0": 2}
@@ -692,14 +670,12 @@ def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> No
 
 
 def test_a_member_that_never_ends_is_named() -> None:
-    world = training(World(OVER_TENSORFLOW))
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world = training(World(SEALED))
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.waits["finish"] == limits.FINISH_S
     world.fire("finish")
     world.settle()
-    world.trainer_ends(BEN, "worker:0", failing("killed"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("killed"))
     assert verdict(world).code == "still-running"
     assert "Ben's" in verdict(world).what
 
@@ -711,8 +687,7 @@ def served_run() -> World:
 
 def test_what_only_serves_is_ended_once_the_chief_has_finished() -> None:
     world = served_run()
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.members[BEN].trainers == {"worker:0": 1, "ps:0": 1}
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Finished)
@@ -720,8 +695,7 @@ def test_what_only_serves_is_ended_once_the_chief_has_finished() -> None:
 
 def test_what_only_serves_is_killed_if_it_does_not_end() -> None:
     world = served_run()
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     world.fire("finish")
     world.settle()
     assert world.members[BEN].trainers == {"worker:0": 2, "ps:0": 2}
@@ -731,8 +705,7 @@ def test_what_only_serves_is_killed_if_it_does_not_end() -> None:
 
 def test_a_parameter_server_that_dies_fails_the_run() -> None:
     world = served_run()
-    world.trainer_ends(BEN, "ps:0", failing("killed", "It was killed."))
-    world.settle()
+    world.end_trainer(BEN, "ps:0", failing("killed", "It was killed."))
     world.each_trainer_ends(failing("killed"))
     assert verdict(world).what == "On Ben's (ps:0): It was killed."
 
@@ -749,7 +722,7 @@ def test_outputs_that_never_come_are_said_with_where_they_are() -> None:
 
 
 def remote_chief_offers() -> World:
-    """Ben's, the chief, has offered its outputs; nothing was taken yet."""
+    """Ben's, the chief, has offered its outputs; nothing was fetched yet."""
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
         world.trainer_ends(device, task, FINISHED)
@@ -802,8 +775,7 @@ def test_outputs_are_taken_once_and_from_the_chief_after_its_end_alone() -> None
 
 def test_outputs_that_fail_after_a_stop_are_said_and_the_stop_stands() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.press_stop()
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
         world.trainer_ends(device, task, Exit(reason="stopped"))
     world.members[BEN].jobs.clear()
@@ -826,11 +798,9 @@ def test_a_chief_lost_before_its_outputs_came_failed() -> None:
 
 def test_a_worker_lost_after_its_end_does_no_harm() -> None:
     world = training()
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     world.tell(co.MemberLost(BEN, LOST))
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     assert isinstance(world.phase, Finished)
 
 
@@ -844,8 +814,7 @@ def test_that_nothing_was_shared_is_said_plainly() -> None:
 def test_different_weights_are_a_failure() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", Exit(reason="finished", weights_sha256="1" * 64))
-    world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
     assert verdict(world).code == "members-differ"
     assert "different weights" in verdict(world).what and verdict(world).fix
 
@@ -859,12 +828,11 @@ def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -
         world.start_training()
         for number, (device, side) in enumerate(world.members.items()):
             for task in tuple(side.trainers):
-                world.trainer_ends(
+                world.end_trainer(
                     device,
                     task,
                     Exit(reason="finished", shared=len(world.members) > 1, weights_sha256=str(number) * 64),
                 )
-        world.settle()
         assert isinstance(world.phase, Finished)
         assert world.said() == ""
 
@@ -911,11 +879,11 @@ def test_a_wait_that_was_called_off_does_nothing() -> None:
 # --- who is heard, and who is told ---------------------
 
 
-def said_by(device: DeviceId, event: ev.RunEvent) -> ms.From:
+def said_by(device: DeviceId, event: ev.MirroredEvent) -> ms.From:
     return ms.From(device, ms.Reported(event=event))
 
 
-def mirrored_to(world: World, device: DeviceId) -> list[ev.RunEvent]:
+def mirrored_to(world: World, device: DeviceId) -> list[ev.MirroredEvent]:
     return [message.event for message in world.to_member[device] if isinstance(message, ms.Mirrored)]
 
 
@@ -923,14 +891,13 @@ def three() -> World:
     return World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
 
 
-def of_a_remote_chief(exchange: Exchange | None = None) -> World:
-    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, exchange=exchange))
+def of_a_remote_chief(strategy: StrategyKind = "managed") -> World:
+    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, strategy=strategy))
 
 
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
     world = training(three())
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     world.tell(co.MemberLost(BEN, LOST))
     world.to_member[BEN].clear()
     known, events = world.starter, len(world.events)
@@ -950,17 +917,17 @@ def test_files_that_cannot_be_sent_any_more_do_not_end_what_has_begun() -> None:
 
 def test_a_member_that_agrees_twice_gets_the_files_once() -> None:
     world = World()
-    wanted = ms.FilesWanted(run=world.starter.plan.run, files=(0,))
+    wanted = ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)
     world.tell(ms.From(BEN, wanted))
     known = world.starter
     world.tell(ms.From(BEN, wanted))
-    assert list(world.jobs) == [co.SendFiles(BEN, (0,))]
+    assert list(world.jobs) == [co.OfferFiles(BEN)]
     assert world.starter == known
 
 
 def test_a_member_that_has_all_files_is_sent_none() -> None:
     world = World()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
     assert not world.jobs
 
 
@@ -968,11 +935,11 @@ def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -
     world = World()
     run = world.starter.plan.run
     assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
-    world.tell(ms.From(ANNA, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(ANNA, ms.FilesWanted(run=run, total_bytes=0)))
     phase = ev.MemberPhaseChanged(run=run, device=ANNA, phase="prepared")
     world.tell(said_by(ANNA, phase))
     assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     assert [type(event) for event in mirrored_to(world, BEN)] == [ev.RunPlanned, ev.RunPhaseChanged]
     world.tell(said_by(ANNA, phase))
     assert mirrored_to(world, BEN)[-1] == phase
@@ -1002,7 +969,7 @@ def test_a_laptop_that_trains_alone_needs_no_port(port: int, is_taken: bool) -> 
     plan = plan_of((ANNA,), project=MANIFEST.digest)
     assert plan.solo
     world = World(plan)
-    world.tell(ms.From(ANNA, ms.FilesWanted(run=plan.run, files=())))
+    world.tell(ms.From(ANNA, ms.FilesWanted(run=plan.run, total_bytes=0)))
     world.tell(ms.From(ANNA, ms.Prepared(run=plan.run, ports={"chief:0": port})))
     assert isinstance(world.phase, Starting if is_taken else Failed)
 
@@ -1010,7 +977,7 @@ def test_a_laptop_that_trains_alone_needs_no_port(port: int, is_taken: bool) -> 
 @pytest.mark.parametrize(("size", "is_taken"), [(1, True), (MAX_DER_BYTES, True), (MAX_DER_BYTES + 1, False)])
 def test_a_certificate_may_be_as_long_as_any_and_no_longer(size: int, is_taken: bool) -> None:
     world = World(TLS)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=TLS.run, files=())))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=TLS.run, total_bytes=0)))
     made = {"worker:0": bytes(size)}
     world.tell(ms.From(BEN, ms.Prepared(run=TLS.run, ports={"worker:0": 21_000}, certificates=made)))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
@@ -1019,7 +986,7 @@ def test_a_certificate_may_be_as_long_as_any_and_no_longer(size: int, is_taken: 
 def test_only_receiving_is_a_sign_that_files_still_come() -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=9)))
     world.waits["receive"] = 1.0
     world.tell(said_by(BEN, ev.MemberPhaseChanged(run=run, device=BEN, phase="prepared")))
     assert world.waits["receive"] == 1.0
@@ -1034,7 +1001,7 @@ def test_nothing_is_waited_for_because_a_member_says_late_that_it_receives() -> 
 
 def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> None:
     world = three()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     world.fire("receive")
     assert "Ben's" in verdict(world).what
     assert "Cleo's" not in verdict(world).what and "Anna's" not in verdict(world).what
@@ -1104,21 +1071,17 @@ def test_a_member_has_ended_with_the_last_of_its_trainers() -> None:
 
 def test_a_member_that_is_lost_with_one_trainer_still_running_fails_the_run() -> None:
     world = served_run()
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     world.tell(co.MemberLost(BEN, LOST))
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).code == "device-lost"
 
 
 def test_each_further_exit_does_not_lengthen_the_wait_for_the_last() -> None:
     world = training(three())
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     world.waits["finish"] = 1.0
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     assert world.waits["finish"] == 1.0
 
 
@@ -1130,27 +1093,22 @@ def test_consequences_alone_are_the_verdict_at_once_when_nobody_is_left() -> Non
 
 def test_of_two_consequences_the_first_is_kept_and_no_more_time_is_given() -> None:
     world = training(three())
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.waits["cause"] = 1.0
-    world.trainer_ends(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
     assert world.waits["cause"] == 1.0
-    world.trainer_ends(CLEO, "worker:1", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(CLEO, "worker:1", failing("lost-peer", "A peer was lost."))
     assert verdict(world).what == "On Anna's: A peer was lost."
 
 
 def test_a_laptop_that_had_ended_is_not_the_cause_when_its_link_goes() -> None:
     world = training(three())
-    world.trainer_ends(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
     world.tell(co.MemberLost(BEN, LOST))
     for device, task in ((ANNA, "chief:0"), (CLEO, "worker:1")):
-        world.trainer_ends(device, task, failing("killed"))
-    world.settle()
+        world.end_trainer(device, task, failing("killed"))
     assert verdict(world).what == "On Ben's: A peer was lost."
 
 
@@ -1159,26 +1117,22 @@ def test_a_laptop_that_is_lost_while_tandem_is_closed_does_not_turn_the_stop_int
     world.tell(co.NodeEnds("Anna's"))
     world.settle()
     world.tell(co.MemberLost(BEN, LOST))
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert world.phase == Stopped(by="Anna's")
 
 
 def test_the_first_of_two_faults_is_named() -> None:
     world = training(three())
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "First."))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "First."))
     world.trainer_ends(CLEO, "worker:1", failing("script-error", "Second."))
-    world.trainer_ends(ANNA, "chief:0", failing("killed"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).what == "On Ben's: First."
 
 
 def test_a_member_that_has_no_weights_to_tell_has_no_different_ones() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.trainer_ends(BEN, "worker:0", Exit(reason="finished"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", Exit(reason="finished"))
     assert isinstance(world.phase, Finished)
     assert world.said() == ""
 
@@ -1188,13 +1142,10 @@ def test_a_member_that_has_no_weights_to_tell_has_no_different_ones() -> None:
 
 def test_what_only_serves_is_stopped_once_who_it_serves_has_stopped() -> None:
     world = served_run()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
-    world.trainer_ends(BEN, "worker:0", Exit(reason="stopped"))
-    world.settle()
+    world.press_stop()
+    world.end_trainer(BEN, "worker:0", Exit(reason="stopped"))
     assert world.members[BEN].trainers == {"ps:0": 0}
-    world.trainer_ends(ANNA, "chief:0", Exit(reason="stopped"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", Exit(reason="stopped"))
     assert world.members[BEN].trainers == {"ps:0": 1}
     world.each_trainer_ends(failing("killed"))
     assert world.phase == Stopped(by="Anna's")
@@ -1204,11 +1155,9 @@ def test_an_evaluator_serves_until_every_worker_has_finished() -> None:
     fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
     plan = plan_of((ANNA, BEN, CLEO), fixed=fixed, strategy="own", project=MANIFEST.digest)
     world = training(World(plan))
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.members[CLEO].trainers == {"evaluator:0": -1}
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     assert world.members[CLEO].trainers == {"evaluator:0": 1}
 
 
@@ -1226,8 +1175,7 @@ def test_what_ends_before_it_has_met_the_others_is_not_waited_for_at_the_start()
 
 def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
     world = served_run()
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     for wait in ("finish", "finish", "end"):
         world.fire(wait)
         world.settle()
@@ -1241,8 +1189,7 @@ def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
 def test_who_pressed_stop_first_is_named_and_the_phase_is_told_once() -> None:
     world = training()
     world.tell(co.StopWanted("Ben's", 0))
-    world.tell(co.StopWanted("Anna's", 1))
-    world.settle()
+    world.press_stop(1)
     world.each_trainer_ends(Exit(reason="stopped"))
     assert world.phase == Stopped(by="Ben's")
     assert phases_of(world).count("Stopping") == 1
@@ -1251,17 +1198,14 @@ def test_who_pressed_stop_first_is_named_and_the_phase_is_told_once() -> None:
 def test_the_hardest_stop_stays_so_while_starting() -> None:
     world = World()
     world.settle()
-    world.tell(co.StopWanted("Anna's", 2))
-    world.settle()
+    world.press_stop(2)
     assert world.members[BEN].trainers == {"worker:0": 2}
 
 
 def test_stop_while_a_cause_is_looked_for_keeps_the_cause() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
-    world.settle()
-    world.tell(co.StopWanted("Anna's", 0))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.press_stop()
     assert world.members[BEN].trainers == {"worker:0": 2}
     world.each_trainer_ends(failing("killed"))
     assert verdict(world).what == "On Anna's: A peer was lost."
@@ -1275,8 +1219,7 @@ def test_stop_gives_up_outputs_that_are_waited_for() -> None:
 
 def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
     world = training(of_a_remote_chief())
-    world.tell(co.StopWanted("Ben's", 0))
-    world.settle()
+    world.press_stop(by="Ben's")
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
         world.trainer_ends(device, task, Exit(reason="stopped"))
     world.members[BEN].jobs.clear()
@@ -1292,15 +1235,13 @@ def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
 
 
 def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() -> None:
-    world = training(of_a_remote_chief("tensorflow"))
-    world.trainer_ends(BEN, "chief:0", FINISHED)
-    world.settle()
+    world = training(of_a_remote_chief("own"))
+    world.end_trainer(BEN, "chief:0", FINISHED)
     assert world.starter.outputs == "here"
     assert set(world.waits) == {"finish"}
     world.tell(co.MemberLost(BEN, LOST))
     assert isinstance(world.starter.stage, co.Running), "its chief has nothing left to give"
-    world.trainer_ends(ANNA, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "worker:0", FINISHED)
     assert isinstance(world.phase, Finished)
 
 
@@ -1325,7 +1266,7 @@ def test_an_offer_of_outputs_is_a_sign_of_life() -> None:
 
 
 def chief_offers_to_a_run_of_three() -> World:
-    """Ben's, the chief, has finished and its outputs are coming; the others train."""
+    """Ben's, the chief, has finished and its outputs are being fetched; the others train."""
     world = training(World(plan_of((ANNA, BEN, CLEO), fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     world.trainer_ends(BEN, "chief:0", FINISHED)
     while not world.jobs:
@@ -1351,8 +1292,7 @@ def test_outputs_that_are_lost_after_a_fault_do_not_take_its_place() -> None:
     assert isinstance(world.starter.stage, co.Ending)
     world = chief_offers_to_a_run_of_three()
     task = next(iter(world.members[CLEO].trainers))
-    world.trainer_ends(CLEO, task, failing("script-error", "First."))
-    world.settle()
+    world.end_trainer(CLEO, task, failing("script-error", "First."))
     world.tell(co.OutputsFailed(LOST))
     world.each_trainer_ends(failing("killed"))
     assert verdict(world).what == "On Cleo's: First."
@@ -1368,3 +1308,18 @@ def test_outputs_that_are_lost_while_a_stopped_run_ends_are_said_and_nobody_is_t
     world.settle()
     world.each_trainer_ends(failing("killed"))
     assert world.phase == Stopped(by="Anna's")
+
+
+def test_what_no_member_says_is_an_error_and_not_passed_over() -> None:
+    world = training()
+    with pytest.raises(IllegalTransition):
+        world.tell(ms.From(BEN, ms.Launch(plan=world.starter.plan)))
+
+
+def test_a_lost_peer_in_a_run_that_was_started_from_elsewhere_is_a_cause_like_another() -> None:
+    world = World(plan_of((BEN, CLEO), project=MANIFEST.digest))
+    world.start_training()
+    world.end_trainer(CLEO, "worker:0", failing("lost-peer", "A peer was lost."))
+    world.fire("cause")
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).what == "On Cleo's: A peer was lost."

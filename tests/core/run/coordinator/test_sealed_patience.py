@@ -1,26 +1,25 @@
-"""A sealed run waits for a silent laptop, too: its relays outlast that. A cut ends it, by name."""
+"""A sealed run waits for a silent laptop, too: its relays outlast the silence. A cut ends it, naming the
+laptop."""
 
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
-from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.phases import Failed, Finished, Starting, Stopped, Training
+from core.vocabulary.phases import Failed, Finished, Starting, Training
 from core.vocabulary.trainer_messages import Booted
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.coordinator.test_patience import shown, told
-from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failing
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing
 
 SEALED = plan_of(strategy="own", project=MANIFEST.digest)
 
 
 def training() -> World:
-    """A script with a loop of its own, of whose steps nobody tells."""
+    """A script with a custom loop, whose steps nobody reports."""
     world = World(SEALED)
     assert world.starter.plan.exchange == "sealed"
     world.settle()
@@ -55,18 +54,17 @@ def test_who_stays_away_ends_it_and_there_is_nothing_to_resume() -> None:
 
 @pytest.mark.parametrize("reason", ["lost-peer", "killed"])
 def test_a_cut_between_trainers_names_the_laptop_that_is_away(reason: str) -> None:
-    """TensorFlow dials no connection anew; the laptop it lost is the cause, and its trainer's end is not."""
+    """TensorFlow never redials a connection; the lost laptop is the cause, not its trainer's end."""
     world = training()
     world.cut_link(BEN)
-    world.trainer_ends(ANNA, "chief:0", failing(reason))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing(reason))
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
     assert LOST.what in world.phase.problem.what
 
 
 def back_again(away_s: float = 20.0) -> World:
-    """A run that Ben's laptop, silent for a while, is back in."""
+    """A run that Ben's laptop has rejoined after a silence."""
     world = training()
     world.cut_link(BEN)
     world.now_s += away_s
@@ -78,13 +76,12 @@ def back_again(away_s: float = 20.0) -> World:
 
 @pytest.mark.parametrize("first", [ANNA, BEN])
 def test_a_cut_that_shows_when_a_laptop_is_back_names_the_laptop_that_was_away(first: DeviceId) -> None:
-    """As where it comes back with another address: only then somebody hears that the old one is gone."""
+    """For example when it returns with another address: only then the loss of the old one is noticed."""
     world = back_again()
     world.now_s += 100.0
     tasks = {ANNA: "chief:0", BEN: "worker:0"}
     for device in (first, *({ANNA, BEN} - {first})):
-        world.trainer_ends(device, tasks[device], failing("lost-peer", "Connection reset by peer"))
-        world.settle()
+        world.end_trainer(device, tasks[device], failing("lost-peer", "Connection reset by peer"))
     assert isinstance(world.phase, Failed)
     problem = world.phase.problem
     assert problem.code == "device-lost" and problem.what == f"Ben's was lost during the run: {LOST.what}"
@@ -109,8 +106,7 @@ def test_a_laptop_that_was_back_long_ago_or_hardly_away_is_not_to_blame(
 ) -> None:
     world = back_again(away_s)
     world.now_s += later_s
-    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer"))
     world.fire("cause")
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "lost-peer"
@@ -119,39 +115,20 @@ def test_a_laptop_that_was_back_long_ago_or_hardly_away_is_not_to_blame(
 def test_a_script_that_fails_when_a_laptop_is_back_is_to_blame_itself() -> None:
     world = back_again()
     world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
-    world.trainer_ends(BEN, "worker:0", failing("script-error", "its own fault"))
-    world.settle()
+    world.end_trainer(BEN, "worker:0", failing("script-error", "its own fault"))
     assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
 
 
 def test_a_script_that_fails_while_a_laptop_is_away_is_to_blame_itself() -> None:
     world = training()
     world.cut_link(BEN)
-    world.trainer_ends(ANNA, "chief:0", failing("script-error", "its own fault"))
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("script-error", "its own fault"))
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
 
 
-@pytest.mark.parametrize("code", ["forgotten", "nobody-listens"])
-def test_a_laptop_that_is_known_to_be_gone_ends_the_run_at_once(code: str) -> None:
-    world = training()
-    world.cut.add(BEN)
-    world.tell(co.MemberLost(BEN, replace(CLOSED, code=code)))
-    world.each_trainer_ends(failing("killed"))
-    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
-
-
-def test_stop_ends_it_at_once_where_somebody_is_away() -> None:
-    world = training()
-    world.cut_link(BEN)
-    world.tell(co.StopWanted("Anna's", 0))
-    world.each_trainer_ends(failing("killed"))
-    assert world.phase == Stopped(by="Anna's")
-
-
 def test_a_link_lost_before_the_trainers_have_begun_is_the_end() -> None:
-    """They wait for each other by TensorFlow's own limits, which know nothing of a laptop that is away."""
+    """They wait for each other by TensorFlow's own limits, which don't know about an absent laptop."""
     world = World(SEALED)
     world.settle()
     assert isinstance(world.phase, Starting)
@@ -176,16 +153,14 @@ def test_a_link_lost_while_laptops_get_ready_is_waited_for() -> None:
 
 def test_the_limit_between_the_members_ends_stands_still_while_one_is_away() -> None:
     world = training()
-    world.trainer_ends(ANNA, "chief:0", FINISHED)
-    world.settle()
+    world.end_trainer(ANNA, "chief:0", FINISHED)
     assert world.waits["finish"] == limits.FINISH_S
     world.cut_link(BEN)
     assert "finish" not in world.waits
     world.restore_link(BEN)
     world.settle()
     assert world.waits["finish"] == limits.FINISH_S
-    world.trainer_ends(BEN, "worker:0", FINISHED)
-    world.settle()
+    world.end_trainer(BEN, "worker:0", FINISHED)
     assert isinstance(world.phase, Finished)
 
 

@@ -1,4 +1,4 @@
-"""Whom the run waits for and why: made of what trainers tell, on a clock that the test moves."""
+"""Whom the run waits for and why: derived from trainers' reports, on a clock moved by the test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from core.run.coordinator import state as co
 from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
+from core.vocabulary.options import ASK_AFTER_S
 from core.vocabulary.phases import Exit, MemberPhase
-from core.vocabulary.plan import ASK_AFTER_S
 from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
@@ -43,7 +43,7 @@ def seen(
     age_s: float = 0.0,
     ask_after_s: float = ASK_AFTER_S,
 ) -> dict[DeviceId, WaitsFor]:
-    plan = plan_of(members, exchange="tls", project=MANIFEST.digest)
+    plan = plan_of(members, project=MANIFEST.digest)
     plan = structs.replace(plan, ask_after_s=ask_after_s)
     state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
     parts = {}

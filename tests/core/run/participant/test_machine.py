@@ -1,4 +1,4 @@
-"""A member's machine: what it is asked, allows, runs, says and ends."""
+"""A member's machine: its questions, consents, runs, messages and ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run.draft import Send, Shown
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -15,10 +14,12 @@ from core.runtime.timers import SetTimer, TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Stopped
+from core.vocabulary.peer_messages import Send
+from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -38,14 +39,14 @@ class Ben:
         self.now_s = 0.0
 
     def tell(self, *told: pa.Input) -> list[pa.Effect]:
-        """The effects of the last one."""
+        """Returns the last input's effects."""
         for each in told:
             self.known, effects = machine.step(self.known, each, self.now_s)
             self.effects += effects
         return list(effects)
 
     def ready(self) -> Ben:
-        self.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}))
+        self.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}))
         self.hear(ms.Mirrored(event=ev.RunPlanned(plan=self.known.plan)))
         self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
         return self
@@ -61,7 +62,7 @@ class Ben:
     def told(self) -> list[ms.Message]:
         return [effect.message for effect in self.effects if isinstance(effect, Send)]
 
-    def reported(self) -> list[ev.RunEvent]:
+    def reported(self) -> list[ev.MirroredEvent]:
         return [message.event for message in self.told() if isinstance(message, ms.Reported)]
 
     def shown(self) -> list[object]:
@@ -96,18 +97,17 @@ def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
     assert not only(ben.effects, pa.ListMissing)
 
 
-@pytest.mark.parametrize(("missing", "total"), [((0,), 3), ((0, 1, 2), 73), ((1, 2), 70)])
-def test_a_checkpoint_that_comes_too_is_asked_about_and_counted(missing: tuple[int, ...], total: int) -> None:
+def test_a_checkpoint_that_comes_too_is_asked_about_and_counted() -> None:
     names = (("manifest.json", 20), ("now.bin", 50))
     files = [ProjectFile(path=name, size=size, sha256="a" * 64) for name, size in names]
     ben = Ben(checkpoint=manifest_of("", files))
     ben.tell(pa.Asked(allowed=False))
     question = ben.shown()[0]
     assert isinstance(question, ev.ConsentAsked) and question.checkpoint_bytes == 70
-    ben.tell(pa.Decided(True), pa.Listed(missing))
+    ben.tell(pa.Decided(True), pa.Listed(73))
     phase = ben.reported()[-1]
     assert isinstance(phase, ev.MemberPhaseChanged)
-    assert (phase.phase, phase.total) == ("receiving", total)
+    assert (phase.phase, phase.total) == ("receiving", 73)
 
 
 def test_yes_goes_on_to_the_files() -> None:
@@ -146,12 +146,12 @@ def test_the_starter_going_away_takes_the_question_with_it() -> None:
 def test_a_starter_that_falls_silent_is_waited_for_with_the_question_open() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(pa.StarterLost(LOST))
+    ben.tell(pa.StarterAway(LOST))
     assert isinstance(ben.known.stage, pa.Asking)
     assert ben.known.waits == {"away", "look"}, "whoever reads it has no limit while nobody hears the answer"
     ben.tell(pa.StarterReturned())
     assert ben.known.waits == {"consent", "look"}
-    ben.tell(pa.StarterLost(LOST), TimerFired("away"))
+    ben.tell(pa.StarterAway(LOST), TimerFired("away"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -160,7 +160,7 @@ def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
     ben.hear(ms.Launch(plan=PLAN))
-    ben.tell(pa.Listed(()), pa.FilesHere(), pa.MadeReady({}))
+    ben.tell(pa.Listed(0), pa.FilesHere(), pa.MadeReady({}))
     assert not only(ben.effects, pa.StartTrainers)
     assert not only(ben.effects, pa.MakeReady)
 
@@ -170,17 +170,18 @@ def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
 
 def test_only_missing_files_are_asked_for() -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
-    assert ms.FilesWanted(run=RUN, files=(0,)) in ben.told()
+    ben.tell(pa.Asked(allowed=True), pa.Listed(9))
+    assert ms.FilesWanted(run=RUN, total_bytes=9) in ben.told()
     assert not only(ben.effects, pa.MakeReady)
-    ben.tell(pa.PiecesCame(2, 3))
-    assert ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", done=2, total=3) in ben.reported()
+    ben.tell(pa.PiecesCame(2, 3, 5.0))
+    coming = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", done=2, total=3, rate_bytes_s=5.0)
+    assert coming in ben.reported()
     assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is pa.MakeReady
 
 
 def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
     assert only(ben.told(), ms.Declined)
     assert isinstance(ben.known.stage, pa.Leaving)
@@ -199,7 +200,7 @@ def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
 
 def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
     assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
     assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
@@ -208,7 +209,7 @@ def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> 
 @pytest.mark.parametrize("wait", ["receive", "launch"])
 def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     if wait == "launch":
         ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
     assert wait in ben.known.waits
@@ -220,8 +221,8 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
 
 
 def test_the_certificates_of_a_run_are_told_and_those_of_all_come_back() -> None:
-    ben = Ben(plan_of(exchange="tls", project=MANIFEST.digest))
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}, {"worker:0": b"ben's"}))
+    ben = Ben(plan_of(project=MANIFEST.digest))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}, {"worker:0": b"ben's"}))
     assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, certificates={"worker:0": b"ben's"}) in ben.told()
     ports = {ANNA: {"chief:0": 20000}, BEN: {"worker:0": 20001}}
     made = {ANNA: {"chief:0": b"anna's"}, BEN: {"worker:0": b"ben's"}}
@@ -245,7 +246,7 @@ def test_trainers_wait_for_a_laptop_that_loads_slowly_but_for_no_absurd_time(
     told_s: float, meet_s: float
 ) -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
     assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, load_s=300.0) in ben.told()
     ben.hear(ms.Launch(plan=ben.known.plan, meet_s=told_s))
     assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(ben.known.plan, meet_s)]
@@ -270,10 +271,21 @@ def test_another_run_than_the_allowed_one_is_never_started(other: Plan) -> None:
     assert [end.task for end in ends] == ["worker:0"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("port", [8888, 5432, 19_999, 32_000])
+def test_a_starter_opens_no_port_to_a_script_where_no_trainer_listens(port: int) -> None:
+    ben = Ben().ready()
+    ports = {ANNA: {"chief:0": port}, BEN: {"worker:0": 20_001}}
+    ben.hear(ms.Launch(plan=with_ports(ben.known.plan, ports, {})))
+    assert not only(ben.effects, pa.StartTrainers)
+    (end,) = only(ben.reported(), ev.MemberEnded)
+    assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
+    assert end.exit.problem.code == "broken-talk"
+
+
 def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_told() -> None:
     plan = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     ben = Ben(plan)
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 21_000}))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 21_000}))
     at_one_address = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 21_000}}, {})
     assert same_run(plan, at_one_address)
     ben.hear(ms.Launch(plan=at_one_address))
@@ -296,8 +308,8 @@ def test_the_phases_of_a_trainer_are_said_once_each() -> None:
     ben = Ben().launched()
     for report in (
         trainer_messages.Booted(seconds=5.0, devices=()),
-        trainer_messages.Meeting(),
-        trainer_messages.Meeting(),
+        trainer_messages.Connecting(),
+        trainer_messages.Connecting(),
         trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     ):
         ben.tell(pa.TrainerSaid("worker:0", report))
@@ -310,7 +322,7 @@ def test_the_phases_of_a_trainer_are_said_once_each() -> None:
 def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own", project=MANIFEST.digest)
     ben = Ben(plan)
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001, "ps:0": 20002}))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001, "ps:0": 20002}))
     ben.hear(ms.Launch(plan=plan))
     booted = trainer_messages.Booted(seconds=5.0, devices=())
     ben.tell(pa.TrainerSaid("worker:0", booted))
@@ -322,7 +334,7 @@ def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
 def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
     ben = Ben(plan)
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001, "worker:1": 20002}))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001, "worker:1": 20002}))
     ben.hear(ms.Launch(plan=plan))
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
     for task in ("worker:1", "worker:0"):
@@ -333,7 +345,7 @@ def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
 
 
 def test_every_step_that_the_trainer_tells_travels() -> None:
-    """The trainer alone sees to it that they are at most ten a second."""
+    """Only the trainer limits them to ten a second."""
     ben = Ben().launched()
     for number in range(100):
         ben.now_s = number / 100
@@ -347,7 +359,7 @@ def test_the_laptop_that_has_the_files_looks_for_none() -> None:
     prepare = ms.Prepare(plan=PLAN, manifest=MANIFEST, source="/home/anna/project")
     anna.known = machine.take_part(ANNA, prepare, "Anna's")
     anna.tell(pa.Asked(allowed=True))
-    assert anna.told() == [ms.FilesWanted(run=RUN, files=())]
+    assert anna.told() == [ms.FilesWanted(run=RUN, total_bytes=0)]
     assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
 
 
@@ -357,7 +369,7 @@ def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
     ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Measured(expectation=expectation)))
     assert not only(ben.reported(), ev.MemberMeasured)
     chief = Ben(plan_of(project=MANIFEST.digest, fixed={BEN: (Role.CHIEF,)}))
-    chief.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"chief:0": 20000}))
+    chief.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"chief:0": 20000}))
     chief.hear(ms.Launch(plan=chief.known.plan))
     chief.tell(pa.TrainerSaid("chief:0", trainer_messages.Measured(expectation=expectation)))
     told = ev.MemberMeasured(run=RUN, device=BEN, expectation=expectation)
@@ -385,10 +397,43 @@ def test_stop_is_passed_to_the_trainers_and_said() -> None:
     assert phases(ben)[-1] == "stopping"
 
 
+def test_trainers_are_told_which_ranks_are_gone() -> None:
+    plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
+    ben = Ben(plan).launched()
+    effects = ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(CLEO,)))
+    assert effects == [pa.OrderTrainers(trainer_messages.MeetWithout(generation=1, gone=(2,)))]
+    ben.tell(pa.TrainerEnded("worker:0", FINISHED))
+    assert not ben.hear(ms.GoOnWithout(run=RUN, generation=2, gone=(CLEO,))), "nobody is left to be told"
+
+
+LEFT = ev.MemberLeft(run=RUN, device=BEN, problem=LOST)
+
+
+def test_who_has_left_trains_no_more_and_hears_how_the_run_ends() -> None:
+    ben = Ben().launched()
+    ben.hear(ms.Mirrored(event=LEFT))
+    assert pa.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
+    assert ben.known.gone == (BEN,) and ben.shown()[-1] == LEFT
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    assert isinstance(ben.known.stage, pa.Trained)
+    for phase in (Starting(), Training(), Finished()):
+        ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=phase)))
+    assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Finished())
+    assert isinstance(ben.effects[-1], pa.Leave)
+
+
+def test_who_left_since_its_trainer_died_has_none_to_end() -> None:
+    ben = Ben().launched()
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    own, other = (ms.GoOnWithout(run=RUN, generation=1, gone=(device,)) for device in (BEN, ANNA))
+    assert not only(ben.hear(own), pa.StopTrainers)
+    assert not only(Ben().launched().hear(other), pa.StopTrainers)
+
+
 def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
     plan = plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
     ben = Ben(plan)
-    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"chief:0": 20000}))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"chief:0": 20000}))
     ben.hear(ms.Launch(plan=plan))
     assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), pa.FindOutputs)
     assert ben.tell(pa.OutputsFound(OUTPUTS)) == [
@@ -414,10 +459,11 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
-    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
-    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(LOST))
+    ben = Ben().launched()
+    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
-    ended, phase = ben.shown()[-2:]
+    gone, ended, phase = ben.shown()[-3:]
+    assert gone == ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="ended", words="its link was lost")
     assert isinstance(ended, ev.MemberEnded)
     assert isinstance(phase, ev.RunPhaseChanged)
     assert isinstance(phase.phase, Failed)
@@ -453,9 +499,11 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
         ev.RunPhaseChanged(run=RunId("another"), phase=Failed(problem=LOST)),
         ev.MemberEnded(run=RUN, device=CLEO, task="x", exit=Exit(reason="finished")),
         ev.RunPlanned(plan=structs.replace(PLAN, arguments=("--delete",))),
+        ev.MemberLogged(run=RUN, device=BEN, lines=LogLines(task="worker:17", stream="stdout", text="x")),
     ):
         ben.hear(ms.Mirrored(event=event))
     assert ben.shown() == before
+    assert ben.known.left_out == 4
 
 
 def test_words_about_another_run_are_not_for_us() -> None:
@@ -480,7 +528,7 @@ def test_the_waits_of_a_member_outlast_the_starters() -> None:
 
 
 def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
-    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
+    ben = Ben().launched()
     closed = Problem(code="closed", what="Tandem was closed on Ben's.")
     assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
@@ -495,3 +543,10 @@ def test_what_makes_a_difference_is_told_as_such() -> None:
     messages = [effect.message for effect in ben.effects if isinstance(effect, Send)]
     (event,) = [message.event for message in messages[-1:] if isinstance(message, ms.Reported)]
     assert isinstance(event, ev.MemberLogged) and event.lines.difference
+
+
+def test_what_no_starter_says_is_an_error_and_not_passed_over() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    with pytest.raises(IllegalTransition):
+        ben.tell(ms.From(ANNA, ms.Prepared(run=RUN, ports={})))

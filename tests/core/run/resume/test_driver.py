@@ -1,4 +1,5 @@
-"""Runs that go on with others, over links in memory: who has a checkpoint lends it, and all begin with it."""
+"""Runs that continue with other laptops, over links in memory: one with a checkpoint lends it, and all
+begin with it."""
 
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ import pytest
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
+from core.project.receipt import PIECE_BYTES
+from core.project.send import Extent
 from core.run import problems
 from core.run.context import RunLimits
 from core.run.resume import plan as resume_plan
-from core.run.resume import serve
 from core.run.resume.fetch import FoundCheckpoint
+from core.run.runs import CLOSE_S
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import manifest_of
 from core.vocabulary.phases import Finished, Stopped, Training
 from core.vocabulary.plan import Moment, Role, RunSpec, shares_by_rank
@@ -31,7 +34,7 @@ HASTY = pytest.mark.parametrize("limits", [RunLimits(look_s=0.05)], ids=["hasty"
 
 @pytest.fixture
 def limits() -> RunLimits:
-    """Who looks for checkpoints waits until all have answered, however slow the machine is."""
+    """The search for checkpoints waits for all answers, however slow the machine is."""
     return RunLimits(look_s=PATIENCE_S)
 
 
@@ -55,6 +58,10 @@ async def stop(lan: Lan, *names: str) -> None:
     nodes[0].runs.stop()
     await lan.wait_until(lambda: all(node.over for node in nodes))
     assert isinstance(nodes[0].phase, Stopped)
+    # Empty checkpoint folders are removed.
+    await lan.wait_until(
+        lambda: "tidy up after a run" not in {task.get_name() for task in asyncio.all_tasks()}
+    )
 
 
 async def stopped(lan: Lan, spec: RunSpec, *names: str) -> RunId:
@@ -109,7 +116,7 @@ async def test_the_newest_counts_and_a_damaged_one_does_not(lan: Lan, spec: RunS
 
 
 def remarks(node: LanNode) -> str:
-    """What Tandem itself says in this run's output."""
+    """Tandem's own messages in this run's output."""
     said = [event.lines for event in node.events if isinstance(event, ev.MemberLogged)]
     return "\n".join(lines.text for lines in said if lines.stream == "tandem")
 
@@ -133,8 +140,8 @@ async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: R
     [
         pytest.param(how, RunLimits(first_piece_s=first_piece_s), id=how)
         for how, first_piece_s in {
-            "never": 0.5,
-            **dict.fromkeys(["other bytes", "another moment", "unreadable", "gone"], PATIENCE_S),
+            **dict.fromkeys(["never", "gone"], 0.5),
+            **dict.fromkeys(["other bytes", "another moment", "unreadable"], PATIENCE_S),
         }.items()
     ],
 )
@@ -145,51 +152,49 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(anna, run), 40)
     keep(kept(ben, run), 60)
-    whole, asked = ben.send, list[object]()
+    whole, block, asked = ben.send, ben.files.block, list[object]()
+
+    async def send_block(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
+        asked.append(extents)
+        if how == "gone":
+            lan.cut(anna, ben)
+        if how in ("gone", "never"):
+            await asyncio.Event().wait()
+        if how == "unreadable":
+            raise TandemError(code="project-changed", what="It changed.")
+        data = await block(device, digest, extents)
+        return b"x" * len(data) if how == "other bytes" else data
 
     def send(device: DeviceId, message: ms.Message) -> bool:
-        if isinstance(message, ms.Chunk):
-            asked.append(message)
-            if how == "gone":
-                lan.cut(anna, ben)
-                return False
-            if how == "never":
-                return True
-            if how == "other bytes":
-                message = replace(message, data=b"x" * len(message.data))
-        elif isinstance(message, ms.CheckpointTold) and message.moment and how == "another moment":
+        if isinstance(message, ms.CheckpointTold) and message.moment and how == "another moment":
             message = replace(message, moment=replace(message.moment, step=1 << 40))
             asked.append(message)
         return whole(device, message)
 
     monkeypatch.setattr(ben, "send", send)
-
-    async def fail(*_: object) -> None:
-        asked.append(how)
-        raise OSError(how)
-
-    if how == "unreadable":
-        monkeypatch.setattr(serve, "send_pieces", fail)
+    monkeypatch.setattr(ben.files, "block", send_block)
     await launch(lan, replace(spec, resume=run, solo=True), "Anna")
     assert asked
     assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
     assert "on Ben cannot be used" in remarks(anna) and "step 40 on this laptop" in remarks(anna)
-    assert {path.name for path in kept(anna, run).iterdir()} <= {"00000001", "incoming"}
+    assert {path.name for path in kept(anna, run).iterdir()} == {"00000001"}
 
 
-async def test_stop_ends_the_fetching_and_the_next_try_is_answered(lan: Lan, spec: RunSpec) -> None:
+async def test_stop_ends_the_fetching_and_the_next_try_is_answered(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
-    sent: list[ms.Message] = []
-    flowing, more = ben.send_flowing, asyncio.Event()
+    sent: list[object] = []
+    block, more = ben.files.block, asyncio.Event()
 
-    async def slowly(device: DeviceId, message: ms.Message) -> bool:
-        sent.append(message)
+    async def slowly(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
+        sent.append(extents)
         await more.wait()
-        return await flowing(device, message)
+        return await block(device, digest, extents)
 
-    ben.send_flowing = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(ben.files, "block", slowly)
     starting = asyncio.ensure_future(anna.runs.start(replace(spec, resume=run)))
     await lan.wait_until(lambda: sent)
     anna.runs.stop()
@@ -202,6 +207,34 @@ async def test_stop_ends_the_fetching_and_the_next_try_is_answered(lan: Lan, spe
     assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
 
 
+async def test_what_came_before_the_fetching_was_stopped_does_not_come_again(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    weights = [bytes([number]) * PIECE_BYTES for number in range(3)]
+    made = checkpoint_store.write(kept(ben, run), moment_of(40), (3, 1), {"now.bin": weights}, {})
+    sent: list[Extent] = []
+    block, waits = ben.files.block, True
+
+    async def two_blocks(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
+        if waits and sum(extent.length for extent in sent) >= 2 * PIECE_BYTES:
+            await asyncio.Event().wait()
+        sent.extend(extents)
+        return await block(device, digest, extents)
+
+    monkeypatch.setattr(ben.files, "block", two_blocks)
+    starting = asyncio.ensure_future(anna.runs.start(replace(spec, resume=run)))
+    await lan.wait_until(lambda: anna.files.received_bytes >= 2 * PIECE_BYTES)
+    anna.runs.stop()
+    with pytest.raises(TandemError):
+        await starting
+    waits = False
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert_fetched_at_once(lan, run)
+    assert sum(extent.length for extent in sent) == sum(map(len, content(made.folder).values()))
+
+
 async def test_closing_ends_the_fetching(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
@@ -210,21 +243,23 @@ async def test_closing_ends_the_fetching(lan: Lan, spec: RunSpec, monkeypatch: p
     monkeypatch.setattr(ben.runs, "on_message", lambda device, message: wanted.append(message))
     starting = asyncio.ensure_future(anna.runs.start(replace(spec, resume=run)))
     await lan.wait_until(lambda: wanted)
+    began_s = asyncio.get_running_loop().time()
     await anna.runs.close()
+    assert asyncio.get_running_loop().time() - began_s < CLOSE_S, "no unanswered question is waited for"
     del lan.nodes["Anna"]  # closed already
     with pytest.raises(TandemError):
         await starting
 
 
 def assert_fetched_at_once(lan: Lan, run: RunId) -> None:
-    """Anna goes on with the checkpoint on Ben's laptop, whole and at the first attempt."""
+    """Anna continues with the checkpoint on Ben's laptop, complete and at the first attempt."""
     anna, ben = lan.nodes.values()
     assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
     assert "cannot be used" not in remarks(anna)
 
 
 async def look(node: LanNode, run: RunId) -> list[ev.CheckpointFound]:
-    """What was found until the command was answered."""
+    """Checkpoints found until the command was answered."""
     before = len(node.events)
     await node.runs.find_checkpoints(run)
     return [event for event in node.events[before:] if isinstance(event, ev.CheckpointFound)]
@@ -250,7 +285,7 @@ async def test_what_others_have_is_found_where_it_is_newer_than_ours(three: Lan,
 
 
 class Withheld:
-    """What a laptop would tell of its checkpoints."""
+    """A laptop's checkpoint reports, held back."""
 
     def __init__(self, node: LanNode, monkeypatch: pytest.MonkeyPatch) -> None:
         self._node = node
@@ -271,12 +306,13 @@ class Withheld:
 
 
 async def look_in_vain(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> tuple[RunId, Withheld]:
-    """Anna looks for what Ben has, and his answer does not come while she waits."""
+    """Anna looks for Ben's checkpoints, and his answer does not come while she waits."""
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
     withheld = Withheld(ben, monkeypatch)
     assert await look(anna, run) == []
+    assert not anna.runs._context.background, "the node's end does not wait for its answer"
     await lan.wait_until(lambda: withheld.answers)
     return run, withheld
 
@@ -300,29 +336,31 @@ async def test_a_late_answer_does_not_disturb_the_fetching(
     run, withheld = await look_in_vain(lan, spec, monkeypatch)
     late = withheld.answers[-1]
     monkeypatch.undo()
-    flowing = ben.send_flowing
+    block = ben.files.block
 
-    async def after_the_answer(device: DeviceId, message: ms.Message) -> bool:
+    async def after_the_answer(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
         ben.send(*late)
-        return await flowing(device, message)
+        return await block(device, digest, extents)
 
-    monkeypatch.setattr(ben, "send_flowing", after_the_answer)
+    monkeypatch.setattr(ben.files, "block", after_the_answer)
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     assert_fetched_at_once(lan, run)
 
 
-async def test_looking_does_not_disturb_the_fetching(lan: Lan, spec: RunSpec) -> None:
+async def test_looking_does_not_disturb_the_fetching(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
-    flowing = ben.send_flowing
+    block = ben.files.block
     looked: list[list[ev.CheckpointFound]] = []
 
-    async def while_it_comes(device: DeviceId, message: ms.Message) -> bool:
+    async def while_it_comes(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
         looked.append(await look(anna, run))
-        return await flowing(device, message)
+        return await block(device, digest, extents)
 
-    ben.send_flowing = while_it_comes  # type: ignore[method-assign]
+    monkeypatch.setattr(ben.files, "block", while_it_comes)
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     assert looked and not any(looked)
     assert_fetched_at_once(lan, run)
@@ -498,7 +536,7 @@ async def test_invariant_a_laptop_that_was_not_in_a_run_learns_nothing_of_its_ch
 
         await three.wait_until(have_come)
     cleo.send(anna.device, ms.CheckpointWanted(run=run, checkpoint=checkpoint_store.listing(found).digest))
-    # What is asked while an answer is under way is left alone: ask until the next one comes.
+    # A request during an answer is ignored: repeat it until the next one comes.
     await three.wait_until(lambda: cleo.send(anna.device, asked[0]) and len(heard) > 2)
     assert heard[:2] == [ms.CheckpointTold(run=question.run) for question in asked]
     assert all(answer == ms.CheckpointTold(run=run) for answer in heard[2:])

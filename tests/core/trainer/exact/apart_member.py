@@ -1,4 +1,4 @@
-"""Run by test_apart: scripts that do not do the same on all members, one after the other in one cluster."""
+"""Run by test_apart: scripts that differ between members, one after the other in one cluster."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def main() -> None:
         batches_of_a_loop,
         validation,
         as_it_should_be,
-        shapes,  # last, since nobody meets after it
+        shapes,  # last, since no member connects after it
     ]
     for script in scripts:
         keras.utils.set_random_seed(5)

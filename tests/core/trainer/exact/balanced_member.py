@@ -1,4 +1,5 @@
-"""Run by test_balanced: a row takes the worker thrice as long as the chief, until the chief slows down."""
+"""Run by test_balanced: a row takes the worker three times as long as the chief, until the chief slows
+down."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ SLOW_FROM_EPOCH = 1
 
 
 def make_up(row_s: Any) -> None:
-    """Every time of the own work is rows * ``row_s`` from here on, whatever the machine is busy with.
+    """Every own-work time is rows * ``row_s`` from here on, however busy the machine is.
 
-    All else is real: what is run, what members tell each other, what they conclude.
+    Everything else is real: the code, the members' messages, their conclusions.
     """
     import tensorflow as tf
 
+    from core.trainer.exact.members.gauge import Gauge
     from core.trainer.exact.steps import calibration
-    from core.trainer.exact.steps.loop import Loop
+    from core.trainer.exact.steps.calls import TracedCalls
 
     alone = calibration._alone
     rows_now: list[Any] = []
@@ -37,21 +39,21 @@ def make_up(row_s: Any) -> None:
         return rows // 4, rows // 4 * cost_s, rows, rows * cost_s, rows
 
     def remembering(call: Any) -> Any:
-        def remembered(loop: Any, traced: Any, *given: Any) -> Any:
+        def remembered(calls: Any, traced: Any, *given: Any) -> Any:
             *_, shares, _words = given
-            rows_now[:] = [shares[loop.engine.rank]]
-            return call(loop, traced, *given)
+            rows_now[:] = [shares[calls._engine.rank]]
+            return call(calls, traced, *given)
 
         return remembered
 
-    def made_up_times(loop: Any, before: Any, after: Any, done: Any, words: Any) -> tuple[Any, Any]:
+    def made_up_times(gauge: Any, before: Any, after: Any, done: Any, began_s: Any) -> tuple[Any, Any]:
         own_s = tf.cast(rows_now[0], tf.float64) * row_s
-        return tuple(tf.where(words[1] > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
+        return tuple(tf.where(began_s > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
 
     mock.patch.object(calibration, "_alone", made_up_alone).start()
-    for name in ("_sure", "_unsure", "_on_batch"):
-        mock.patch.object(Loop, name, remembering(getattr(Loop, name))).start()
-    mock.patch.object(Loop, "_times", made_up_times).start()
+    for name in ("sure", "unsure", "on_batch"):
+        mock.patch.object(TracedCalls, name, remembering(getattr(TracedCalls, name))).start()
+    mock.patch.object(Gauge, "times", made_up_times).start()
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ SEED = 7
 
 
 class Asked(member.Quiet):
-    """Counts what it hears; asks to stop once told to."""
+    """Counts what it hears; asks to stop when told to."""
 
     asks = False
     said: list[str]
@@ -50,7 +50,7 @@ def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
     x, y = table()
 
     class Ask(keras.callbacks.Callback):
-        """Also what a user's own callback may hold."""
+        """A callback as a user might write it."""
 
         def __init__(self, fit: int) -> None:
             super().__init__()
@@ -67,7 +67,7 @@ def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
             ask(self.fit, self.epoch, batch)
 
         def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-            """Every batch is heard, so that sums are rounded alike however slow the machine is."""
+            """Hears every batch, so that sums are rounded alike however slow the machine is."""
             ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
@@ -127,7 +127,7 @@ def main() -> None:
         work = out / name
         work.mkdir()
         if resume:
-            # The chief's files stay where they were when a run goes on.
+            # The chief's files stay in place when a run continues.
             job, _, before = Path(resume).parents[1:4]
             log = before / "rank0" / job.name / "log.csv"
             (work / "log.csv").write_text(log.read_text() if log.exists() else "")
@@ -135,7 +135,7 @@ def main() -> None:
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
         keeping = Checkpointing(
             work / "kept",
-            # With 0 every batch is due, however fast the machine is; else none is before a Stop.
+            # With 0 every batch is due, however fast the machine is; otherwise none is before a Stop.
             every_s=0.0 if kind == "crowded" else 1e6,
             resume=Path(resume) if resume else None,
         )
@@ -147,10 +147,10 @@ def main() -> None:
             if last and (fit, epoch, batch) == when.get(kind):
                 asked.asks = True
             if kind == "crowded" and (fit, epoch, batch) == (1, 0, 0):
-                written()  # so that there is a second one, however slow the disk is
+                written()  # to get a second one, however slow the disk is
 
         def written() -> None:
-            """Until no checkpoint is under way."""
+            """Waits until no checkpoint is under way."""
             assert host.keeper._writer is not None
             if host.keeper._writer._thread is not None:
                 host.keeper._writer._thread.join()

@@ -1,4 +1,4 @@
-"""Run by test_look_cost: the digits example as a member, and what comes before a step in processor time."""
+"""Run by test_look_cost: the digits example as a member, and the processor time before a step."""
 
 from __future__ import annotations
 

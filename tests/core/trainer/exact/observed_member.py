@@ -14,15 +14,20 @@ from tests.exactness import member
 
 
 class Recorder:
-    """Writes down what an observer hears; asks to stop when told to."""
+    """Records an observer's calls; asks to stop when told to."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
         self.asks = False
         self.measured: list[Any] = []
         self.shares: list[tuple[int, tuple[int, ...]]] = []
-        """The newest step heard of, and the shares from then on."""
+        """The newest step heard, and the shares from then on."""
         self.step = 0
+        self.recent: list[list[Any]] = []
+        """Per step: the step, its epoch and batch, the loss of the epoch so far and since the previous
+        step."""
+        self.validated: list[tuple[int, bool, bool]] = []
+        """Per epoch: its number, whether it was complete, whether it had a validation value."""
 
     def on_fit_began(self, *args: Any) -> None:
         self.heard.append(["fit", *args])
@@ -34,9 +39,12 @@ class Recorder:
         self.step = report.step
         place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
         self.heard.append(["step", *place, report.rows, report.logs["loss"]])
+        assert report.recent is not None
+        self.recent.append([*place[:3], report.logs["loss"], report.recent["loss"], sorted(report.recent)])
 
     def on_epoch_ended(self, epoch: int, logs: Any, steps: int, whole: bool) -> None:
         self.heard.append(["epoch", epoch, logs["loss"]])
+        self.validated.append((epoch, whole, "val_loss" in logs))
 
     def on_evaluated(self, logs: Any) -> None:
         self.heard.append(["evaluated", logs["loss"]])
@@ -58,7 +66,7 @@ class Recorder:
 
 
 def states(kind: str) -> dict[str, Any]:
-    """All that a model with state of every kind has after 40 steps."""
+    """Everything that a model with state of every kind has after 40 steps."""
     import keras
     import numpy as np
 
@@ -77,7 +85,7 @@ def states(kind: str) -> dict[str, Any]:
     )
     adam = keras.optimizers.Adam(0.005, use_ema=True, gradient_accumulation_steps=3)
     model.compile(keras.optimizers.LossScaleOptimizer(adam), loss="mse", metrics=["mae"])
-    # Portions of one step: where statistics meet, they are rounded, and portions' lengths follow the clock.
+    # Portions of one step: combined statistics are rounded, and the portions' lengths follow the clock.
     each = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
     history = model.fit(x, y, batch_size=BATCH, epochs=2, callbacks=[each], verbose=0).history
     variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
@@ -102,7 +110,8 @@ def main() -> None:
     keras.utils.set_random_seed(member.SEED)
     x, y = table()
     model = dense()
-    model.compile(keras.optimizers.Adam(0.005), loss="mse", jit_compile=bool(shares))
+    metrics = [keras.metrics.RootMeanSquaredError(name="rmse")]
+    model.compile(keras.optimizers.Adam(0.005), loss="mse", metrics=metrics, jit_compile=bool(shares))
     ends: list[str] = []
 
     class Change(keras.callbacks.Callback):
@@ -124,10 +133,20 @@ def main() -> None:
         neutral |= states("as ever")
         calibration.wanted = wanted
         np.savez(out / "neutral.npz", **neutral)
-        recorder.heard = heard
-        recorder.asks = order["rank"] == len(shares) - 1
+        recorder.heard, recorder.validated = heard, []
+
+        class StopInValidation(keras.callbacks.Callback):
+            """Asks within the second epoch's validation, with batches left."""
+
+            def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+                if len(recorder.validated) == 1:
+                    recorder.asks = order["rank"] == len(shares) - 1
+
+        called: list[Any] = [Change(), StopInValidation()]
         try:
-            model.fit(x, y, batch_size=BATCH, epochs=500, callbacks=[Change()], verbose=0)
+            model.fit(
+                *(x, y), batch_size=BATCH, epochs=500, callbacks=called, verbose=0, validation_data=(x, y)
+            )
         except StopRequested:
             stopped = True
     np.savez(out / "weights.npz", **weights)
@@ -135,6 +154,8 @@ def main() -> None:
         "heard": recorder.heard,
         "ends": ends,
         "stopped": stopped,
+        "validated": recorder.validated,
+        "recent": recorder.recent,
         "measured": [msgspec.to_builtins(expectation) for expectation in recorder.measured],
         "trained": installation is not None and installation.trained,
         "sha256": installation.weights_sha256() if installation else "",

@@ -1,4 +1,4 @@
-"""Run by test_keras_private in a process of its own: says what of Keras' private parts is not as known."""
+"""Run by test_keras_private in its own process: reports Keras' private parts that are not as known."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SIGNATURES = {
     (private.reduction_metrics.Sum, "update_state"): "(self, values, sample_weight=None)",
 }
 SOURCES = {
-    # What the engine relies on inside functions that it leaves as they are.
+    # The engine relies on these inside functions that it leaves unchanged.
     (private.TensorFlowTrainer, "fit"): [
         "TFEpochIterator(",
         "isinstance(callbacks, callbacks_module.CallbackList)",
@@ -87,7 +87,7 @@ SOURCES = {
 
 
 def ours() -> list[type]:
-    """Our classes that stand on Keras' own, outside the module that may touch their private parts."""
+    """Our subclasses of Keras' classes, outside the module that may use their private parts."""
     for module in pkgutil.walk_packages(core.trainer.__path__, "core.trainer."):
         if not module.name.endswith(("__main__", "probe")):
             importlib.import_module(module.name)
@@ -101,7 +101,7 @@ def ours() -> list[type]:
 
 
 def keras_names(cls: type) -> set[str]:
-    """Private names that the class touches and Keras' classes below it touch, too."""
+    """Private names used both by the class and by its Keras base classes."""
     bases = [base for base in cls.__mro__ if base.__module__.startswith("keras.")]
     return touched(cls) & set().union(*(touched(base) | set(vars(base)) for base in bases))
 

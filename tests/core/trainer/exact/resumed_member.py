@@ -1,6 +1,6 @@
-"""Run by test_resumed: one process alone stops fits in odd places and goes on with them.
+"""Run by test_resumed: a single process stops fits in odd places and resumes them.
 
-Called as: python -m tests.core.trainer.exact.resumed_member FOLDER. Prints what came out as JSON.
+Called as: python -m tests.core.trainer.exact.resumed_member FOLDER. Prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from core.project import checkpoint_store
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.patch.install import install
-from core.trainer.exact.resume import callback_state, randomness
+from core.trainer.exact.resume import callback_state, randomness, trees
 from core.trainer.exact.resume.keeper import Keeper
+from core.vocabulary.errors import TandemError
 from tests.core.trainer.exact.kept_member import SEED, Asked
 
 ROWS, BATCH = 40, 4
@@ -29,7 +30,7 @@ Y = X.sum(axis=1, keepdims=True)
 
 
 class Writes(keras.callbacks.Callback):
-    """A user's own callback, with paths and commands among its state."""
+    """A user's callback, with paths and commands among its state."""
 
     count = 0
 
@@ -86,7 +87,7 @@ def hostile() -> dict[str, Any]:
 
 
 def generator() -> list[bool]:
-    """A new process has not made Keras' own generator when it goes on."""
+    """A new process has not created Keras' own generator when it resumes."""
     keras.utils.set_random_seed(5)
     keras.random.uniform(())
     state = randomness.capture()
@@ -98,8 +99,40 @@ def generator() -> list[bool]:
     return [absent, [float(keras.random.uniform(())), random.random()] == then]
 
 
+def harmful_randomness() -> list[str]:
+    """A position beyond NumPy's state would make it read this process' memory."""
+    state = randomness.capture()
+    name, key, place, *rest = before = state["numpy"]
+    refused = []
+    for harm in (
+        {"numpy": (name, key, 10**6, *rest)},
+        {"numpy": (name, key, -1, *rest)},
+        {"numpy": (name, key[:10], place, *rest)},
+        {"python": (3, np.full(625, 2**40, np.uint64), None)},
+        {"keras": np.zeros(3, np.int64)},
+    ):
+        try:
+            randomness.restore({**state, **harm})
+        except TandemError as error:
+            refused.append(error.code)
+    assert randomness.capture()["numpy"][2] == before[2]
+    return refused
+
+
+def harmful_trees() -> list[str]:
+    sound = {"model": [np.zeros(3)], "history": ["History", {}], "callbacks": [], "random": {}, "step": 3}
+    trees.check(sound, trees.Outcome)
+    refused = []
+    for harm in ({"step": -1}, {"step": 10**30}, {"model": 3}, {"callbacks": [3]}, {"history": ["x"]}):
+        try:
+            trees.check({**sound, **harm}, trees.Outcome)
+        except TandemError as error:
+            refused.append(error.code)
+    return refused
+
+
 def several_numbers() -> dict[str, Any]:
-    """What a fit and an evaluation give with a metric of one number a column."""
+    """The results of a fit and an evaluation with a metric of one number per column."""
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="sigmoid")])
     model.compile("sgd", "mse", metrics=[keras.metrics.F1Score(average=None)])
     y = np.hstack([Y > 0, Y <= 0]).astype("float32")
@@ -126,7 +159,7 @@ def train(asked: Asked, place: tuple[int, int], together: int) -> dict[str, Any]
 
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile(keras.optimizers.Adam(0.01), loss="mse", steps_per_execution=together)
-    # Another order every time that it is begun, of which each validation sees a part.
+    # A new order at every iteration, of which each validation sees a part.
     validation = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(ROWS, seed=1).batch(BATCH)
     told: dict[str, Any] = {}
     try:
@@ -147,7 +180,7 @@ def train(asked: Asked, place: tuple[int, int], together: int) -> dict[str, Any]
 
 
 def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1) -> dict[str, Any]:
-    """Whole, stopped and resumed."""
+    """Complete, stopped and resumed."""
     nowhere, found = (-1, -1), None
     told: dict[str, Any] = {}
     for kind, where in (("whole", nowhere), ("stopped", place), ("resumed", nowhere)):
@@ -165,6 +198,7 @@ def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1)
 
 if __name__ == "__main__":
     out, told = Path(sys.argv[1]), {"hostile": hostile(), "generator": generator()}
+    told |= {"harmful randomness": harmful_randomness(), "harmful trees": harmful_trees()}
     observer = Asked()
     installation = install(Cluster(tf.distribute.get_strategy(), 0, (1,), SEED), observer)
     host = installation._host

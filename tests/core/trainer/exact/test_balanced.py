@@ -1,6 +1,6 @@
 """A real cluster of two whose speeds differ and change: shares follow, and the result is that of one process.
 
-The times are made up, so that they are known even where the machine is busy with other things.
+The times are made up, so that they are known even on a busy machine.
 """
 
 from __future__ import annotations

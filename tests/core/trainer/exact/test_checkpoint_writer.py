@@ -1,4 +1,4 @@
-"""The thread that writes checkpoints: one at a time, never in the training's way."""
+"""The checkpoint-writing thread: one at a time, never delaying the training."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     assert told["ended"] == [0.0, 1.0, 2.0] and told["said"] == []
     assert told["refused"] is False
     assert len(told["trouble"]) == 1 and told["trouble"][0].startswith("No checkpoints are kept: ")
-    # A Stop waits once, for less than the node does, and never begins a second beside one that goes on.
+    # A Stop waits once, for less than the node does, and never begins a second checkpoint beside a pending
+    # one.
     assert told["patience"] < 0.7 * min(Limits().grace_s, limits.STOP_S[0])
     assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
     assert all("for a checkpoint, so the training can be resumed" in words for words in told["slowly"])
@@ -83,9 +84,10 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
 
 
 KEEPING = """
-import json, pathlib, sys, threading
+import json, pathlib, struct, sys, threading
 import keras
 import numpy as np
+from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
 from core.project import checkpoint_store as checkpoints
 from core.trainer.exact.resume import callback_state, writer as checkpoint
@@ -94,9 +96,9 @@ from core.trainer.exact.interface import Checkpointing
 
 class Host:
     step, epochs, stopping, share_numbers = 5, 1, False, (1, 1)
-    def from_chief(self, data):
+    def from_chief(self, data, read):
         self.own = data
-        return self.chief
+        return read(self.chief)
     def say_once(self, words):
         said.append(words)
 
@@ -168,7 +170,7 @@ writer = checkpoint.Writer(base / "failed", said.append, None)
 writer.add_finished(1, {"model": [np.arange(3.0)]})
 writer.write(Moment(step=9, fit=2), (1,), None, wait=True)
 failed = pathlib.Path(checkpoints.newest(base / "failed").folder)
-resumed = Keeper(Checkpointing(base / "failed", resume=failed), host)
+resumed = Keeper(Checkpointing(base / "failed", every_s=1e9, resume=failed), host)
 told["left"] = []
 for number in range(3):
     kept = resumed.begin(model, [])
@@ -177,7 +179,7 @@ for number in range(3):
         resumed.write(Moment(step=step), {"epoch": 1}, wait=True)
 told["gone"] = not failed.exists()
 again = pathlib.Path(checkpoints.newest(base / "failed").folder)
-anew = Keeper(Checkpointing(base / "failed", resume=again), host)
+anew = Keeper(Checkpointing(base / "failed", every_s=1e9, resume=again), host)
 host.step, told["anew"] = 77, []
 for number in range(2):
     fit(anew)
@@ -210,6 +212,22 @@ told["logs"] = [
     logged(2, [0, 1, 2, 3, 0, 1], True),
     logged(0, [0, 1, 2, 3], True),
 ]
+
+cost = Keeper(Checkpointing(base / "cost"), host)
+told["first"] = cost.every_s
+cost._writer.cost_s, cost._captured_s = 0.9, 0.1
+host.chief = struct.pack(">d", 60.0)
+cost.write(Moment(step=1), {"epoch": 1})
+told["told"], told["then"] = struct.unpack(">d", host.own)[0], cost.every_s
+cost._writer._thread.join()
+told["cost"] = cost._writer.cost_s
+told["refused"] = []
+for nonsense in (b"", struct.pack(">d", 0.1), struct.pack(">d", float("nan")), struct.pack(">d", 1e9)):
+    host.chief = nonsense
+    try:
+        cost.write(Moment(step=2), {"epoch": 1})
+    except TandemError as error:
+        told["refused"].append(error.code)
 print(json.dumps(told))
 """
 
@@ -217,21 +235,26 @@ print(json.dumps(told))
 @pytest.mark.cluster
 def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> None:
     told = json.loads(run(["-c", KEEPING, str(tmp_path)]).splitlines()[-1])
-    # A fit's end is a moment of no portion: members that decided by their own clocks would part there.
+    # At a fit's end there is no portion to agree in: members that decided by their own clocks would diverge.
     assert (told["own clock"], told["not the chief's"]) == ("due", None)
     assert told["held values"] == [True, True] and told["new values"] == [False, False]
     assert (told["before the stop"], told["after the stop"]) == (None, 1)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
-    # A fit that ends while the checkpoint before is still being written is kept at a Stop, which waits once.
+    # A fit that ends while the previous checkpoint is still being written is saved at a Stop, which waits
+    # once.
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
     assert told["waited once"] == told["waited twice"] == 1
-    # The first fit ended by an error that the script caught: it runs again, for so long that others are kept.
+    # 1 s is 2 % of 50 s; the chief's time counts, and only a plausible one.
+    assert (told["first"], told["told"], told["then"]) == (10.0, pytest.approx(50.0), 60.0)
+    assert 0.0 < told["cost"] < 0.9 and len(told["refused"]) == 4
+    # The first fit ended by an error that the script caught: it runs again, long enough for other
+    # checkpoints.
     assert told["left"] == [False, True, False] and told["gone"]
-    # From one of those the fits behind it are trained anew, and kept as they are then.
+    # From one of those the later fits are trained again, and saved with their new state.
     assert told["anew"] == [[1, 77], [2, 77]]
     assert told["large"] is None and told["held"] == told["many"] == 0
     assert len(told["said"]) == 2
-    assert told["said"][0].startswith("No checkpoints are kept: one would take 0.0 GB")
+    assert told["said"][0].startswith("No checkpoints are kept: one would take ")
     assert "more than 400 times" in told["said"][1]
-    # A log loses what comes again, and nothing of the trainings before.
+    # A log loses what is repeated, and nothing of earlier trainings.
     assert told["logs"] == [[0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]]

@@ -11,11 +11,6 @@ def test_a_rank_outside_the_shares_is_refused() -> None:
         Cluster(strategy=None, rank=2, shares=(1, 1), seed=0)
 
 
-def test_the_first_rank_is_the_chief() -> None:
-    assert Cluster(strategy=None, rank=0, shares=(3, 1), seed=0).is_chief
-    assert not Cluster(strategy=None, rank=1, shares=(3, 1), seed=0).is_chief
-
-
 def test_a_stop_passes_a_script_that_catches_exceptions() -> None:
     assert not issubclass(StopRequested, Exception)
 

@@ -1,4 +1,4 @@
-"""A training that is stopped in the middle of an epoch and resumed ends as one that never stopped."""
+"""A training stopped within an epoch and resumed ends like one that never stopped."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MODULE = "tests.core.trainer.exact.kept_member"
 TOLD = ("between", "histories", "epochs", "losses", "best", "rate", "iterations", "step")
 
 Job = tuple[str, str, str, str]
-"""Its name, kind, model, and the checkpoint that it goes on from."""
+"""Its name, kind, model, and the checkpoint it resumes from."""
 
 
 def run(out: Path, shares: tuple[int, ...], *jobs: Job) -> list[Path]:
-    """The members' folders; in each a folder for every job."""
+    """The members' folders; each contains a folder for every job."""
     return processes.run(shares, [json.dumps(job) for job in jobs], out, processes.LIMIT_S, MODULE)
 
 
@@ -46,7 +46,7 @@ def assert_same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two members that train wholly, with many checkpoints, and stopped."""
+    """Two members: trained to the end, with many checkpoints, and stopped."""
     out = tmp_path_factory.mktemp("before")
     return run(
         out,
@@ -63,7 +63,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """New processes, of which all have the checkpoint of the member that was not the chief."""
+    """New processes, all with the checkpoint of the member that was not the chief."""
     out = tmp_path_factory.mktemp("after")
     return run(
         out,
@@ -77,7 +77,7 @@ def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
 
 @pytest.fixture(scope="module")
 def alone(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One process that stops, and goes on with the members' training."""
+    """One process that stops, then continues the members' training."""
     out = tmp_path_factory.mktemp("alone")
     return run(
         out,
@@ -126,7 +126,7 @@ def test_a_stop_in_a_validation_loses_nothing_of_its_epoch(before: list[Path], a
 
 
 def test_a_stop_after_a_fit_loses_nothing_of_it(before: list[Path], after: list[Path]) -> None:
-    """However short it was, and though the last checkpoint was made a moment ago."""
+    """However short it was, and even right after the last checkpoint."""
     assert record(before[0], "evaluating")["stopped"]
     moment = checkpoint_store.at(Path(kept(before[0], "evaluating"))).head.moment  # type: ignore[union-attr]
     assert (moment.fit, moment.epoch, moment.batch) == (1, 0, 0) and moment.step > 0

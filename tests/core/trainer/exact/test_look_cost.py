@@ -1,4 +1,5 @@
-"""What the look at the first batch costs beside a trace of the same steps; docs/exactness.md has seconds."""
+"""The cost of the look at the first batch, relative to a trace of the same steps; docs/exactness.md has
+seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.exactness import processes
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 MODULE = "tests.core.trainer.exact.look_member"
 OF_TRACING = 1.3
-"""Both are of this processor. It was 0.85, and 0.21 s, on 2 cores that were crowded."""
+"""Both times are processor time. It was 0.85, and 0.21 s, on 2 busy cores."""
 
 
 def test_the_look_takes_no_longer_than_tracing_the_steps(

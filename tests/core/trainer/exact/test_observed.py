@@ -63,6 +63,24 @@ def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[di
     assert all(step < 60 + 500 * 20 for step in newest)
 
 
+def test_stretches_add_up_to_the_means_that_keras_gives(records: list[dict[str, Any]]) -> None:
+    """Each step's loss is that since the report before: over all rows, from an epoch's first step on."""
+    for record in records:
+        fit = [each for each in record["recent"] if each[0] <= 60]
+        assert {epoch for _, epoch, *_ in fit} == {0, 1, 2}
+        told, batches, before = 0.0, 0, -1
+        for _, epoch, batch, so_far, since, names in fit:
+            assert names == ["loss"], "a root of a mean is none"
+            told, batches = (told, batches) if epoch == before else (0.0, 0)
+            told, batches, before = told + since * (batch - batches), batch, epoch
+            assert told / batch == pytest.approx(so_far, rel=1e-4)
+
+
+def test_a_validation_that_a_stop_cut_is_no_value(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        assert record["validated"] == [[0, True, True], [1, True, False]], "epoch, whole, validated"
+
+
 def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dict[str, Any]]) -> None:
     for record in records:
         heard = [heard for heard in record["heard"] if heard[0] != "said"]

@@ -1,4 +1,4 @@
-"""What a process takes from a checkpoint and what it never does; fits that go on from odd places."""
+"""What a process takes from a checkpoint and what it never does; fits that resume in odd places."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def test_a_callbacks_numbers_go_on(told: dict[str, Any]) -> None:
 
 def test_keras_own_generator_goes_on_where_it_was_not_made_yet(told: dict[str, Any]) -> None:
     assert told["generator"] == [True, True]
+
+
+@pytest.mark.parametrize("what", ["harmful randomness", "harmful trees"])
+def test_invariant_a_checkpoint_that_no_training_wrote_is_refused(told: dict[str, Any], what: str) -> None:
+    assert told[what] == ["checkpoint-broken"] * 5
 
 
 def test_validations_go_on_with_data_that_differs_each_time(told: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Loops by hand in a MirroredStrategy whose replicas are two members: as on two devices of one machine."""
+"""Custom loops in a MirroredStrategy whose replicas are two members: as on two devices of one machine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,30 @@ WAYS = 11
 
 
 def ends(told: list[str]) -> dict[str, Any]:
-    """What the loop of each way of distributing data ended with."""
+    """The loop's final values for each way of distributing data."""
     pairs = [line.split(" ", 1) for line in told]
     return {way: json.loads(rest) for way, rest in pairs}
+
+
+async def on_two_devices(*ways: str) -> dict[str, Any]:
+    """The loops' final values on one machine."""
+    alone = [sys.executable, str(FOLDER / "loops.py"), "--two-devices", *ways]
+    machine = await asyncio.create_subprocess_exec(*alone, stdout=PIPE)
+    async with asyncio.timeout(LONG_S):
+        output, _ = await machine.communicate()
+    lines = output.decode().splitlines()
+    assert machine.returncode == 0 and "replicas 2" in lines
+    return ends(told_in(lines))
+
+
+def same(way: str, own: dict[str, Any], other: dict[str, Any]) -> None:
+    apart = [
+        np.abs(np.subtract(one, two)).max() for one, two in zip(own["weights"], other["weights"], strict=True)
+    ]
+    assert max(apart) <= 2e-6, way
+    assert own["losses"] == pytest.approx(other["losses"], rel=1e-5), way
+    assert (own["rows"], own["steps"]) == (other["rows"], other["steps"]), way
+    assert own["seen"] == pytest.approx(other["seen"], rel=1e-5), way
 
 
 async def test_each_way_of_distributing_data_gives_the_weights_of_two_devices_of_one_machine(
@@ -35,35 +56,35 @@ async def test_each_way_of_distributing_data_gives_the_weights_of_two_devices_of
     assert together.strategies() == {("MirroredStrategy", 2)}
     assert "replicas 2" in together.trainers[0].text()
     assert "MirroredStrategy has 2 replicas, one a member" in together.said()
-
-    alone = [sys.executable, str(FOLDER / "loops.py"), "--two-devices"]
-    machine = await asyncio.create_subprocess_exec(*alone, stdout=PIPE)
-    async with asyncio.timeout(LONG_S):
-        output, _ = await machine.communicate()
-    lines = output.decode().splitlines()
-    assert machine.returncode == 0 and "replicas 2" in lines
-    expected = ends(told_in(lines))
+    expected = await on_two_devices()
     assert len(expected) == WAYS
     for way, other in expected.items():
-        own = chief[way]
-        assert own == worker[way], f"{way}: members with the same bits"
-        apart = [
-            np.abs(np.subtract(one, two)).max()
-            for one, two in zip(own["weights"], other["weights"], strict=True)
-        ]
-        assert max(apart) <= 2e-6, way
-        assert own["losses"] == pytest.approx(other["losses"], rel=1e-5), way
-        assert (own["rows"], own["steps"]) == (other["rows"], other["steps"]), way
-        assert own["seen"] == pytest.approx(other["seen"], rel=1e-5), way
+        assert chief[way] == worker[way], f"{way}: members with the same bits"
+        same(way, chief[way], other)
 
 
-async def test_over_tensorflow_a_loop_has_the_members_as_replicas_too(tmp_path: Path) -> None:
-    together = await train_together(tmp_path, script="loops.py", arguments=("dataset",), keys=())
+async def test_loops_of_several_workers_give_the_weights_of_two_devices_too(tmp_path: Path) -> None:
+    """In a MultiWorkerMirroredStrategy, of which each member considers itself a worker."""
+    ways = ("dataset", "shuffled", "one-left", "function", "values", "in-graph")
+    unsharded = ("off", "alike")
+    arguments = ("--workers", *ways, *unsharded)
+    together = await train_together(tmp_path, script="loops.py", arguments=arguments)
     assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
     assert all(exit.shared for exit in together.exits)
     assert together.strategies() == {("MirroredStrategy", 2)}
+    assert "MultiWorkerMirroredStrategy has 2 replicas, one a member" in together.said()
+    first, second = together.addresses
+    spec = json.dumps({"chief": [first], "worker": [second]})
+    assert [told(trainer, "task") for trainer in together.trainers] == [
+        [f"chief 0 {spec}"],
+        [f"worker 0 {spec}"],
+    ]
     chief, worker = (ends(told(trainer)) for trainer in together.trainers)
-    assert chief == worker and "replicas 2" in together.trainers[0].text()
+    expected = await on_two_devices(*ways, "doubled")
+    for way in (*ways, *unsharded):
+        assert chief[way] == worker[way], f"{way}: members with the same bits"
+        # Data that no worker shards goes to both, as TensorFlow does it.
+        same(way, chief[way], expected["doubled" if way in unsharded else way])
 
 
 async def test_fit_of_the_loops_own_model_is_refused_by_name_and_stop_ends_both(tmp_path: Path) -> None:

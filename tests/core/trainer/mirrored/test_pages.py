@@ -1,22 +1,23 @@
-"""Whole scripts of pages on the web that open a mirrored strategy, on two members."""
+"""Complete scripts from web pages that open a mirrored strategy, on two members."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from core.project.script import analyse
+from core.script.analysis import analyse
 from tests.core.trainer.attended import SCRIPTS
 from tests.core.trainer.mirrored.together import PLACE, Together, told, train_together
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
-async def train_page(tmp_path: Path, name: str, replaced: str = "", by: str = "") -> Together:
-    """As reading the script says: managed for ``fit``, a loop of its own otherwise."""
-    folder = Path(shutil.copytree(SCRIPTS / "pages", tmp_path / "project"))
+async def train_page(tmp_path: Path, name: str, replaced: str = "", by: str = "", **train: Any) -> Together:
+    """With the strategy detected in the script: managed for ``fit``, a custom loop otherwise."""
+    folder = Path(shutil.copytree(SCRIPTS / "pages", tmp_path / "project", dirs_exist_ok=True))
     script = folder / name
     text = script.read_text(encoding="utf-8")
     assert replaced in text
@@ -24,7 +25,7 @@ async def train_page(tmp_path: Path, name: str, replaced: str = "", by: str = ""
     report = analyse(script)
     assert report.fits_in_own_strategy is not report.loops_in_mirrored_strategy
     strategy = "managed" if report.fits_in_own_strategy else "own"
-    together = await train_together(tmp_path, strategy=strategy, folder=str(folder), script=name)
+    together = await train_together(tmp_path, strategy=strategy, folder=str(folder), script=name, **train)
     assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
     assert all(exit.shared for exit in together.exits)
     assert together.strategies() == {("MirroredStrategy", 2)}
@@ -51,6 +52,29 @@ async def test_a_page_with_a_loop_by_hand(tmp_path: Path, name: str) -> None:
         [line for line in trainer.text().splitlines() if "oss" in line] for trainer in together.trainers
     ]
     assert losses[0] == losses[1] and len(losses[0]) >= 3, "each sees the sum over both"
+
+
+async def test_the_guides_loop_of_several_workers_saves_on_the_chief_and_goes_on(tmp_path: Path) -> None:
+    """Each worker saves, the chief to the path and the others to folders that they remove."""
+    whole = await train_page(tmp_path, "multi_worker_loop.py", arguments=(str(tmp_path / "whole"), "3"))
+    text = [trainer.text() for trainer in whole.trainers]
+    assert "pipeline 0 of 2" in text[0] and "pipeline 1 of 2" in text[1]
+    lines = [told(trainer, "Epoch:") for trainer in whole.trainers]
+    assert lines[0] == lines[1] and len(lines[0]) == 3, "each sees the loss and the accuracy of both"
+    assert "is given communication options (members are added up over TLS), which is left out" in whole.said()
+    assert "MultiWorkerMirroredStrategy has 2 replicas, one a member" in whole.said()
+
+    place = str(tmp_path / "parted")
+    first = await train_page(tmp_path, "multi_worker_loop.py", arguments=(place, "1"))
+    kept = Path(place, "ckpt")
+    assert {path.name for path in kept.iterdir()} >= {"checkpoint", "ckpt-1.index"}
+    assert not list(Path(place).rglob("workertemp_*/ckpt")), "what is not the chief's is removed"
+    second = await train_page(tmp_path, "multi_worker_loop.py", arguments=(place, "2"))
+    for trainer in second.trainers:
+        assert told(trainer, "restored") == ["epoch 1"]
+    assert told(first.trainers[0], "Epoch:") == lines[0][:1]
+    went_on = [told(trainer, "Epoch:") for trainer in second.trainers]
+    assert went_on[0] == went_on[1] and [line.partition(",")[0] for line in went_on[0]] == ["1"]
 
 
 @pytest.mark.parametrize("name", ["mirrored_fit.py", "multi_worker_fit.py"])

@@ -1,4 +1,4 @@
-"""Each batch of a script's is cut as TensorFlow's MirroredStrategy cuts it for the devices of one machine.
+"""A script's batches are split as TensorFlow's MirroredStrategy splits them for the devices of one machine.
 
 The parts below are those that it gave to two and three logical devices (TensorFlow 2.21).
 """

@@ -1,4 +1,4 @@
-"""Sums and gathers of a MirroredStrategy whose replicas are two members; replica r brings r + 1."""
+"""Sums and gathers of a MirroredStrategy whose replicas are two members; replica r contributes r + 1."""
 
 from __future__ import annotations
 

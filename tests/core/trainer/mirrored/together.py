@@ -1,4 +1,4 @@
-"""Trainers of two members with one script of a strategy's own, and what they printed."""
+"""Trainers of two members with one script that has its own strategy, and their output."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ sockets = psutil.Process().net_connections("all")
 listens = [list(each.laddr) for each in sockets if each.status == psutil.CONN_LISTEN]
 print("listens", json.dumps(listens), flush=True)
 """
-"""Added to a script: where its process listens."""
+"""Appended to a script: prints where its process listens."""
 
 
 class Together(NamedTuple):
-    """By rank."""
+    """Results by rank."""
 
     trainers: list[Attended]
     exits: list[Exit]
@@ -33,12 +33,12 @@ class Together(NamedTuple):
         return " ".join(report.words for report in self.trainers[0].of(trainer_messages.Said))
 
     def strategies(self) -> set[tuple[str, int]]:
-        """Names and replicas, as the trainers told them."""
+        """Names and replicas, as reported by the trainers."""
         met = [report for trainer in self.trainers for report in trainer.of(trainer_messages.Met)]
         return {(report.strategy, report.replicas) for report in met}
 
     def listens_to_members_alone(self) -> bool:
-        """Of a script with ``PLACE``: each process listens where it meets the others, and nowhere else."""
+        """For a script with ``PLACE``: each process listens at its exchange address, and nowhere else."""
         found = [json.loads(line) for trainer in self.trainers for line in told(trainer, "listens")]
         return [[f"{host}:{port}" for host, port in each] for each in found] == [
             [address] for address in self.addresses
@@ -46,7 +46,7 @@ class Together(NamedTuple):
 
 
 async def train_together(logs: Path, **train: Any) -> Together:
-    """By the exchange, in a strategy of the script's own unless another one is asked for."""
+    """By the exchange, in the script's own strategy unless another is given."""
     configs = cluster(chief=1, worker=1)
     asked = {"strategy": "own", "keys": keys_for(2), "folder": str(FOLDER), **train}
     trainers = list(members(logs, configs, **asked).values())
@@ -56,7 +56,7 @@ async def train_together(logs: Path, **train: Any) -> Together:
 
 
 def told(trainer: Attended, word: str = "told") -> list[str]:
-    """The rest of each line of output that begins with ``word``."""
+    """The rest of each output line that begins with ``word``."""
     return told_in(trainer.text().splitlines(), word)
 
 

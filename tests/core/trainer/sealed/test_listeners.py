@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import subprocess
@@ -11,20 +10,6 @@ import pytest
 from core.trainer.sealed import listeners
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        ("0100007F:1F90", "127.0.0.1", 8080),
-        ("00000000:5208", "0.0.0.0", 21000),
-        ("00000000000000000000000001000000:0016", "::1", 22),
-        ("0000000000000000FFFF00000100007F:0016", "::ffff:127.0.0.1", 22),
-    ],
-)
-@pytest.mark.skipif(sys.byteorder != "little", reason="as such a machine writes them")
-def test_addresses_are_read_as_the_system_writes_them(text: str, host: str, port: int) -> None:
-    assert listeners.address(text) == (ipaddress.ip_address(host), port)
 
 
 def test_who_listens_for_others_is_named_and_who_listens_on_the_loopback_is_not() -> None:
@@ -43,6 +28,22 @@ def test_an_address_of_ipv6_counts_too() -> None:
         pytest.skip("no IPv6 here")
     with everywhere:
         assert f":::{everywhere.getsockname()[1]}" in listeners.reachable(os.getpid())
+
+
+def test_the_loopback_of_ipv4_written_as_ipv6_is_no_way_in() -> None:
+    with socket.socket(socket.AF_INET6) as mapped:
+        mapped.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        mapped.bind(("::ffff:127.0.0.1", 0))
+        mapped.listen()
+        port = str(mapped.getsockname()[1])
+        assert port not in [each.rpartition(":")[2] for each in listeners.reachable(os.getpid())]
+
+
+def test_a_process_that_has_ended_has_none_to_tell() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    with pytest.raises(ProcessLookupError):
+        listeners.reachable(ended.pid)
 
 
 def test_what_another_process_listens_at_is_not_this_ones() -> None:

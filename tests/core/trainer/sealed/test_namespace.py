@@ -1,4 +1,4 @@
-"""Each in a process of its own: a network is left for good."""
+"""Leaving a network for good, each test in its own process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOBODY = 65534
 
 
 def run(code: str, *, user: int | None = None) -> str:
-    """What it printed."""
-    # The interpreter may lie where another user cannot start it. A process that has changed its user may not
-    # write to its own /proc until it says that it is an ordinary one (prctl(2), PR_SET_DUMPABLE).
+    """Returns its output."""
+    # Another user may be unable to start the interpreter in its folder. A process that has changed its user
+    # may not write to its own /proc until it declares itself dumpable (prctl(2), PR_SET_DUMPABLE).
     become = (
         ""
         if user is None
@@ -62,6 +62,21 @@ def test_inside_there_is_a_loopback_and_nothing_else_and_the_user_stays(user: in
         user=user,
     )
     assert said == "another loopback, ['lo']"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has none outside, either")
+def test_root_has_no_right_over_the_laptop_in_there() -> None:
+    said = run(
+        """
+        socket.sethostname(socket.gethostname())  # as it is: nothing changes
+        namespace.enter()
+        try:
+            socket.sethostname(socket.gethostname())
+        except PermissionError:
+            print("refused")
+        """
+    )
+    assert said == "refused"
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Sequence
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import pytest
 from core.supervisor import spawn
 from core.vocabulary import trainer_messages
 from core.vocabulary.trainer_messages import Seal
+from tests.core.supervisor.test_driver import wait_gone
 from tests.core.trainer.attended import Attended, free_ports, keys_for
 from tests.core.trainer.sealed.test_proxy import serving
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-_COMMAND = spawn.command
 EXAMPLES = Path(__file__).parents[4] / "resources/examples/strategies"
 
 
@@ -30,25 +30,20 @@ def sealed(
     roles: tuple[str, ...],
     *,
     downloads: bool = False,
-    apart: Sequence[str] = (),
     **train: Any,
 ) -> dict[str, Attended]:
-    """A trainer for each of ``roles``, in rank order. ``apart``: tasks that are started as on a system where
-    namespaces are allowed, though the others are not."""
+    """A trainer for each of ``roles``, in rank order."""
     places = [f"127.0.0.1:{port}" for port in free_ports(len(roles))]
     inside = [f"127.77.0.{rank + 1}:{port.partition(':')[2]}" for rank, port in enumerate(places)]
     spec: dict[str, list[str]] = {}
     for role, place in zip(roles, inside, strict=True):
         spec.setdefault(role, []).append(place)
-    # Before the others' threads start theirs.
-    children = {name: free() for name in apart}
     found = {}
     for rank, (role, keys) in enumerate(zip(roles, keys_for(len(roles)), strict=True)):
         task = {"type": role, "index": spec[role].index(inside[rank])}
         name = f"{role}:{task['index']}"
         found[name] = Attended(
             tmp_path / f"{role}-{rank}.log",
-            child=children.get(name),
             task=name,
             strategy="own",
             tf_config=json.dumps({"cluster": spec, "task": task}),
@@ -60,16 +55,31 @@ def sealed(
     return found
 
 
-def free() -> spawn.Child:
-    """A sealed trainer, whatever ``spawn.command`` is for the others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spawn, "command", _COMMAND)
-        return spawn.spawn(sealed=True)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     return str(shutil.copytree(EXAMPLES, tmp_path / "project"))
+
+
+async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
+    trainers = sealed(tmp_path, ("chief", "worker"), script="own_class.py")
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    chief, worker = trainers.values()
+    assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
+    assert all(exit.shared for exit in exits)
+    assert chief.of(trainer_messages.Met) == [trainer_messages.Met(strategy="Counting", replicas=2)]
+    told = [_told(trainer.text()) for trainer in (chief, worker)]
+    rows = [{int(row) for row in each["DATA rows"]} for each in told]
+    assert rows[0] | rows[1] == set(range(16))
+    assert not rows[0] & rows[1]
+    assert all([int(row) for row in each["OFF rows"]] == [*range(16)] for each in told)
+    assert told[0]["OFF losses"] == told[1]["OFF losses"], "members see the same loss and weight"
+    assert told[0]["OFF losses"][-2:] == ["runs", "6"], "two steps of halved data, four of whole"
+
+
+def _told(text: str) -> dict[str, list[str]]:
+    """Lines by their first two words."""
+    lines = [line.split() for line in text.splitlines() if line.startswith(("DATA", "OFF"))]
+    return {f"{line[0]} {line[1]}": line[2:] for line in lines}
 
 
 async def test_a_multi_worker_loop_meets_trains_and_ends_through_relays(tmp_path: Path, folder: str) -> None:
@@ -123,7 +133,7 @@ async def waiting(tmp_path: Path, folder: str) -> Attended:
 
 
 def family_of(trainer: Attended) -> list[psutil.Process]:
-    """The trainer, its relay, and who makes sockets, in the order in which they began."""
+    """The trainer, its relay, and its socket maker, in order of their start."""
     own = trainer.process.pid
     assert own is not None
     assert not psutil.Process(own).children(), "a script that waits for its children waits for its own"
@@ -144,7 +154,8 @@ async def test_a_sealed_trainer_is_killed_with_everything_beside_it(tmp_path: Pa
     family = family_of(trainer)
     trainer.stop(2)
     await trainer.exit()
-    assert not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in family)
+    for each in family:
+        await wait_gone(each.pid)
 
 
 @pytest.mark.parametrize("which", ["relay", "maker of sockets"])
@@ -156,13 +167,14 @@ async def test_where_a_part_of_the_seal_is_killed_the_trainer_is_ended_by_name(
     (relay if which == "relay" else maker).kill()
     exit = await trainer.exit()
     assert exit.problem is not None and exit.problem.code == "relay-ended", exit
-    assert not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in family)
+    for each in family:
+        await wait_gone(each.pid)
 
 
 async def test_a_trainer_that_others_can_reach_is_ended_by_name_before_anybody_is_met(
     tmp_path: Path, folder: str
 ) -> None:
-    """Its listener was made outside, and came in by a descriptor, as nothing in a trainer does."""
+    """Its listener was made outside and passed in as a descriptor, unlike anything in a trainer."""
     with socket.create_server(("0.0.0.0", 0)) as everywhere, socket.socket(socket.AF_UNIX) as handing:
         place = f"0.0.0.0:{everywhere.getsockname()[1]}"
         handing.bind(str(tmp_path / "hand"))
@@ -196,17 +208,34 @@ async def test_a_trainer_that_others_can_reach_is_ended_by_name_before_anybody_i
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
 
 
+async def test_where_namespaces_are_forbidden_the_trainer_is_refused_by_name(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow never listens there: neither on the network nor on the laptop's loopback."""
+    free = spawn.command()
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-m", "tests.forbidden", *free])
+    (trainer,) = sealed(tmp_path, ("chief",), folder=folder, script="multi_worker_loop.py").values()
+    exit = await trainer.exit()
+    assert exit.reason == "killed" and exit.problem is not None
+    assert exit.problem.code == "not-sealed"
+    assert "cannot be sealed on this laptop" in exit.problem.what and "tandem doctor" in exit.problem.fix
+    assert not trainer.of(trainer_messages.Connecting)
+
+
 @pytest.mark.parametrize("downloads", [True, False])
 async def test_a_script_downloads_where_it_may_and_reaches_nothing_where_it_may_not(
-    tmp_path: Path, folder: str, downloads: bool
+    tmp_path: Path, folder: str, downloads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Path(folder) / "fetches.py"
     with serving("127.5.5.5") as server:
+        # The laptop's own way to the internet: there is none here.
+        monkeypatch.setenv("http_proxy", f"http://{server}")
         script.write_text(
-            "import keras\n"
+            "import os, keras\n"
+            "os.mkdir('cache')  # else Keras takes one below /tmp, which is kept\n"
             "try:\n"
-            f"    path = keras.utils.get_file('data', 'http://{server}/data', cache_dir={str(tmp_path)!r})\n"
-            "    print('came:', open(path).read(16))\n"
+            "    path = keras.utils.get_file('data', 'http://far.example/data', cache_dir='cache')\n"
+            "    print('came:', open(path).read(23))\n"
             "except Exception as error:\n"
             "    print('stayed away:', error)\n"
         )
@@ -214,7 +243,7 @@ async def test_a_script_downloads_where_it_may_and_reaches_nothing_where_it_may_
             tmp_path, ("chief",), downloads=downloads, folder=folder, script=script.name
         ).values()
         assert (await trainer.exit()).reason == "finished", trainer.text("stderr")
-    assert ("came: /data for nobody" in trainer.text()) is downloads, trainer.text()
+    assert ("came: http://far.example/data" in trainer.text()) is downloads, trainer.text()
     assert ("stayed away:" in trainer.text()) is not downloads
     said = " ".join(report.words for report in trainer.of(trainer_messages.Said))
     assert ("goes through Tandem's proxy" if downloads else "It has no network") in said

@@ -5,13 +5,14 @@ import socket
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
-from core.exchange.handshake import Sockets
-from core.trainer.sealed.proxy import AT_ONCE, Proxy, read
+from core.net.tls_stream import Sockets
+from core.trainer.sealed.proxy import AT_ONCE, Proxy, is_public, read
 
 
 def test_a_tunnel_is_asked_for_by_host_and_port() -> None:
@@ -89,10 +90,12 @@ def serving(host: str = "127.0.0.1") -> Iterator[str]:
 
 
 @contextmanager
-def proxying(at_once: int = AT_ONCE) -> Iterator[str]:
+def proxying(
+    at_once: int = AT_ONCE, token: str = "", may_call: Callable[[str], bool] = lambda address: True
+) -> Iterator[str]:
     sockets, listener = Sockets(), socket.create_server(("127.0.0.1", 0))
     sockets.add(listener)
-    Proxy(listener, sockets, at_once=at_once).start()
+    Proxy(listener, sockets, at_once=at_once, token=token, may_call=may_call).start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     sockets.close()
     listener.close()
@@ -146,4 +149,54 @@ def test_the_laptops_own_proxy_is_handed_each_connection_with_its_user(
     assert asked == b"http://far.example/page for Basic bWU6c2VjcmV0" * 5000
     listener = socket.create_server(("127.0.0.1", 0))
     with listener:
-        assert all("me:secret@127.77." in url for url in Proxy(listener, Sockets()).environment.values())
+        assert all("me:secret@127.0." in url for url in Proxy(listener, Sockets()).environment.values())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+        *("::1", "fe80::1%eth0", "fd00::1", "::ffff:192.168.1.1", "::ffff:127.0.0.1", "ff02::1"),
+        # IPv4 within IPv6: compatible, by NAT64 (two prefixes), by 6to4, by Teredo, by SIIT.
+        *("::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "2002:a00:1::1", "2001:0:a00:1::1"),
+        *("::ffff:0:10.0.0.1", "fec0::1"),
+    ],
+)
+def test_what_is_not_the_internet_is_not_called(address: str) -> None:
+    assert not is_public(address)
+
+
+def test_public_addresses_of_the_laptop_and_its_neighbours_are_not_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With IPv6 nearly every laptop has one."""
+    own = (
+        (socket.AF_INET6, "2606:4700:1::5", "ffff:ffff:ffff:ffff::"),
+        (socket.AF_INET, "8.8.4.4", "255.255.255.0"),
+        (socket.AF_INET6, "2606:4700:2::5", None),
+    )
+    interface = [SimpleNamespace(family=kind, address=host, netmask=mask) for kind, host, mask in own]
+    monkeypatch.setattr("psutil.net_if_addrs", lambda: {"eth0": interface})
+    for near in ("2606:4700:1::5", "2606:4700:1::77", "8.8.4.4", "::ffff:8.8.4.9", "2606:4700:2::5"):
+        assert not is_public(near)
+    assert is_public("2606:4700:1:1::5") and is_public("8.8.5.4") and is_public("2606:4700:2::6")
+
+
+def test_the_internet_is_called_and_services_of_the_laptop_and_its_network_are_not() -> None:
+    assert is_public("8.8.8.8") and is_public("64:ff9b::8.8.8.8") and is_public("2606:4700::1111")
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with serving(host) as server, proxying(may_call=is_public) as proxy:
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                fetched(f"http://{server}/data", proxy)
+            with refused.value as answer:
+                assert answer.code == 502
+
+
+def test_where_others_reach_it_too_it_serves_who_knows_its_password() -> None:
+    with serving() as server, proxying(token="known") as proxy:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            fetched(f"http://{server}/data", proxy)
+        with refused.value as answer:
+            assert answer.code == 407
+        known = proxy.replace("://", "://tandem:known@")
+        assert fetched(f"http://{server}/data", known).startswith(b"/data for nobody")

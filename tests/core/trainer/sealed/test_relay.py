@@ -1,4 +1,4 @@
-"""Connections of TensorFlow's as two relays carry them, with real sockets on one machine."""
+"""TensorFlow's connections through two relays, with real sockets on one machine."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ pytestmark = [pytest.mark.real, pytest.mark.skipif(os.name != "posix", reason="r
 
 LIMIT_S = 60.0
 ENOUGH = 6_000_000
-"""Bytes: more than all buffers on the way hold, and no whole number of pieces."""
+"""Bytes: more than all buffers on the way hold, and not a multiple of the piece size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Two relays. On each side the loopback stands for the network of a trainer."""
+    """Two relays. On each side the loopback stands for a trainer's network."""
 
     relays: tuple[Relay, Relay]
     called: tuple[str, int]
-    """Where the first one's trainer calls the second's."""
+    """The address where the first one's trainer calls the second's."""
     listener: socket.socket
-    """The second's, as TensorFlow's server."""
+    """The second's, in place of TensorFlow's server."""
 
     @contextmanager
     def connection(self) -> Iterator[tuple[socket.socket, socket.socket]]:
@@ -52,7 +52,7 @@ class Joined:
 def joined() -> Iterator[Joined]:
     ports = free_ports(2)
     outside = tuple(f"127.0.0.1:{port}" for port in ports)
-    # Addresses of its own for each: here both sides have one loopback.
+    # Separate addresses for each: here both sides share one loopback.
     insides = [tuple(f"127.77.{side}.{rank}:{ports[rank]}" for rank in (0, 1)) for side in (8, 9)]
     relays = []
     for rank, (keys, inside) in enumerate(zip(keys_for(2), insides, strict=True)):
@@ -75,7 +75,7 @@ def until(happened: Callable[[], bool], what: str) -> None:
 
 
 def everything(sock: socket.socket) -> bytes:
-    """What comes until the other end ends."""
+    """Reads until the other end closes."""
     came = bytearray()
     while got := sock.recv(1 << 16):
         came += got
@@ -83,7 +83,7 @@ def everything(sock: socket.socket) -> bytes:
 
 
 def is_over(sock: socket.socket) -> bool:
-    """Its other end is gone: nothing comes any more, and nothing can be sent."""
+    """Its other end is gone: nothing arrives any more, and nothing can be sent."""
     try:
         while sock.recv(1 << 16):
             pass
@@ -126,7 +126,7 @@ def test_an_end_in_one_direction_leaves_the_other_one_open(joined: Joined, first
         ends.sendall(b"the last word")
         ends.shutdown(socket.SHUT_WR)
         assert everything(stays) == b"the last word"
-        # The other way nothing has ended, for much more than buffers hold.
+        # The other direction stays open, for much more than buffers hold.
         answer = random.Random(3).randbytes(ENOUGH)
 
         def say() -> None:
@@ -161,7 +161,7 @@ def test_a_relay_that_ends_takes_its_connections_with_it(joined: Joined, rank: i
 
 @pytest.mark.parametrize("direction", ["sending", "receiving"])
 def test_a_cut_in_either_of_the_two_that_carry_a_connection_ends_it(joined: Joined, direction: str) -> None:
-    """A system that was killed, or a network that gave up on it."""
+    """A killed system, or a network that gave up on it."""
     with joined.connection() as (caller, answerer):
         caller.sendall(b"a")
         assert answerer.recv(1) == b"a"
@@ -173,7 +173,7 @@ def test_a_cut_in_either_of_the_two_that_carry_a_connection_ends_it(joined: Join
 
 
 def tls_of(relay: Relay, called: tuple[str, int]) -> list[socket.socket]:
-    """What the relay dialled, in that order: to send, and to receive."""
+    """The relay's outgoing connections, in order: to send, and to receive."""
     found = []
     for sock in relay._sockets._open:
         try:
@@ -196,7 +196,8 @@ def test_nothing_of_connections_that_ended_is_left(joined: Joined) -> None:
     with joined.connection() as (caller, answerer):
         caller.sendall(b"a")
         assert answerer.recv(1) == b"a"
-        assert sorted(carrying()) == ["relay-in", "relay-in", "relay-out", "relay-out"]
+        four = ["relay-in", "relay-in", "relay-out", "relay-out"]
+        until(lambda: sorted(carrying()) == four, "nobody carries but these")
     until(lambda: not carrying(), "threads that carried ended")
     before = open_now()
     for number in range(12):

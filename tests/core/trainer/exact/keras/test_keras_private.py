@@ -17,7 +17,7 @@ CONSTANTS = {
     "_compute_moments_sync": "private.SYNCHRONISED_MOMENTS",
     "_moments": "private.BATCH_MOMENTS",
 }
-"""What private_parts.py names by these."""
+"""Names that private_parts.py uses for these."""
 QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
@@ -67,7 +67,7 @@ PRIVATE = re.compile(r"_[a-z]\w*")
 
 
 def private_names(path: Path) -> Iterator[tuple[str, bool]]:
-    """Private names that a module touches, as attributes or in strings; whether it is on ``self``."""
+    """Private names that a module uses, as attributes or in strings; whether it is on ``self``."""
     tree = ast.parse(path.read_text())
     pieces = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -81,7 +81,7 @@ def private_names(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def own_names(path: Path) -> Iterator[str]:
-    """Private names that a module gives to what it makes: functions, classes, variables, attributes."""
+    """Private names that a module defines: functions, classes, variables, attributes."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
@@ -91,8 +91,8 @@ def own_names(path: Path) -> Iterator[str]:
 
 
 def test_private_attributes_of_keras_are_touched_in_one_module() -> None:
-    """A private name belongs to ``self`` and is made in core.trainer, or it is somebody else's, most likely
-    Keras'. A name of Keras' on ``self`` is what private_parts.py looks for, as it can see Keras' classes."""
+    """A private name either belongs to ``self`` and is defined in core.trainer, or it is somebody else's,
+    most likely Keras'. private_parts.py finds Keras' names on ``self``, as it can see Keras' classes."""
     others = [path for path in (ROOT / "core/trainer").rglob("*.py") if path != HERE]
     own = {name for path in others for name in own_names(path)}
     wrong = {
@@ -105,7 +105,7 @@ def test_private_attributes_of_keras_are_touched_in_one_module() -> None:
 
 
 def test_each_private_part_is_looked_at() -> None:
-    """private_parts.py fails on a Keras where one is gone or is something else."""
+    """private_parts.py fails on a Keras in which one is missing or different."""
     guarded = PARTS.read_text()
     parts = {name for name, _ in private_names(HERE)} - {"_tandem_original"}
     assert len(parts) > 20

@@ -1,6 +1,6 @@
-"""One of two processes that meet by the exchange's operations: ``… exchange_member RANK PORT PORT FOLDER``.
+"""One of two processes connected by the exchange's operations: ``… exchange_member RANK PORT PORT FOLDER``.
 
-Says one line of JSON: what came out, by name.
+Prints one line of JSON: the results, by name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.exchange.driver import Exchange, Peer
+from core.exchange.driver import Exchange
 from core.exchange.keys import Keyring
+from core.exchange.state import Peer
 from core.home.identity import load_or_create
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.vocabulary.errors import Problem
@@ -43,7 +44,8 @@ def meet(collectives: ExchangeCollectives) -> dict[str, Any]:
 
     @tf.function  # type: ignore[untyped-decorator]
     def steps(flag: Any) -> Any:
-        """Several stages a step, in a loop, in a condition, and of tensors that depend on earlier stages."""
+        """Several stages per step, in a loop, in a condition, and on tensors that depend on earlier
+        stages."""
 
         def body(step: Any, total: Any, *_: Any) -> Any:
             sums = collectives.sum(own)

@@ -1,4 +1,4 @@
-"""Marks of batches: what tells them apart, and what does not."""
+"""Batch marks: what distinguishes them, and what does not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = np.array([f"word {number}" for number in range(64)])
 
 
 def marks(*batches: tuple[Any, Any]) -> np.ndarray:
-    """Of some steps of one member."""
+    """Marks of some steps of one member."""
     kept = DataMarks()
 
     step = tf.function(lambda x, y: kept.take([(True, x), (False, y)]))

@@ -1,4 +1,4 @@
-"""Two processes with TensorFlow that meet by the exchange: in loops, in conditions, and without a graph."""
+"""Two TensorFlow processes connected by the exchange: in loops, in conditions, and without a graph."""
 
 from __future__ import annotations
 

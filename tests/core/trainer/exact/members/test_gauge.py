@@ -1,4 +1,4 @@
-"""The gauge in TensorFlow, in this process; tests/core/trainer/test_session.py has it in a cluster."""
+"""The gauge in TensorFlow, in this process; tests/core/trainer/test_session.py tests it in a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_wait_counts_from_the_own_gradients_to_all_members(tf: Any, gauge: A
         return value
 
     def step(own: Any) -> Any:
-        own = tf.py_function(late, [own], tf.float32)  # the own work is no wait
+        own = tf.py_function(late, [own], tf.float32)  # own work is not waiting
         return gauge.exchange([own, None], lambda: [tf.py_function(late, [own], tf.float32), None])[0]
 
     step = tf.function(step) if traced else step
@@ -66,7 +66,7 @@ def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_n
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
 
     def summed(value: Any) -> Any:
-        time.sleep(0.002)  # TensorFlow's clock counts microseconds: a sum in none would take no time at all
+        time.sleep(0.002)  # TensorFlow's clock counts microseconds: within one, a sum would take no time
         return value + 1.0
 
     def step(own: Any) -> Any:

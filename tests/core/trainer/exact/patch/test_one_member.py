@@ -1,4 +1,4 @@
-"""One member alone keeps Keras' own fit, under whatever strategy, and is observed all the same."""
+"""A single member keeps Keras' own fit under any strategy, and is still observed."""
 
 from __future__ import annotations
 

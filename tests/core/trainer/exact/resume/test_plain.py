@@ -1,4 +1,4 @@
-"""Plain data goes to bytes and back exactly; nothing else is taken, and nothing is run."""
+"""Plain data round-trips through bytes exactly; nothing else is accepted, and nothing is run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_arrays_come_back_bit_by_bit(dtype: str) -> None:
         again = back({"x": [array, array.T]})["x"]
         for one, other in zip(again, (array, array.T), strict=True):
             assert one.dtype == other.dtype and one.shape == other.shape and np.array_equal(one, other)
-            one[...] = 0  # a copy of its own
+            one[...] = 0  # a separate copy
     assert type(back(np.float32(1.5))) is np.float32
 
 
@@ -87,6 +87,10 @@ def test_what_holds_itself_is_not_taken() -> None:
         (b'{"tree":{"a":0},"arrays":[["float32",[-1]]]}', b""),
         (b'{"tree":{"a":0},"arrays":[["float32",[99999999999,99999999999]]]}', b""),
         (b'{"tree":{"a":0},"arrays":[["object",[1]]]}', b"12345678"),
+        (b'{"tree":{"a":0},"arrays":[["i4,O",[1]]]}', b"123456789012"),
+        (b'{"tree":{"a":0},"arrays":[[{"names":["x"],"formats":["O"]},[1]]]}', b"12345678"),
+        (b'{"tree":{"a":0},"arrays":[["int8",[' + b"1," * 99 + b"1]]]}", b"1"),
+        (b'{"tree":{"a":-1},"arrays":[],"more":1}', b""),
         (b'{"tree":' + b"[" * 200 + b"]" * 200 + b',"arrays":[]}', b""),
     ],
 )

@@ -1,6 +1,6 @@
-"""Loops by hand in a MirroredStrategy, one for each way of distributing data. Prints what each ends with.
+"""Loops by hand in a mirrored strategy, one for each way of distributing data. Prints what each ends with.
 
-``--two-devices``: on two logical devices of one machine.
+``--two-devices``: on two logical devices of one machine. ``--workers``: in a MultiWorkerMirroredStrategy.
 """
 
 import hashlib
@@ -21,7 +21,12 @@ if "--two-devices" in sys.argv:
     sys.argv.remove("--two-devices")
     [cpu] = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-strategy = tf.distribute.MirroredStrategy()  # TensorFlow's own cluster has to be there before all else
+strategy: Any = tf.distribute.MirroredStrategy()
+if "--workers" in sys.argv:
+    sys.argv.remove("--workers")
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    resolver = strategy.cluster_resolver
+    print("task", resolver.task_type, resolver.task_id, json.dumps(resolver.cluster_spec().as_dict()))
 rng = np.random.default_rng(0)
 words = rng.integers(0, 20, size=(ROWS, 3))
 x = rng.normal(size=(ROWS, 4)).astype("float32")
@@ -77,6 +82,10 @@ def made_alike(context: Any) -> Any:
     return whole.batch(context.get_per_replica_batch_size(BATCH))
 
 
+def twice(*batch: Any) -> Any:
+    return tf.nest.map_structure(lambda part: tf.concat([part, part], axis=0), batch)
+
+
 def values(begin: Any) -> Any:
     def value(context: Any) -> Any:
         size = BATCH // context.num_replicas_in_sync
@@ -108,6 +117,8 @@ def batches(way: Any) -> Any:
             return strategy.distribute_datasets_from_function(made_from)
         case "alike":
             return strategy.distribute_datasets_from_function(made_alike)
+        case "doubled":  # both replicas have the same eight rows
+            return distribute(whole.batch(BATCH // 2).map(twice))
         case "values":
             return [values(begin) for begin in range(0, ROWS - BATCH, BATCH)]
     return distribute(whole.batch(BATCH))

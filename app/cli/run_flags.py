@@ -1,0 +1,77 @@
+"""The flags of a run's options (``RunOptions``), the same for each subcommand that has them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from core.vocabulary.options import ASK_AFTER_S, AWAY_S, RunOptions, Wire
+
+
+def _minutes(text: str) -> float:
+    """Returns seconds."""
+    return 60 * float(text)
+
+
+_minutes.__name__ = "minutes"  # argparse's name for the type in error messages
+
+FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "wire": (
+        "--wire",
+        {
+            "choices": get_args(Wire),
+            "help": "number format of gradients between members (default: f32, which is exact)",
+        },
+    ),
+    "downloads": (
+        "--downloads",
+        {
+            "action": argparse.BooleanOptionalAction,
+            "help": "whether a script whose trainers are sealed may download; with --no- it reaches nothing "
+            "but the other members (default: it may)",
+        },
+    ),
+    "away_s": (
+        "--wait-for-away",
+        {
+            "type": _minutes,
+            "metavar": "MINUTES",
+            "help": "how long the run waits for a silent member (asleep or offline) "
+            f"(default: {AWAY_S / 60:.0f})",
+        },
+    ),
+    "ask_after_s": (
+        "--ask-after",
+        {
+            "type": _minutes,
+            "metavar": "MINUTES",
+            "help": "minutes without progress before you are asked whether to keep waiting; 0: never "
+            f"(default: {ASK_AFTER_S / 60:.0f})",
+        },
+    ),
+    "accept_differences": (
+        "--accept-differences",
+        {
+            "action": argparse.BooleanOptionalAction,
+            "help": "a run that tells why its result may differ from one machine's ends with 0 all the same",
+        },
+    ),
+}
+"""By field of ``RunOptions``."""
+OF_A_MEMBER = ("wire", "away_s", "accept_differences")
+"""The options of a member of a cluster's job: it asks nobody, and its network is its own."""
+
+
+def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(FLAGS)) -> None:
+    for name in names:
+        flag, words = FLAGS[name]
+        parser.add_argument(flag, dest=name, default=None, **words)
+
+
+def options_of(arguments: argparse.Namespace, then: RunOptions) -> RunOptions:
+    """Given options replace the run's."""
+    given = {name: getattr(arguments, name, None) for name in FLAGS}
+    return replace(then.options, **{name: value for name, value in given.items() if value is not None})

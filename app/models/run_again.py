@@ -1,0 +1,85 @@
+"""The spec of an earlier run, to repeat or resume it. Pure; for terminal and window."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from app.words.device_names import names_of
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import ChangeSettings
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.plan import Moment, Role, RunSpec
+from core.vocabulary.settings import SettingsChange
+from core.vocabulary.state import State
+from core.vocabulary.text import plain
+
+MOST_ACCEPTED = 200
+"""The newest codes with accepted differences that are remembered."""
+
+_FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
+
+
+def may_go_on(entry: RunEntry) -> bool:
+    """Whether it ended early, wherever it was started: then it can continue from a checkpoint."""
+    return isinstance(entry.phase, Stopped | Failed)
+
+
+def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | None, str]:
+    """The newest known checkpoint of a run, and the other laptop that has it; ``""``: here."""
+    other = state.checkpoints.get(run)
+    if other is None or (ours is not None and other.moment.order <= ours.order):
+        return ours, ""
+    return other.moment, names_of(state, [other.device])[other.device]
+
+
+def spec_of(
+    entry: RunEntry, state: State, *, others_said: bool = False, resumes: bool = False, fix: str = _FIX
+) -> RunSpec:
+    """With exactly the laptops that took part. Raises ``TandemError`` if the run can't be repeated here.
+
+    ``resumes``: another laptop's run may be resumed here, with the project that came with it (no script).
+    ``others_said``: the caller names the members, so nobody of that run is missing. ``fix``: the advice for a
+    laptop that is no longer paired.
+    """
+    if not entry.source and not resumes:
+        raise TandemError(
+            code="run-of-another",
+            what=f"The run {entry.run} was started on another laptop, and its script lies there.",
+            fix="Run it again there, or name a script of this laptop.",
+        )
+    if entry.spec is None and entry.source:  # recorded by an earlier Tandem
+        return RunSpec(script=entry.source, arguments=entry.arguments)
+    me = state.me.device if state.me is not None else None
+    then = dict(zip(entry.device_ids, entry.devices, strict=False))
+    others = {device: name for device, name in then.items() if device != me}
+    for device, name in others.items():
+        known = state.devices.get(device)
+        if not others_said and (known is None or not known.paired):
+            raise TandemError(
+                code="not-paired",
+                what=f"{plain(name, 40)} took part then and is not paired with this laptop now.",
+                fix=fix,
+            )
+    spec = entry.spec or RunSpec(script="", arguments=entry.arguments)
+    return replace(spec, script=entry.source, devices=tuple(others), solo=not others)
+
+
+def alone(spec: RunSpec, me: DeviceId | None) -> RunSpec:
+    """The same spec on this laptop alone, without shares and without settings for the others."""
+    own = {device: roles for device, roles in spec.roles.items() if device == me and Role.CHIEF in roles}
+    return replace(spec, solo=True, devices=(), roles=own, shares={}, shares_total=None, opens={})
+
+
+def withdrawing(code: str, state: State) -> ChangeSettings:
+    """Stop accepting known differences for this code."""
+    known = state.me.settings.accepted if state.me is not None else ()
+    return ChangeSettings(change=SettingsChange(accepted=tuple(each for each in known if each != code)))
+
+
+def accepting(code: str, state: State) -> ChangeSettings:
+    """Accept known differences for this code (``Plan.code``) from now on."""
+    known = state.me.settings.accepted if state.me is not None else ()
+    kept = [each for each in known if each != code][-MOST_ACCEPTED + 1 :]
+    return ChangeSettings(change=SettingsChange(accepted=(*kept, code)))

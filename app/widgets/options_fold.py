@@ -1,0 +1,126 @@
+"""Rarely changed options: seed, strategy, numbers on the wire, what a script may reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+from msgspec import structs
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QIntValidator
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit
+
+from app.models import openings
+from app.models.draft import RunDraft
+from app.theme import GAP
+from app.widgets.fold import Fold
+from app.widgets.inputs import unscrolled
+from app.widgets.labels import Label, name_for_readers, set_tooltip
+from core.vocabulary.options import RunOptions, Wire
+from core.vocabulary.plan import StrategyKind
+
+STRATEGIES: dict[StrategyKind | None, str] = {
+    None: "As found by reading the script",
+    "managed": "Tandem makes fit work across laptops",
+    "own": "The script brings its own strategy",
+}
+WIRES: dict[Wire, str] = {
+    "f32": "float32, exact",
+    "bf16": "bfloat16, half the bytes",
+    "fp16": "float16, half the bytes",
+    "auto": "Tandem chooses",
+}
+assert set(WIRES) == set(get_args(Wire))
+MOST_SEED = (1 << 31) - 1
+LEAST_CHARACTERS = 16
+"""Minimum width of a choice, if letters are large and it does not fit."""
+
+
+class OptionsFold(Fold):
+    """``changed`` after each change by the user."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("Options", name="options")
+        self._seed = QLineEdit()
+        self._seed.setObjectName("seed")
+        self._seed.setValidator(QIntValidator(0, MOST_SEED, self._seed))
+        self._seed.setPlaceholderText("a new one for each run")
+        self._strategy = _choices(list(STRATEGIES.values()), "Strategy")
+        self._wire = _choices(list(WIRES.values()), "Gradients travel as")
+        name_for_readers(self._seed, "Seed", "The same on every laptop. Empty: a new one for each run.")
+        self._downloads = QCheckBox("The script may download")
+        self._downloads.setObjectName("downloads")
+        self._downloads.setAccessibleName("Downloads: the script may download")
+        set_tooltip(
+            self._downloads,
+            "Its trainers are sealed off. Without this they reach nothing but the other laptops of the run. "
+            "Each user is told which, and asked.",
+        )
+        self._opens = QLineEdit()
+        self._opens.setObjectName("opens")
+        self._opens.setPlaceholderText("ben=~/Pictures")
+        name_for_readers(
+            self._opens, "Files on other laptops", f"{openings.HELP[0].upper()}{openings.HELP[1:]}."
+        )
+        form = QFormLayout()
+        form.setHorizontalSpacing(GAP)
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
+        for title, field in (
+            ("Seed", self._seed),
+            ("Strategy", self._strategy),
+            ("Gradients travel as", self._wire),
+            ("Downloads", self._downloads),
+            ("Files on other laptops", self._opens),
+        ):
+            label = Label(title, "faint")
+            label.setBuddy(field)
+            form.addRow(label, field)
+        self.body.addLayout(form)
+        self._form = form
+        self.show_sealed(False)
+        self._seed.textEdited.connect(lambda _: self.changed.emit())
+        self._opens.textEdited.connect(lambda _: self.changed.emit())
+        self._strategy.activated.connect(lambda _: self.changed.emit())
+        self._wire.activated.connect(lambda _: self.changed.emit())
+        self._downloads.clicked.connect(lambda _: self.changed.emit())
+
+    def chosen(self, draft: RunDraft) -> RunDraft:
+        """``draft`` with the choices made here; other fields are unchanged."""
+        text = self._seed.text().strip()
+        options = structs.replace(
+            draft.options,
+            wire=list(WIRES)[self._wire.currentIndex()],
+            downloads=self._downloads.isChecked(),
+        )
+        return replace(
+            draft,
+            seed=int(text) if self._seed.hasAcceptableInput() and text else None,
+            strategy=list(STRATEGIES)[self._strategy.currentIndex()],
+            opens=self._opens.text(),
+            options=options,
+        )
+
+    def show_options(self, draft: RunDraft) -> None:
+        """Shows the options of an earlier run, say; unfolded if they are unusual."""
+        self._seed.setText("" if draft.seed is None else str(draft.seed))
+        self._strategy.setCurrentIndex(list(STRATEGIES).index(draft.strategy))
+        self._wire.setCurrentIndex(list(WIRES).index(draft.options.wire))
+        self._downloads.setChecked(draft.options.downloads)
+        self._opens.setText(draft.opens)
+        if (draft.seed, draft.strategy, draft.options, draft.opens) != (None, None, RunOptions(), ""):
+            self.head.setChecked(True)
+
+    def show_sealed(self, sealed: bool) -> None:
+        """Whether the run's trainers are sealed: only then can downloads be forbidden to a script."""
+        self._form.setRowVisible(self._downloads, sealed)
+
+
+def _choices(words: list[str], name: str) -> QComboBox:
+    box = unscrolled(QComboBox())
+    box.addItems(words)
+    box.setAccessibleName(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(LEAST_CHARACTERS)
+    return box

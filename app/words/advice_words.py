@@ -1,0 +1,69 @@
+"""Advice if several laptops are hardly faster than one, in the terms of terminal and window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from core.speed.sentences import SpeedWords, expected, times
+from core.vocabulary import units
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import Advice, Expectation
+
+
+class Face(NamedTuple):
+    """The user-changeable options: their names, and where they are."""
+
+    narrow_wire: str
+    shares: str
+    alone_here: str
+    alone_there: str
+
+
+TERMINAL = Face(
+    narrow_wire="--wire bf16",
+    shares="Leave out --share, and",
+    alone_here="--solo",
+    alone_there="--solo on {name}",
+)
+WINDOW = Face(
+    narrow_wire="Options: gradients travel as",
+    shares="Leave the shares under Roles open, and",
+    alone_here="under Roles, set the others to “not in this run”",
+    alone_there="start it there, with the others not in this run",
+)
+
+
+def advice_words(advice: Advice | None, face: Face) -> str:
+    """``Use a cable or a faster network, or a larger batch_size. Or train on anna alone (--solo).``"""
+    if advice is None:
+        return ""
+    match advice.cause:
+        case "unlike":
+            faster = times(advice.slow_s / advice.fast_s)
+            words = f"{advice.fastest} is {faster}× as fast as {advice.slowest}, which has little to add."
+        case "steps":
+            words = (
+                f"A step is too small to share: {advice.fastest} alone does it in "
+                f"{units.duration(advice.fast_s)}. Use a larger batch_size, or set steps_per_execution."
+            )
+        case "wire":
+            narrow = f"Send half the bytes ({face.narrow_wire}), use" if advice.whole_floats else "Use"
+            words = f"{narrow} a cable or a faster network, or a larger batch_size."
+        case "shares":
+            words = f"{face.shares} each laptop gets as many rows as it can compute."
+        case "load":
+            words = "Use a larger batch_size, and close other programs on all laptops."
+    how = face.alone_here if advice.here else face.alone_there.format(name=advice.alone)
+    return f"{words} Or train on {advice.alone} alone ({how})."
+
+
+def speed_lines(said: SpeedWords, face: Face) -> list[str]:
+    """The present or past speed, and advice."""
+    return list(filter(None, (said.what, advice_words(said.advice, face))))
+
+
+def expected_lines(expectation: Expectation | None, plan: Plan, names: Mapping[DeviceId, str]) -> list[str]:
+    """Before the first step, for a terminal."""
+    return speed_lines(expected(expectation, plan, names), TERMINAL)

@@ -1,0 +1,303 @@
+"""A run in words: phases, members, numbers, outcome. Pure; shared by every display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from app.words.advice_words import TERMINAL, Face, speed_lines
+from core.run import problems
+from core.run.outputs import is_model
+from core.speed import sentences
+from core.vocabulary import phases, units
+from core.vocabulary.events import CheckpointCame
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.phases import Phase
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.progress import Progress, Summary
+from core.vocabulary.state import MemberState, Run
+from core.vocabulary.text import listed as listed_names
+from core.vocabulary.text import plain
+
+PHASES: dict[type, str] = {
+    phases.Planning: "planning",
+    phases.Preparing: "preparing",
+    phases.Starting: "starting",
+    phases.Training: "training",
+    phases.Recovering: "recovering",
+    phases.Stopping: "stopping after this step",
+    phases.Finished: "finished",
+    phases.Stopped: "stopped",
+    phases.Failed: "failed",
+}
+_MEMBERS = {
+    "waiting": "waiting",
+    "consent": "waiting for Allow",
+    "receiving": "receiving the files",
+    "prepared": "ready",
+    "starting": "starting TensorFlow",
+    "meeting": "waiting for the other trainers",
+    "training": "training",
+    "stopping": "stopping",
+    "ended": "ended",
+}
+DIVERGED_FIX = "Stop it, then use a smaller learning rate or clip the gradients (clipnorm)."
+SHOWN_LOGS = 4
+SHOWN_PATHS = 6
+ALIKE = 1.15
+"""Times within this factor are shown as one."""
+FAR_S = 1e7
+"""Four months: a longer time tells nothing, and a peer may claim that one step takes an eternity."""
+
+
+def phase_words(phase: Phase) -> str:
+    match phase:
+        case phases.Stopping(back=back) | phases.Stopped(goes_on=True, back=back) if back:
+            return f"going on with {plain(listed_names(back), 80)}"
+        case phases.Stopped(goes_on=True):
+            return "going on"
+        case phases.Stopped(by=by) if by:
+            return f"stopped on {plain(by, 40)}"
+        case phases.Recovering(lost=lost) if lost:
+            return f"recovering: {plain(lost, 40)} was lost"
+    return PHASES[type(phase)]
+
+
+def run_phase_words(run: Run) -> str:
+    """Like ``phase_words``; for a resumed run, until its first step, also with whom and where."""
+    resume = run.plan.resume
+    early = isinstance(run.phase, phases.Planning | phases.Preparing | phases.Starting)
+    if not early or resume is None or not resume.back:
+        return phase_words(run.phase)
+    who, step = plain(listed_names(resume.back), 80), resume.moment.step
+    return f"going on with {who} from step {step:,}"
+
+
+def outcome_words(phase: Phase, summary: Summary | None) -> str:
+    """A run's outcome; for a finished one, also whether its loss is finite and its result one machine's."""
+    if isinstance(phase, phases.Finished) and summary is not None and summary.diverged is not None:
+        return f"finished, but the {_inside(summary.diverged.words)}"
+    if isinstance(phase, phases.Finished) and summary is not None and summary.differs:
+        return "finished, but not with the result of one machine"
+    return phase_words(phase)
+
+
+def _inside(words: str) -> str:
+    """A sentence, as part of another one."""
+    return words[:1].lower() + words[1:]
+
+
+def member_words(member: MemberState) -> str:
+    """``receiving the files, 40 % of 2 GB, 85 MB/s, 14 s left`` and so on."""
+    if member.left is not None:
+        return f"left: {plain(member.left.what, 120)}"
+    words = _MEMBERS[member.phase]
+    if member.phase == "receiving" and member.total:
+        words += f", {come_words(member)}"
+    return f"{words}: {plain(member.words, 120)}" if member.words else words
+
+
+def come_words(member: MemberState) -> str:
+    """``40 % of 2 GB, 85 MB/s, 14 s left``, for files that a member receives."""
+    words = f"{100 * member.done // member.total} % of {units.size(member.total)}"
+    rate_bytes_s = member.rate_bytes_s
+    if not 1_000 <= rate_bytes_s < inf:  # otherwise it has stalled
+        return words
+    left_s = (member.total - member.done) / rate_bytes_s
+    return f"{words}, {units.rate(rate_bytes_s)}, {units.duration(max(1.0, left_s))} left"
+
+
+def left_words(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
+    """``Ben left: The trainer was killed. Anna goes on alone.``"""
+    others = [names[device] for device in run.staying]
+    return [
+        problems.left(names[device], member.left, others)
+        for device, member in run.members.items()
+        if member.left is not None
+    ]
+
+
+def tasks_words(plan: Plan, device: DeviceId) -> str:
+    """``chief:0`` or ``worker:0 ps:0``; empty for one process alone."""
+    return "" if plan.solo else " ".join(task.name for task in plan.tasks_of(device))
+
+
+def logs_words(logs: dict[str, float]) -> str:
+    """``loss 0.2345, accuracy 0.9667``: the loss first, validation after training."""
+    order = sorted(logs, key=lambda name: (name.startswith("val_"), name.removeprefix("val_") != "loss"))
+    return ", ".join(f"{plain(name, 30)} {number(logs[name])}" for name in order[:SHOWN_LOGS])
+
+
+def number(value: float) -> str:
+    """Four significant digits, as people read them."""
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.3e}"
+
+
+def step_words(progress: Progress) -> str:
+    """``epoch 3/8, step 14/23``."""
+    of = "" if progress.steps_in_epoch is None else f"/{progress.steps_in_epoch}"
+    return f"epoch {progress.epoch + 1}/{progress.epochs}, step {progress.batch + 1}{of}"
+
+
+class Share(NamedTuple):
+    """A member's part of the batch. ``measured``: rows of its last step with a whole batch; else the
+    plan's unit."""
+
+    rows: int
+    whole: int
+    measured: bool
+
+    @property
+    def part(self) -> float:
+        return self.rows / self.whole
+
+    @property
+    def words(self) -> str:
+        """``48 of 64 rows``, ``75 % of each batch``."""
+        return (
+            f"{self.rows:,} of {self.whole:,} rows"
+            if self.measured
+            else f"{100 * self.part:.0f} % of each batch"
+        )
+
+
+def share_of(run: Run, device: DeviceId) -> Share | None:
+    """None if nothing is shared, or shares follow speeds that nobody has measured yet."""
+    plan, member = run.plan, run.members[device]
+    progress = member.whole or member.progress
+    if plan.strategy != "managed" or len(plan.members) < 2 or member.left is not None:
+        return None
+    if progress is not None and progress.share is not None:
+        whole = progress.rows
+        if 0 <= progress.share <= whole > 0:
+            return Share(progress.share, whole, measured=True)
+    total = sum(each.share for each in plan.members)
+    return None if plan.balance or total <= 0 else Share(plan.member(device).share, total, measured=False)
+
+
+def share_words(run: Run, device: DeviceId) -> str:
+    share = share_of(run, device)
+    return share.words if share is not None else ""
+
+
+def fraction(progress: Progress) -> float | None:
+    """Progress of this ``fit``, 0 to 1; None if its length is unknown."""
+    if not progress.steps_in_epoch or progress.epochs <= 0:
+        return None
+    done = progress.epoch + min(1.0, (progress.batch + 1) / progress.steps_in_epoch)
+    return max(0.0, min(1.0, done / progress.epochs))
+
+
+def steps_left(progress: Progress) -> int | None:
+    """Steps left in this ``fit``; None if its length is unknown."""
+    if not progress.steps_in_epoch:
+        return None
+    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
+    return max(0, progress.epochs * progress.steps_in_epoch - done)
+
+
+def range_words(least_s: float, most_s: float) -> str:
+    """``4:30`` if both are about the same, else ``4:10–5:30``, ``20–29 min``, ``2.5–3.1 h``."""
+    if most_s < ALIKE * least_s or most_s - least_s < 2.0:
+        return units.clock((least_s + most_s) / 2)
+    if most_s < 600:
+        return f"{units.clock(least_s)}–{units.clock(most_s)}"
+    if most_s < 7200:
+        return f"{least_s / 60:.0f}–{most_s / 60:.0f} min"
+    return f"{least_s / 3600:.1f}–{most_s / 3600:.1f} h"
+
+
+def goes_on_words(moment: Moment, lender: str = "") -> str:
+    """``Resumes at epoch 4, step 120.``; names the fit if it is not the script's first.
+
+    ``lender``: the other laptop that has the checkpoint, if any.
+    """
+    fit = f"fit {moment.fit + 1}, " if moment.fit else ""
+    whose = f", with the checkpoint on {lender}" if lender else ""
+    epoch, step = moment.next_step
+    return f"Resumes at {fit}epoch {epoch + 1}, step {step + 1}{whose}."
+
+
+def fetch_words(fetch: CheckpointCame, lender: str) -> str:
+    """``Fetching the checkpoint from Ben: 12 MB of 70.5 MB.``"""
+    return f"Fetching the checkpoint from {lender}: {units.size(fetch.done)} of {units.size(fetch.total)}."
+
+
+def rate_words(progress: Progress) -> str:
+    """``640 samples/s``; ``""`` if nobody reports it."""
+    if progress.samples_s is not None:
+        return units.samples(progress.samples_s)
+    return units.steps(progress.steps_s) if progress.steps_s is not None else ""
+
+
+def summary_lines(
+    summary: Summary,
+    names: Mapping[DeviceId, str],
+    folder: str,
+    plan: Plan | None = None,
+    face: Face = TERMINAL,
+) -> list[str]:
+    """The results, for a person. ``plan``: the members that the numbers describe."""
+    lines = []
+    if summary.last_logs:
+        lines.append(logs_words(summary.last_logs))
+    speed = []
+    if done := sentences.steps_words(summary):
+        speed.append(done)
+    if summary.steps_s is not None:
+        speed.append(units.steps(summary.steps_s))
+    if summary.first_step_s is not None:
+        speed.append(f"first step after {units.duration(summary.first_step_s)}")
+    if summary.total_s is not None:
+        speed.append(f"{units.clock(summary.total_s)} total")
+    if speed:
+        lines.append(", ".join(speed))
+    if plan is not None:
+        lines += speed_lines(sentences.came_out(summary, plan, names), face)
+    if summary.audits is not None:
+        lines.append(sentences.audits_words(summary.audits))
+    lines += [
+        f"{names.get(device, short(device))} left after {step:,} steps, and the run went on without it"
+        for device, step in ((DeviceId(device), step) for device, step in summary.left.items())
+    ]
+    lines += difference_lines(summary, names)
+    digests = [digest for digest in summary.weights_sha256.values() if digest]
+    if len(digests) > 1 and len(set(digests)) == 1:
+        lines.append(f"The same weights on all members: {short(digests[0])}")
+    if summary.outputs and folder:
+        models, written = told_apart(summary.outputs)
+        if models:
+            lines.append(models_words([f"{folder}/outputs/{model}" for model in models]))
+        if written:
+            count = units.number_of(len(written), "file")
+            lines.append(f"{count} written by the script: {folder}/outputs")
+    return lines
+
+
+def difference_lines(summary: Summary, names: Mapping[DeviceId, str]) -> list[str]:
+    """How the result differs from one machine's."""
+    accepted = " (accepted)" if summary.accepted else ""
+    lines = [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
+    digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
+    if len(set(digests.values())) > 1:
+        held = ", ".join(f"{names.get(device, short(device))} {short(digests[device])}" for device in digests)
+        lines.append(f"The members' weights differ: {held}")
+    return lines
+
+
+def models_words(models: Sequence[str]) -> str:
+    """``The trained model: trained/model.keras``."""
+    return f"The trained {'model' if len(models) == 1 else 'models'}: {listed(models)}"
+
+
+def listed(paths: Sequence[str]) -> str:
+    """The first few."""
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return ", ".join(paths[:SHOWN_PATHS]) + more
+
+
+def told_apart(outputs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The models that Tandem saved, and the files the script wrote itself."""
+    models = [path for path in outputs if is_model(path)]
+    return models, [path for path in outputs if not is_model(path)]

@@ -1,0 +1,99 @@
+"""Whom a run waits for, since when and why, in words. Pure; shared by every display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.vocabulary import units
+from core.vocabulary.events import WaitingChanged
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.state import Run
+from core.vocabulary.text import plain
+from core.vocabulary.waits import Activity, WaitsFor
+
+_ACTIVITIES: dict[Activity, str] = {
+    "exchange": "waiting for the others",
+    "importing": "importing a module",
+    "compiling": "compiling the model",
+    "callback": "in a callback",
+    "step": "computing a step",
+    "script": "in code of its own",
+}
+ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
+GOES_ON = "The run continues."
+
+
+def words(wait: WaitsFor, name: str) -> str:
+    """``Waits for Ben: the script there has been in a callback (train.py, line 12) for 40 s.``"""
+    lasted = units.duration(wait.lasted_s)
+    match wait.cause:
+        case "away":
+            since = (
+                f"for {lasted}"
+                if wait.since_s is None
+                else f"since {units.moment(wait.since_s, '%H:%M')} ({lasted})"
+            )
+            left = "" if wait.left_s is None else units.duration(wait.left_s)
+            return f"{name} has been away {since}.{f' The run waits for it, {left} more.' if left else ''}"
+        case "stopped":
+            return f"Waits for {name}: its training process has been stopped for {lasted}."
+        case "starting":
+            return f"Waits for {name}: TensorFlow has been loading there for {lasted}."
+        case "wire":
+            left = "" if wait.left_s is None else f", {units.duration(wait.left_s)} left"
+            come, total = units.size(wait.bytes_come), units.size(wait.bytes_total)
+            so_far = f" ({come} of {total}{left})" if wait.bytes_total else ""  # otherwise not announced yet
+            return f"Waits for {name}: its numbers have been on their way for {lasted}{so_far}."
+        case "connection":
+            return f"Waits for {name}: no connection to its training process for {lasted}."
+        case "silent":
+            return f"Waits for {name}: nothing has come from its training process for {lasted}."
+        case "script":
+            if wait.held:
+                return (
+                    f"Waits for {name}: the training process there has said nothing for {lasted}, using "
+                    f"{wait.cores:.1f} processors. Native code may hold Python's interpreter."
+                )
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
+            at = f" ({plain(wait.where, 120)})" if wait.where else ""
+            return f"Waits for {name}: the script there has been {doing}{at} for {lasted}."
+
+
+def brief(wait: WaitsFor) -> tuple[str, str]:
+    """For a table: what the awaited laptop does, and for how long or how much of it."""
+    lasted = f"for {units.duration(wait.lasted_s)}"
+    match wait.cause:
+        case "away":
+            left = "" if wait.left_s is None else f", {units.duration(wait.left_s)} left"
+            return "Away", f"{lasted}{left}"
+        case "stopped":
+            return "Process stopped", lasted
+        case "starting":
+            return "Starting TensorFlow", lasted
+        case "wire":
+            come = f"{units.size(wait.bytes_come)} of {units.size(wait.bytes_total)}"
+            return "Sending its numbers", come if wait.bytes_total else lasted
+        case "connection":
+            return "No connection", lasted
+        case "silent":
+            return "Silent", lasted
+        case "script" if wait.held:
+            return "In native code", lasted
+        case "script":
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
+            return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
+
+
+def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
+    """All current wait messages: none if nobody is waited for."""
+    if run.waiting is None:
+        return []
+    said = [words(wait, names.get(wait.device) or short(wait.device)) for wait in run.waiting.waits]
+    return [*said, ASKS] if run.waiting.asks else said
+
+
+def gist(event: WaitingChanged) -> tuple[object, ...]:
+    """A key that changes with the news: who and why, not the numbers. Empty: nobody is waited for."""
+    if not event.waits:
+        return ()
+    return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)

@@ -1,0 +1,83 @@
+"""The cost of walls for a trainer's steps with another member, and its start. With and without, in turns."""
+
+from __future__ import annotations
+
+import os
+import select
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.engine.pair import Pair
+from bench.result import Row, interval, median, ratios, spread
+from core.supervisor import spawn
+from core.vocabulary.trainer_messages import Enclosure
+from core.walls import levels
+
+STEP_ROUNDS, START_ROUNDS = 60, 9
+"""Many short ones: other load on the machine then slows both sides of a ratio."""
+EPOCHS = 1
+WORK = "5m"
+STEP_LIMIT, START_LIMIT = 1.02, 1.05
+LOAD_S = 120.0
+"""Longest time for TensorFlow to load."""
+
+
+def measure() -> list[Row]:
+    if levels.found().walls == "none":
+        raise RuntimeError("this system has no walls")
+    return [*rows("a step of 5 million parameters", "ms", _steps(), STEP_LIMIT), *_start_rows()]
+
+
+def rows(what: str, unit: str, took: tuple[list[float], list[float]], limit: float) -> list[Row]:
+    """``took``: within walls, and without, round by round."""
+    over = ratios(*took)
+    return [
+        *(
+            Row(what=f"{what}, {how}", value=median(each), unit=unit, note=spread(each))
+            for how, each in zip(("within walls", "without"), took, strict=True)
+        ),
+        Row(what=f"{what}: within ÷ without", value=median(over), limit=limit, note=interval(over)),
+    ]
+
+
+def _steps() -> tuple[list[float], list[float]]:
+    within: list[float] = []
+    without: list[float] = []
+    with ExitStack() as stack:
+        pairs = [stack.enter_context(Pair("tandem", WORK, walled=walled)) for walled in (True, False)]
+        for pair in pairs:
+            pair.train(2)
+        for turn in range(STEP_ROUNDS):
+            # Each comes first in every other round.
+            for place in (0, 1) if turn % 2 else (1, 0):
+                steps, seconds = pairs[place].train(EPOCHS)
+                (within, without)[place].append(1000 * seconds / steps)
+    return within, without
+
+
+def _start_rows() -> Sequence[Row]:
+    took: tuple[list[float], list[float]] = ([], [])
+    for turn in range(START_ROUNDS):
+        for place in (0, 1) if turn % 2 else (1, 0):
+            took[place].append(_start_s(walled=place == 0))
+    return rows("a start, until TensorFlow is loaded", "s", took, START_LIMIT)
+
+
+def _start_s(*, walled: bool) -> float:
+    """Seconds from the decision to start a trainer to its first report."""
+    with tempfile.TemporaryDirectory(prefix="tandem-bench-") as folder:
+        own = (str(Path(folder, "work")), str(Path(folder, "home")))
+        walls = Enclosure(folders=own, home=own[1], user=str(Path.home()), port=20_000, calls=(20_001,))
+        began_s = time.monotonic()
+        child = spawn.spawn(walls=walls if walled else None)
+        try:
+            heard, _, _ = select.select([child.reports], [], [], LOAD_S)
+            took_s = time.monotonic() - began_s
+            if not heard or b"booted" not in os.read(child.reports, 65536).lower():
+                raise RuntimeError("a trainer did not load TensorFlow")
+        finally:
+            child.end()
+    return took_s

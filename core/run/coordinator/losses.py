@@ -1,0 +1,106 @@
+"""Removes a lost member from the run; the others go on from the same step. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from core.run import problems
+from core.run.coordinator import patience
+from core.run.coordinator import state as co
+from core.run.coordinator.ending import fail, look_for_end, outputs_lost, stop
+from core.run.turn import CoordinatorTurn
+from core.supervisor.problems import LEFT
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, ExitReason, Training
+
+_LOSSES: frozenset[ExitReason] = frozenset({"killed", "out-of-memory", "stopped"})
+"""Exits that are not the fault of the script or any other member."""
+_LIVELY_S = 30.0
+"""A laptop that is away may train on: while steps end, nobody is given up."""
+
+
+def is_loss(end: Exit) -> bool:
+    """Whether a trainer's end was a loss that nobody requested."""
+    return end.reason in _LOSSES and (end.problem is None or end.problem.code != LEFT)
+
+
+def is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
+    """Whether a trainer's end is a failure of the run, in the run's present stage."""
+    if end.reason == "finished":
+        return False
+    match state.stage:
+        case co.Ending(cause=cause):
+            # A killed trainer says nothing; a fault of its own may still be the better cause.
+            return cause is not None and end.reason in problems.OWN_FAULTS
+        case co.Halting(force=force):
+            return force == 0 and end.reason in problems.OWN_FAULTS
+    return not (state.served() and task not in {each.name for each in state.own_enders()})
+
+
+def may_go_on_without(state: co.Coordination, device: DeviceId) -> bool:
+    """Only members of the exchange can be left out; the starter may lose its trainers while its node
+    coordinates."""
+    trains = isinstance(state.stage, co.Running) and isinstance(state.phase, Training)
+    others = {each for each, part in state.parts.items() if part.takes_part} - {device}
+    return trains and state.plan.outlasts_losses and bool(others)
+
+
+def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None:
+    """``why``: what happened to it, in words that hold on every laptop."""
+    run, plan = turn.state.plan.run, turn.state.plan
+    own = {task.name for task in plan.tasks_of(device)}
+    stands = {task: heard for task, heard in turn.state.stands.items() if task not in own}
+    turn.state = replace(turn.state, stands=MappingProxyType(stands))
+    part = turn.state.parts[device]
+    turn.know(device, replace(part, left=True, takes_part=False, away_s=None, phase="ended"))
+    turn.share(ev.MemberLeft(run=run, device=device, problem=why))
+    parts = turn.state.parts
+    gone = tuple(each for each, part in parts.items() if part.left)
+    others = [each for each, part in parts.items() if not part.left]
+    for each in parts:
+        turn.send(each, ms.GoOnWithout(run=run, generation=plan.generation + len(gone), gone=gone))
+    step = turn.state.tally.known.left[device]
+    turn.say(problems.left(turn.state.name(device), why, [turn.state.name(each) for each in others], step))
+    if not turn.state.is_any_away:
+        turn.no_longer("away")
+    patience.note_progress(turn)
+    patience.look(turn)
+    look_for_end(turn)
+
+
+def stop_for(turn: CoordinatorTurn, back: tuple[str, ...]) -> None:
+    """Stop at the end of a step, to go on with returned or new laptops. Not while a member is unable to
+    stop."""
+    state = turn.state
+    trains = isinstance(state.stage, co.Running) and isinstance(state.phase, Training)
+    if trains and not state.is_any_away and patience.least_force(turn) == 0:
+        turn.state = replace(state, back=back)
+        stop(turn, problems.starter_of(state.plan), 0)
+
+
+def on_away_over(turn: CoordinatorTurn) -> None:
+    """A member has been away for as long as the run waits, unless steps still end."""
+    state = turn.state
+    away = {device: part.away_s for device, part in state.parts.items() if part.away_s is not None}
+    if not away:
+        return
+    first = min(away, key=lambda device: away[device])
+    left_s = away[first] + state.plan.away_s - turn.now_s
+    lively_s = state.vigil.progressed_s + _LIVELY_S - turn.now_s
+    if left_s > 0 or lively_s > 0:
+        turn.wait("away", max(left_s, lively_s, 1.0))
+        return
+    # Custom training loops have no checkpoints.
+    began = not isinstance(state.stage, co.Assembling) and state.plan.strategy == "managed"
+    verdict = problems.away_too_long(state.name(first), state.plan.away_s, began=began)
+    if isinstance(state.stage, co.Draining):
+        outputs_lost(turn, verdict)
+    elif may_go_on_without(state, first):
+        go_on_without(turn, first, verdict)
+        on_away_over(turn)
+    else:
+        fail(turn, verdict)

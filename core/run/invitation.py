@@ -1,0 +1,85 @@
+"""Invites a laptop into a run that is under way: gets its user's yes and sends the files first. On the core
+loop.
+
+It is asked as for any run, under a separate id, and released once it is ready: its yes and the files are
+stored there, so that the run is stopped no longer than a start takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from core.project.send import ListingReader, ManifestReader
+from core.run.context import RunContext
+from core.run.planner import Planned
+from core.transfer.lane import OfferedFiles
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+
+_LET_GO = Problem(code="invited", what="This laptop is ready to come into the run.")
+
+
+class Invitation:
+    """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        device: DeviceId,
+        planned: Planned,
+        on_over: Callable[[Problem | None], None],
+    ) -> None:
+        self._context = context
+        self.device = device
+        self.run = planned.plan.run
+        self._project = planned.project
+        self._on_over = on_over
+        self._over = False
+        self._offers: list[Callable[[], None]] = []
+        manifest, listing = self._project.manifest, self._project.listing
+        if listing is not None:
+            self._offer(ListingReader(manifest, listing))
+            manifest = Manifest(script=manifest.script, files=())
+        texts = dict(self._project.texts)
+        request = ms.Prepare(plan=planned.plan, manifest=manifest, listing=listing, texts=texts)
+        context.send(device, request)
+
+    def on_message(self, device: DeviceId, message: ms.Message) -> bool:
+        """False: the message is about something else."""
+        if device != self.device or ms.run_of(message) != self.run:
+            return False
+        match message:
+            case ms.FilesWanted(total_bytes=total_bytes) if total_bytes:
+                self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
+            case ms.Prepared():
+                self._end(None)
+            case ms.Declined(problem=problem):
+                self._end(problem)
+        return True
+
+    def on_link_down(self, device: DeviceId, problem: Problem) -> None:
+        if device == self.device:
+            self._end(problem)
+
+    def end(self) -> None:
+        """Withdraw the invitation."""
+        if not self._over:
+            self._over = True
+            for withdraw in self._offers:
+                withdraw()
+            let_go = ms.RunAbandoned(run=self.run, problem=_LET_GO)
+            self._context.send(self.device, let_go)
+
+    def _end(self, problem: Problem | None) -> None:
+        if not self._over:
+            self.end()
+            self._on_over(problem)
+
+    def _offer(self, reader: ManifestReader | ListingReader) -> None:
+        def failed(error: TandemError) -> None:
+            self._end(error.problem)
+
+        self._offers.append(self._context.transfers.offer(self.device, OfferedFiles(reader, failed)))

@@ -1,1 +1,0 @@
-"""What this laptop keeps of others' projects, and they of its: told, and removed."""

@@ -1,0 +1,175 @@
+"""Removes other laptops' projects and runs from this disk. Blocks: see ``Trimming``.
+
+A run's record stays (plan, times, metrics): a laptop that sent code here must not be able to erase that it
+ran.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.history.read import read_entry, read_plan
+from core.project.files import bytes_below
+from core.project.store import ProjectStore
+from core.runtime.background import Background, WorkerThread
+from core.runtime.removal import remove_tree
+from core.vocabulary import run_folder
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, ProjectId, short
+from core.vocabulary.plan import Plan
+from core.vocabulary.text import plain
+
+DAY_S, GB = 86_400, 10**9
+
+RECORD = frozenset(
+    (
+        *(run_folder.PLAN, run_folder.PROJECT, run_folder.EVENTS, run_folder.METRICS, run_folder.SUMMARY),
+        *(run_folder.REPORT, run_folder.PLOT, run_folder.HISTORY_CSV, run_folder.HISTORY_JSON),
+        run_folder.TENSORBOARD,
+    )
+)
+"""In a run's folder; everything else in there came from the starter's laptop, or from its script."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leftover:
+    """One project (its id), a partly received one, or one run's files (its id). ``used_s``: Unix time."""
+
+    name: str
+    used_s: float
+    bytes: int
+    paths: tuple[Path, ...] = ()
+
+
+class Leftovers:
+    """Projects in ``store``, and the files of runs in ``runs`` that another laptop started."""
+
+    def __init__(self, store: ProjectStore, runs: Path, me: DeviceId) -> None:
+        self._store, self._runs, self._me = store, runs, me
+
+    def trim(self, keep_s: float, keep_bytes: int) -> int:
+        """Remove everything unused for ``keep_s``, then the oldest until the rest fits into ``keep_bytes``.
+
+        The newest of each kind stays, however large: it may be a model's only copy. Returns the freed bytes.
+        Raises ``TandemError`` where something could not be removed.
+        """
+        now_s, kept, freed, refused = time.time(), 0, 0, list[str]()
+        kinds = [
+            sorted(kind, key=_used_s) for kind in (self._projects(), self._unfinished(), self._run_files())
+        ]
+        newest = [each for kind in kinds for each in kind[-1:]]
+        for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
+            fits = each in newest or kept + each.bytes <= keep_bytes
+            if fits and max(0.0, now_s - each.used_s) < keep_s:
+                kept += each.bytes
+                continue
+            left = self._remove(each)
+            refused += left
+            freed += 0 if left else each.bytes
+        if refused:
+            raise TandemError.of(_not_all_removed(refused))
+        return freed
+
+    def _projects(self) -> Iterator[_Leftover]:
+        for digest in self._store.digests():
+            manifest = self._store.manifest(digest)
+            size = manifest.total_bytes if manifest is not None else 0
+            yield _Leftover(digest, self._store.used_s(digest), size)
+
+    def _unfinished(self) -> Iterator[_Leftover]:
+        for path in self._store.unfinished():
+            with suppress(OSError):
+                yield _Leftover("incoming", path.stat().st_mtime, bytes_below(path), (path,))
+
+    def _run_files(self) -> Iterator[_Leftover]:
+        try:
+            folders = [path for path in self._runs.iterdir() if path.is_dir() and not path.is_symlink()]
+        except OSError:
+            return
+        for folder in folders:
+            plan = read_plan(folder) if run_folder.is_run_id(folder.name) else None
+            if plan is None or plan.run != folder.name or self._is_own(plan, folder):
+                continue
+            with suppress(OSError):  # it was deleted meanwhile
+                paths = tuple(path for path in folder.iterdir() if not _is_record(path.name))
+                used_s = (folder / run_folder.PLAN).stat().st_mtime
+                if paths:
+                    yield _Leftover(plan.run, used_s, sum(map(bytes_below, paths)), paths)
+
+    def _is_own(self, plan: Plan, folder: Path) -> bool:
+        """True even if this laptop had another key when it started the run."""
+        entry = read_entry(folder)
+        return plan.starter == self._me or (entry is not None and bool(entry.spec or entry.source))
+
+    def _remove(self, each: _Leftover) -> list[str]:
+        """Returns what could not be removed."""
+        if not each.paths:
+            self._store.forget(ProjectId(each.name))
+            return [f"the project {short(each.name)}"] if self._store.has(ProjectId(each.name)) else []
+        for path in each.paths:
+            _remove(path)
+        return [f"{each.name}/{path.name}" for path in each.paths if os.path.lexists(path)]
+
+
+def sweep_copies(runs: Path) -> None:
+    """Remove working copies that a killed Tandem left, except a chief's, which may hold unfetched outputs."""
+    for copy in runs.glob(f"*/{run_folder.TASKS}/*"):
+        if copy.name != run_folder.task_name("chief:0"):
+            _remove(copy)
+    for emptied in runs.glob(f"*/{run_folder.TASKS}"):
+        with suppress(OSError):
+            emptied.rmdir()
+
+
+class Trimming:
+    """Trims on the files' thread. On the core loop."""
+
+    def __init__(self, leftovers: Leftovers, files: WorkerThread, background: Background) -> None:
+        self._leftovers, self._files, self._background = leftovers, files, background
+        self._begun: dict[tuple[int, int], asyncio.Task[int]] = {}
+        """The latest task for each pair of limits."""
+
+    async def do(self, keep_s: float, keep_bytes: int) -> int:
+        """As ``Leftovers.trim``."""
+        return await self._files.do(self._leftovers.trim, keep_s, keep_bytes)
+
+    def begin(self, keep_s: int, keep_bytes: int) -> None:
+        """Start unless a trim with the same limits is under way."""
+        kept = keep_s, keep_bytes
+        if (trim := self._begun.get(kept)) is None or trim.done():
+            self._begun[kept] = self._background.start("remove leftovers", self.do(*kept))
+
+
+def _used_s(each: _Leftover) -> float:
+    return each.used_s
+
+
+def _is_record(name: str) -> bool:
+    """Also true for a part of the record being written (``write_atomically``)."""
+    being_written = name.startswith(".") and name.endswith(".part")
+    return (name[1:].rsplit(".", 2)[0] if being_written else name) in RECORD
+
+
+def _remove(path: Path) -> None:
+    """Security invariant: removes a link that a script left, and never its target."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # the caller reports what is left
+
+
+def _not_all_removed(refused: list[str]) -> Problem:
+    return Problem(
+        code="not-all-removed",
+        what=f"Not everything could be removed: {plain(', '.join(refused[:3]), 300)}.",
+        fix="Look for these in the folders projects and runs of Tandem's home.",
+    )

@@ -1,0 +1,86 @@
+"""Regular files, opened for reading without following a link or waiting on a pipe."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Self
+
+READ_BYTES = 1 << 20
+"""Bytes per read."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = _FLAGS | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_FOLDER = _FLAGS | getattr(os, "O_DIRECTORY", 0)
+
+
+class NotRegular(Exception):
+    """A link, device, pipe, socket or folder stands where a file was expected."""
+
+
+def open_regular(path: Path | str, parent: int | None = None) -> BinaryIO:
+    """Open for reading. Raises ``NotRegular``, ``OSError``. Never follows a link, never waits on a pipe.
+
+    ``parent``: descriptor of the folder that a relative path begins at.
+    """
+    if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
+        raise NotRegular(str(path))
+    try:
+        opened = os.open(path, _FILE, dir_fd=parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotRegular(str(path)) from error
+        raise
+    if stat.S_ISREG(os.fstat(opened).st_mode):
+        return os.fdopen(opened, "rb")
+    os.close(opened)
+    raise NotRegular(str(path))
+
+
+class Folder:
+    """Opens files below a folder, where no folder on the way may be a link either. For one thread.
+
+    Anybody who can write there could replace a folder by a link between check and open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._parent, self._descriptor = "", -1
+        """The subfolder that was used last, and is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def open_regular(self, inside: str) -> BinaryIO:
+        """``inside``: with ``/``. Raises ``NotRegular``, ``OSError``."""
+        parent, _, name = inside.rpartition("/")
+        if os.open in os.supports_dir_fd:
+            if self._descriptor < 0 or parent != self._parent:
+                self._enter(parent)
+            return open_regular(name, self._descriptor)
+        at = self._path
+        for step in filter(None, parent.split("/")):
+            at /= step
+            if at.resolve() != at.parent.resolve() / step:
+                raise NotRegular(str(at))
+        return open_regular(at / name)
+
+    def _enter(self, parent: str) -> None:
+        self.close()
+        at = os.open(self._path, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+        for step in filter(None, parent.split("/")):
+            above = at
+            try:
+                at = os.open(step, _FOLDER, dir_fd=above)
+            finally:
+                os.close(above)
+        self._parent, self._descriptor = parent, at

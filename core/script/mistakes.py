@@ -1,0 +1,134 @@
+"""Known mistakes in scripts, each with its line and its fix. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from core.script.loss_mistakes import loss_mistakes
+from core.script.strategies import last_part
+from core.script.syntax import Mistake, SourceTree, Usage, called
+from core.script.tf_config_mistakes import tf_config_mistakes
+
+
+def find_mistakes(sources: tuple[SourceTree, ...]) -> tuple[Mistake, ...]:
+    """Mistakes possible in any script. Heuristics: each names what it saw and keeps no script from
+    running."""
+    return (*_legacy_keras(sources), *_questions(sources))
+
+
+def find_strategy_mistakes(
+    sources: tuple[SourceTree, ...], strategies: tuple[Usage, ...]
+) -> tuple[Mistake, ...]:
+    """Mistakes in scripts that build their own strategy. Heuristics, too."""
+    names = {found.what for found in strategies}
+    found: list[Mistake] = []
+    for source in sources:
+        found += tf_config_mistakes(source)
+        found += _mirrored(source)
+    found += loss_mistakes(sources, names)
+    found += _no_scope(sources, strategies)
+    found += _tpu(sources)
+    return tuple(found)
+
+
+def _legacy_keras(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
+    """The first import of tf_keras, or the switch by which ``tf.keras`` becomes it."""
+    for source in sources:
+        for node in source.nodes:
+            match node:
+                case ast.Import(names=names) if any(_is_legacy(each.name) for each in names):
+                    pass
+                case ast.ImportFrom(module=str(module), level=0) if _is_legacy(module):
+                    pass
+                case ast.Constant(value="TF_USE_LEGACY_KERAS"):
+                    pass
+                case _:
+                    continue
+            yield Mistake(
+                code="legacy-keras",
+                path=source.path,
+                line=node.lineno,
+                what="The script uses tf_keras (Keras 2). Tandem shares the training of Keras 3 alone.",
+                fix="Use `import keras`, and take tf_keras and TF_USE_LEGACY_KERAS out of the script.",
+            )
+            return
+
+
+def _is_legacy(module: str) -> bool:
+    return module.partition(".")[0] == "tf_keras"
+
+
+def _questions(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
+    """The first ``input()`` of the script: nobody can type an answer in a run."""
+    for source in sources:
+        for call in source.calls:
+            if source.dotted(call.func) == "input":
+                yield Mistake(
+                    code="asks-for-input",
+                    path=source.path,
+                    line=call.lineno,
+                    what="The script calls input(), and nobody can type an answer during a run.",
+                    fix="Read the value from an argument instead: argparse or sys.argv.",
+                )
+                return
+
+
+def _mirrored(source: SourceTree) -> Iterator[Mistake]:
+    for call in source.calls:
+        if last_part(source.dotted(call.func)) == "MirroredStrategy" and _takes_resolver(source, call):
+            yield Mistake(
+                code="mirrored-with-resolver",
+                path=source.path,
+                line=call.lineno,
+                what="MirroredStrategy is given a cluster resolver, and TensorFlow's takes none. In a run of "
+                "several laptops Tandem leaves it out; elsewhere the script ends at this line.",
+                fix="Write tf.distribute.MirroredStrategy().",
+            )
+
+
+def _takes_resolver(source: SourceTree, call: ast.Call) -> bool:
+    if any(keyword.arg == "cluster_resolver" for keyword in call.keywords):
+        return True
+    return any(
+        last_part(origin).endswith("ClusterResolver") or "resolver" in last_part(origin).lower()
+        for argument in call.args
+        for origin in source.origins(argument)
+    )
+
+
+def _no_scope(sources: tuple[SourceTree, ...], strategies: tuple[Usage, ...]) -> Iterator[Mistake]:
+    if any(called(call) == "scope" for source in sources for call in source.calls):
+        return
+    for found in strategies:
+        if found.what in ("MultiWorkerMirroredStrategy", "MirroredStrategy"):
+            yield Mistake(
+                code="strategy-without-scope",
+                path=found.path,
+                line=found.line,
+                what=f"{found.what} is built, and its scope() is never entered: the model is not shared.",
+                fix="Build and compile the model inside `with strategy.scope():`.",
+            )
+            return
+
+
+def _tpu(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
+    """The first place that needs a TPU, in a script that does not handle its absence."""
+    for source in sources:
+        calls = [
+            call
+            for call in source.calls
+            if last_part(source.dotted(call.func)) in ("TPUStrategy", "TPUClusterResolver")
+        ]
+        if any(isinstance(parent, ast.Try) for call in calls for parent, _ in source.around(call)):
+            return
+        for call in sorted(calls, key=lambda call: call.lineno)[:1]:
+            yield Mistake(
+                code="tpu-needed",
+                path=source.path,
+                line=call.lineno,
+                what=f"{called(call)} needs a TPU, and laptops have none: the script would end here.",
+                fix="Use tf.distribute.MultiWorkerMirroredStrategy(), or take the strategy out and let "
+                "Tandem share the training.",
+            )
+            return

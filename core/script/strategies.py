@@ -1,0 +1,93 @@
+"""Finds where a script builds a ``tf.distribute`` strategy, or a class of its own that is one. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+from core.script.syntax import SourceTree, Usage
+
+ACROSS_MACHINES = frozenset(["MultiWorkerMirroredStrategy", "ParameterServerStrategy"])
+STRATEGIES = ACROSS_MACHINES | {
+    "MirroredStrategy",
+    "TPUStrategy",
+    "CentralStorageStrategy",
+    "OneDeviceStrategy",
+    "CollectiveAllReduceStrategy",
+}
+MIRRORED = frozenset(["MirroredStrategy"])
+MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
+ON_ONE_MACHINE = frozenset(["TPUStrategy", "CentralStorageStrategy", "OneDeviceStrategy"])
+"""Strategies that a script may name beside a mirrored one, for other devices."""
+_BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", "StrategyExtendedV1"])
+
+
+def find_strategies(sources: tuple[SourceTree, ...]) -> tuple[Usage, ...]:
+    """Each place that names a strategy to build it, or that defines one, in reading order."""
+    found = _own_classes(sources)
+    for source in sources:
+        found += [
+            Usage(path=source.path, line=node.lineno, what=last)
+            for node in source.nodes
+            if isinstance(node, ast.Name | ast.Attribute)
+            and (last := last_part(source.dotted(node))) in STRATEGIES
+            and _is_use(source, node)
+        ]
+    order = {source.path: number for number, source in enumerate(sources)}
+    return tuple(sorted(found, key=lambda item: (order[item.path], item.line)))
+
+
+def derived(sources: tuple[SourceTree, ...], roots: frozenset[str]) -> frozenset[str]:
+    """``roots``, and the script's own classes that derive from one of them, directly or not."""
+    known = set(roots)
+    grows = True
+    while grows:
+        before = len(known)
+        for source in sources:
+            for node in source.classes:
+                if any(last_part(source.dotted(base)) in known for base in node.bases):
+                    known.add(node.name)
+        grows = len(known) > before
+    return frozenset(known)
+
+
+def last_part(dotted: str) -> str:
+    return dotted.rpartition(".")[2]
+
+
+def _own_classes(sources: tuple[SourceTree, ...]) -> list[Usage]:
+    """Classes that derive from a strategy, directly or through another class of the script."""
+    known: dict[str, Usage] = {}
+    grows = True
+    while grows:
+        before = len(known)
+        for source in sources:
+            for node in source.classes:
+                if any(_is_strategy_class(source.dotted(base), known) for base in node.bases):
+                    known.setdefault(node.name, Usage(path=source.path, line=node.lineno, what=node.name))
+        grows = len(known) > before
+    return list(known.values())
+
+
+def _is_strategy_class(name: str, known: Collection[str]) -> bool:
+    last = last_part(name)
+    return last in STRATEGIES or last in known or (last in _BASES and "distribute" in name)
+
+
+def _is_use(source: SourceTree, node: ast.Name | ast.Attribute) -> bool:
+    """False where a strategy is only compared with, asked about, annotated or derived from."""
+    if not isinstance(node.ctx, ast.Load):
+        return False
+    for parent, child in source.around(node):
+        match parent:
+            case ast.Attribute() | ast.ClassDef() | ast.arg() | ast.Compare():
+                return False
+            case ast.Call():
+                return source.dotted(parent.func) not in ("isinstance", "issubclass")
+            case ast.AnnAssign():
+                return child is not parent.annotation
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                return child is not parent.returns
+            case ast.stmt():
+                return True
+    return True

@@ -1,0 +1,304 @@
+"""Whether a script reads the files that it names, or only writes them, from its text alone.
+
+Blocks: use a thread. In case of doubt, a file counts as read.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from core.script.imports import read_sources
+from core.script.mentions import named_in_texts
+from core.script.syntax import SourceTree, called
+from core.vocabulary.errors import TandemError
+
+_MAKES_PATHS = frozenset(["Path", "PurePath", "join", "abspath", "str", "expanduser", "format", "resolve"])
+_WRITES = re.compile(
+    r"ModelCheckpoint|CSVLogger|save(_weights|_model|_img|z|z_compressed|txt|fig)?|plot_model|mkdir|makedirs"
+    r"|TensorBoard|create_file_writer"
+    r"|to_(csv|json|pickle)|write_\w+"
+)
+_PATH_KEYWORDS = frozenset(
+    ["filepath", "file", "fname", "filename", "path", "path_or_buf", "log_dir", "logdir", "to_file"]
+)
+_OBJECT_FIRST = frozenset(["save_model", "plot_model"])
+_SHOWS = "print"
+_OPENS_TO_WRITE = re.compile(r"w[bt]?")
+_LISTS = re.compile(
+    r"i?glob|rglob|listdir|scandir|iterdir|f?walk|latest_checkpoint|system|exec|eval|popen"
+    r"|input|getenvb?|copytree|copyfile|copy2|make_archive"
+)
+"""Calls with which a script reads, or runs, files that it does not name."""
+_MOVES = re.compile(r"shutil\.(copy\w*|move)|os\.(rename\w*|replace|link|symlink|exec\w+|(posix_)?spawn\w+)")
+_ENVIRONMENT = re.compile(r"(.+\.)?environb?")
+_OF_A_FOLDER = re.compile(r"\w+_from_directory")
+_UNSEEN = frozenset(["subprocess", "importlib", "runpy"])
+_CODE = (".py", ".pyw", ".ipynb")
+_FILLED_IN = re.compile(r"%[-+ #0-9.]*[a-z]|\{[^{}]*\}")
+_LEAST = 2
+"""Characters of a part of a name; shorter parts say nothing."""
+_USES = 32
+"""Uses of one name examined; one with more counts as read."""
+_STEPS = 8
+"""How deep a path's expression is examined."""
+
+
+class _Mention(NamedTuple):
+    """A text in the source as a possible name: the part after its last ``/``. Some systems do not distinguish
+    ``A`` from ``a``: candidates are in lower case."""
+
+    name: str
+    is_part: bool
+    """It is combined with others."""
+
+    @property
+    def is_whole(self) -> bool:
+        """It can mean only one name: its own."""
+        return not self.is_part and not self.name.startswith(".") and not set(self.name) & set("*?[%{")
+
+    def may_mean(self, name: str) -> bool:
+        own = self.name.lower()
+        if own == name or fnmatchcase(name, _FILLED_IN.sub("*", self.name).lower()):
+            return True
+        if len(own) < _LEAST:
+            return False
+        is_end = self.is_part or own.startswith(".")
+        return (self.is_part and name.startswith(own)) or (is_end and name.endswith(own))
+
+
+def only_written(
+    script: Path, paths: Collection[str], arguments: Collection[str] = (), others: Collection[str] = ()
+) -> frozenset[str]:
+    """Those of ``paths`` that the script and its imports write and never read: an earlier run's outputs.
+
+    Includes plots that Tandem saved for it and TensorBoard's files, whose names are nowhere in the text.
+    Never includes code, or names in the ``arguments`` or in a text that travels: the rest of ``paths``, and
+    ``others``.
+    """
+    try:
+        sources = read_sources(script)
+    except TandemError:
+        return frozenset()
+    modules = [SourceTree(module) for module in sources.modules]
+    if sources.broken or any(_reads_unseen(source) for source in modules):
+        return frozenset()
+    read = {mention for source in modules for mention in _read(source, follows_names=len(modules) == 1)}
+    whole = {mention.name.lower() for mention in read if mention.is_whole}
+    parts = [mention for mention in read if not mention.is_whole]
+    written = {path for source in modules for path in _written(source)}
+    unnamed = re.compile(rf"({re.escape(script.stem)}-plot-)\d+\.png|(?:.*/)?(events\.out\.tfevents\.)[^/]+")
+    found: dict[str, str] = {}
+    for path in paths:
+        match, steps = unnamed.fullmatch(path), path.lower().split("/")
+        if path.endswith(_CODE) or not (path in written or match):
+            continue
+        if any(step in argument.lower() for step in steps for argument in arguments) or not whole.isdisjoint(
+            steps
+        ):
+            continue
+        if not any(mention.may_mean(step) for mention in parts for step in steps):
+            found[path] = next(filter(None, match.groups())) if match else steps[-1]
+    if not found:
+        return frozenset()
+    return frozenset(found.keys() - named_in_texts(script.parent, found, [*paths, *others]))
+
+
+def _read(source: SourceTree, *, follows_names: bool) -> Iterator[_Mention]:
+    """Names that may be read. ``follows_names``: no other module can use a name's value differently."""
+    for node in source.nodes:
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        parent = next((parent for parent, _ in source.around(node)), None)
+        name = node.value.replace("\\", "/").rstrip("/").rpartition("/")[2]
+        if not name or isinstance(parent, ast.Expr):
+            continue
+        found = list(uses(source, node, followed=not follows_names))
+        if not found or is_read(found):
+            is_sum = isinstance(parent, ast.BinOp) and not isinstance(parent.op, ast.Div)
+            yield _Mention(name, is_sum or isinstance(parent, ast.JoinedStr))
+
+
+def _written(source: SourceTree) -> Iterator[str]:
+    """Files written under a literal name, relative to the script's folder."""
+    for call in source.calls:
+        target = written_to(call)
+        if target is not None and (path := _path(source, target)):
+            yield posixpath.normpath(path)
+
+
+def written_to(call: ast.Call) -> ast.AST | None:
+    """The part of a call that names the file it writes; None: it writes none."""
+    target = _target(call)
+    if target is None or _WRITES.fullmatch(_use(call, target)) is None:
+        return None
+    if isinstance(target, ast.keyword) or (target is call.func and isinstance(target, ast.Attribute)):
+        return target.value
+    return target
+
+
+def _path(source: SourceTree, node: ast.AST, steps: int = _STEPS) -> str | None:
+    """The path that an expression gives; None: unknown from the text. An unknown folder is assumed to be the
+    script's."""
+    if not steps:
+        return None
+
+    def of(*parts: ast.AST) -> list[str | None]:
+        return [_path(source, part, steps - 1) for part in parts]
+
+    match node:
+        case ast.Constant(value=str(text)):
+            return text.replace("\\", "/")
+        case ast.Name(id="__file__"):
+            return source.path
+        case ast.Name():
+            values = list(islice(source.values(node), 2))
+            return of(*values)[0] if len(values) == 1 and values[0] is not node else None
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            return of(value)[0]
+        case ast.JoinedStr(values=values):
+            return _put_together(of(*values))
+        case ast.BinOp(left=left, right=right, op=ast.Add()):
+            return _put_together(of(left, right))
+        case ast.BinOp(left=left, right=right, op=ast.Div()):
+            return _joined(of(left, right))
+        case (
+            ast.Attribute(attr="parent", value=value)
+            | ast.Call(func=ast.Attribute(attr="dirname"), args=[value])
+        ):
+            path = of(value)[0]
+            return None if path is None else posixpath.normpath(f"{path or '.'}/..")
+        case ast.Call(func=ast.Attribute(attr="resolve" | "expanduser", value=value), args=[]):
+            return of(value)[0]
+        case ast.Call(args=[value]) if called(node) in ("str", "abspath", "expanduser"):
+            return of(value)[0]
+        case ast.Call(args=args) if called(node) in ("Path", "PurePath", "join"):
+            return _joined(of(*args))
+    return None
+
+
+def _joined(parts: Sequence[str | None]) -> str | None:
+    """None before the last part is the script's folder, where nothing is before it."""
+    if not parts or parts[-1] is None or None in parts[1:]:
+        return None
+    return posixpath.join(*[part or "" for part in parts])
+
+
+def _put_together(parts: Sequence[str | None]) -> str | None:
+    first, *others = parts
+    if first is None and others and (others[0] or "").startswith("/"):
+        first = "."
+    return None if first is None or None in others else "".join([first, *filter(None, others)])
+
+
+def is_read(found: Iterable[str]) -> bool:
+    """Whether one of these ``uses`` does more than write to the name it gets, or show the name."""
+    return any(use != _SHOWS and _WRITES.fullmatch(use) is None for use in found)
+
+
+def uses(source: SourceTree, node: ast.AST, followed: bool = False) -> Iterator[str]:
+    """Names of the functions that get a value, or what it was assigned to; "" where it goes elsewhere, or
+    where existing content already counts."""
+    for parent, child in source.around(node):
+        match parent:
+            case ast.Call() if called(parent) in _MAKES_PATHS:
+                continue
+            case ast.Call():
+                yield _use(parent, child)
+                return
+            case ast.keyword() | ast.BinOp() | ast.Attribute() | ast.JoinedStr() | ast.FormattedValue():
+                continue
+            case ast.Assign(targets=[ast.Name(id=name)]) if not followed:
+                others = source.loads.get(name, ())
+                if len(others) > _USES:
+                    break
+                for other in others:
+                    yield from uses(source, other, followed=True)
+                return
+            case _:
+                break
+    yield ""
+
+
+def _use(call: ast.Call, given: ast.AST) -> str:
+    """``given``: the part of the call that contains the value. Only one part names the file to write."""
+    name = called(call)
+    if _WRITES.fullmatch(name) and given is not _target(call):
+        return ""
+    said = {keyword.arg: keyword.value for keyword in call.keywords}
+    if name == "open":
+        modes = [*call.args[isinstance(call.func, ast.Name) :], *filter(None, [said.get("mode")])]
+        writes = given is _target(call) and any(_is_to_write(mode) for mode in modes)
+        return "write_file" if writes else name
+    what_is_there_counts = {"append", "overwrite"} & said.keys() or (
+        "mode" in said and name != "ModelCheckpoint" and not _is_to_write(said["mode"])
+    )
+    return "" if what_is_there_counts or (name == "CSVLogger" and len(call.args) > 2) else name
+
+
+def _target(call: ast.Call) -> ast.AST | None:
+    """The part of a writing call that names the file."""
+    name, func, args = called(call), call.func, call.args
+    if isinstance(func, ast.Attribute) and (
+        name in ("write_text", "write_bytes")
+        or (name in ("open", "mkdir") and (not args or _is_to_write(args[0])))
+    ):
+        return func
+    if keyword := next((keyword for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS), None):
+        return keyword
+    of_saved_model = isinstance(func, ast.Attribute) and getattr(func.value, "attr", "") == "saved_model"
+    return next(islice(args, int(name in _OBJECT_FIRST or of_saved_model), None), None)
+
+
+def _is_to_write(mode: ast.expr) -> bool:
+    value = mode.value if isinstance(mode, ast.Constant) else None
+    return isinstance(value, str) and _OPENS_TO_WRITE.fullmatch(value) is not None
+
+
+def _reads_unseen(source: SourceTree) -> bool:
+    """Whether it reads files that it does not name: a whole folder, files named by another program or its
+    user, or existing files under a name from elsewhere."""
+    if source.imports & _UNSEEN or any(_asks_environment(source, node) for node in source.nodes):
+        return True
+    for call in source.calls:
+        name = called(call)
+        if _LISTS.fullmatch(name) or _MOVES.fullmatch(source.dotted(call.func)) or _moves(call):
+            return True
+        if _OF_A_FOLDER.fullmatch(name):
+            folder = next(iter(call.args), None) or next((k.value for k in call.keywords), None)
+            named = [n.value for n in ast.walk(folder) if isinstance(n, ast.Constant)] if folder else []
+            if not any(isinstance(text, str) and text.strip("./") for text in named):
+                return True
+    return False
+
+
+def _moves(call: ast.Call) -> bool:
+    """``path.rename(other)``, ``path.replace(other)``. A text's ``replace`` takes two, a table's keywords."""
+    if called(call) not in ("rename", "replace"):
+        return False
+    match call:
+        case ast.Call(args=[value], keywords=[]):
+            return not isinstance(value, ast.Dict)
+        case ast.Call(args=[], keywords=[ast.keyword(arg="target")]):
+            return True
+    return False
+
+
+def _asks_environment(source: SourceTree, node: ast.AST) -> bool:
+    """Whether a value comes from the environment: neither set there, nor only checked."""
+    if not isinstance(node, ast.Name | ast.Attribute) or not _ENVIRONMENT.fullmatch(source.dotted(node)):
+        return False
+    match [parent for parent, _ in islice(source.around(node), 3)]:
+        case [ast.Subscript(ctx=ast.Store() | ast.Del()), *_]:
+            return False
+        case [ast.Compare(ops=[ast.In() | ast.NotIn()]), *_]:
+            return False
+        case [ast.Attribute(), ast.Call(), ast.Expr()]:
+            return False
+    return True

@@ -1,0 +1,25 @@
+"""Reliable delivery between two peers over connections that break, independent of the payload.
+
+A *session* outlives its connections. Messages are numbered, and kept until they are confirmed. ::
+
+    leader                                  follower
+    Begin(session, message, bytes)   ---->           numbers the connection: the highest number counts
+                                     <----  Begin(session, message, bytes)
+    Head(message, offset, size, about) -->           then both ways:
+    piece, piece, ...                ---->           pieces of up to 256 KiB,
+                                     <----  Ack(message), and Alive after a second without anything else
+    Goodbye(reason)                  ---->
+
+A broken connection is dialled anew. ``Begin`` says how much has arrived, whole messages and whole pieces of
+the next one; the rest is sent again. After ten silent seconds, or when its keys are worn, a second connection
+is dialled beside the first. A session ends only with a goodbye, or when a peer breaks the protocol or has
+lost its memory.
+
+**Which connection counts.** The leader alone decides, and numbers it; the follower takes the highest number.
+A peer that calls without knowing of the present connection crossed it and is turned away; one that knows of
+it has lost it, and its call replaces it.
+
+**Modules.** ``state`` is the data, ``frames`` the bytes on the wire, ``window`` the unconfirmed messages,
+``machine`` the protocol, without I/O, clock or thread. ``driver`` runs it with two threads, for the user that
+``interface`` describes.
+"""

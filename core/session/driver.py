@@ -1,0 +1,347 @@
+"""A session over pairs of blocking connections, one per direction: one thread sends, another receives.
+
+One of the user's threads may send while the sending thread rests; a third thread exists while a call is made.
+The two serve one pair after the other: the receiving thread turns to a new pair only after it has left the
+old one, so that everything that had arrived is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from core.session import frames
+from core.session.frames import Ack, Begin, Goodbye, MalformedFrame, MessageHead
+from core.session.interface import DIRECTIONS, ConnectionPair, Direction, Stream, User
+from core.session.machine import ACK_S, Session
+from core.session.state import Message, NotSent, Output, SessionLimits
+from core.vocabulary.errors import Problem
+
+BEGIN_S = 10.0
+"""Time limit for the leader's first frame on a new pair."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionDriver:
+    """``name``: of its threads. Thread-safe; close it with ``end`` and ``join``."""
+
+    def __init__(self, user: User, name: str, *, leads: bool, can_call: bool, limits: SessionLimits) -> None:
+        self._user, self._name, self._limits = user, name, limits
+        self._changed = threading.Condition()
+        self._machine = Session[ConnectionPair](
+            leads=leads, can_call=can_call, limits=limits, now_s=time.monotonic()
+        )
+        self._room: memoryview | None = None
+        """Buffer for the incoming message."""
+        self._nowhere = memoryview(bytearray(frames.PIECE_BYTES))
+        self._caller: threading.Thread | None = None
+        self._is_resting = self._is_pushing = False
+        """Whether the sending thread waits for something to send; whether another thread sends in its
+        place."""
+        self._looks_s = math.inf
+        """When the sending thread will next check what is due."""
+        self._threads = [self._thread(each, self._serve, each) for each in DIRECTIONS]
+
+    def _thread(self, kind: str, target: Callable[..., None], *args: object) -> threading.Thread:
+        return threading.Thread(target=target, args=args, name=f"{self._name}-{kind}", daemon=True)
+
+    # The user's side
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @contextmanager
+    def locked(self) -> Iterator[Session[ConnectionPair]]:
+        """The machine, for inspection."""
+        with self._changed:
+            yield self._machine
+
+    def put(self, message: Message) -> None:
+        """Queue it; ``wake`` or ``push`` sends it."""
+        with self._changed:
+            self._machine.put(message)
+
+    def wake(self) -> None:
+        """Let the sending thread send what is queued. Returns at once."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def push(self) -> None:
+        """Send what is queued, unless another thread already does, without waiting for the network.
+
+        For small messages: saves waking the sending thread.
+        """
+        with self._changed:
+            pair = self._machine.live
+            if pair is None or not self._is_resting or self._is_pushing:
+                return
+            self._is_pushing = True
+        try:
+            while output := self._next_pushed(pair):
+                pair.sending.write_at_once(*output.parts)
+        except Exception as error:
+            with self._changed:
+                self._is_pushing = False
+                self._changed.notify_all()
+            self._broken(pair, error)
+
+    def drop(self, floor: tuple[int, ...]) -> None:
+        with self._changed:
+            self._machine.drop(floor)
+
+    def leave(self, problem: Problem, linger_s: float) -> None:
+        """Send unconfirmed messages for at most ``linger_s``, then say goodbye. Returns at once."""
+        with self._changed:
+            self._machine.leave(problem, time.monotonic() + linger_s)
+            self._changed.notify_all()
+
+    def wait_over(self, limit_s: float) -> None:
+        """Wait until the peer has read the goodbye, or can't."""
+        machine, until_s = self._machine, time.monotonic() + limit_s
+        with self._changed:
+            while not machine.is_over and (now_s := time.monotonic()) < until_s:
+                if machine.live is None and not machine.lingers(now_s):
+                    return
+                end_s = until_s if machine.live else min(until_s, machine.linger_until_s)
+                self._changed.wait(end_s - now_s)
+
+    def end(self) -> None:
+        """Stop sending and receiving."""
+        with self._changed:
+            pair = self._machine.live
+            self._machine.end()
+            self._changed.notify_all()
+        if pair:
+            pair.end()
+            self._user.disconnected()
+
+    def join(self) -> None:
+        """Call after ``end``, once new calls would fail."""
+        with self._changed:
+            caller = self._caller
+        for thread in (*self._threads, caller):
+            if thread and thread.ident is not None:
+                thread.join()
+
+    def offer(self, pair: ConnectionPair, seen: int | None = None) -> None:
+        """Offer a new pair; ``seen``: what the peer said when it called. Uses or closes it. May wait
+        ``BEGIN_S``."""
+        try:
+            begin = None if self._machine.leads else _begin(pair.receiving)
+        except (OSError, MalformedFrame) as error:
+            _log.debug("%s: a connection did not begin: %s", self._name, error)
+            pair.end()
+            return
+        with self._changed:
+            before = self._machine.live
+            is_taken = self._machine.offer(pair, time.monotonic(), seen=seen, begin=begin)
+            self._changed.notify_all()
+        if not is_taken:
+            pair.end()
+            return
+        self._user.connected()
+        if before:
+            before.end()
+            self._user.disconnected()
+
+    # The threads
+
+    def _call(self, seen: int) -> None:
+        try:
+            self.offer(self._user.call(seen))
+        except OSError as error:
+            _log.debug("%s: not reached: %s", self._name, error)
+        except Exception as error:
+            self._user.broke(error)
+        with self._changed:
+            self._machine.call_ended(time.monotonic())
+            self._changed.notify_all()
+
+    def _serve(self, direction: Direction) -> None:
+        act = self._send if direction == "sending" else self._receive
+        while pair := self._next_pair(direction):
+            try:
+                act(pair)
+            except Exception as error:
+                self._broken(pair, error)
+            finally:
+                pair.stream(direction).end()
+
+    def _next_pair(self, direction: Direction) -> ConnectionPair | None:
+        """The live pair, once it differs from the one served last. None: the session is over."""
+        with self._changed:
+            while not self._machine.is_over:
+                pair = self._machine.live
+                if pair and direction not in pair.used:
+                    pair.used.add(direction)
+                    return pair
+                self._wait()
+            return None
+
+    def _wait(self) -> None:
+        """Call with the lock held. Waits until something is due or has happened."""
+        self._call_if_due()
+        now_s = time.monotonic()
+        wait_s = self._machine.wait_s(now_s, sends=not self._is_pushing)
+        self._looks_s = math.inf if wait_s is None else now_s + wait_s
+        self._changed.wait(wait_s)
+
+    def _call_if_due(self) -> None:
+        """Call with the lock held."""
+        now_s = time.monotonic()
+        if self._machine.call_is_due(now_s):
+            caller = self._thread("call", self._call, self._machine.call())
+            try:
+                caller.start()
+                self._caller = caller
+            except RuntimeError as error:
+                _log.warning("%s: no thread to call with: %s", self._name, error)
+                self._machine.call_ended(now_s)
+
+    def _broken(self, pair: ConnectionPair, error: Exception) -> None:
+        self._lost(pair, error)
+        if not isinstance(error, OSError):
+            self._user.broke(error)
+
+    def _lost(self, pair: ConnectionPair, error: Exception) -> None:
+        with self._changed:
+            is_live = self._machine.lost(pair)
+            self._changed.notify_all()
+        if is_live:
+            _log.info("%s: the connection is lost: %s", self._name, error)
+            pair.end()
+            self._user.disconnected()
+
+    def _send(self, pair: ConnectionPair) -> None:
+        while output := self._next_output(pair):
+            pair.sending.write(*output.parts)
+
+    def _next_output(self, pair: ConnectionPair) -> Output | None:
+        """None: the pair is no longer the live one, and nobody writes to it."""
+        with self._changed:
+            while self._is_pushing or self._machine.live is pair:
+                if not self._is_pushing:
+                    if pair.sending.is_behind:
+                        return Output(b"")
+                    if output := self._machine.next(time.monotonic()):
+                        return output
+                self._is_resting = True
+                self._wait()
+                self._is_resting = False
+            return None
+
+    def _next_pushed(self, pair: ConnectionPair) -> Output | None:
+        """None: nothing is queued, or the pair is no longer the live one. Others may send then."""
+        with self._changed:
+            now_s = time.monotonic()
+            is_live, is_behind = self._machine.live is pair, pair.sending.is_behind
+            if is_live and not is_behind and (output := self._machine.next(now_s)):
+                return output
+            self._is_pushing = False
+            if is_behind or not is_live or self._looks_s > now_s + ACK_S:
+                self._changed.notify_all()
+            return None
+
+    def _receive(self, pair: ConnectionPair) -> None:
+        pair.receiving.look_up(self._limits.alive_s * 2)
+        try:
+            with self._changed:
+                self._check_live(pair)
+                self._changed.notify_all()
+                self._machine.ready()
+            self._read(pair)
+        except (NotSent, MalformedFrame) as error:
+            _log.warning("%s: %s", self._name, error)
+            self.leave(self._user.given_up(error), 0.0)
+            # Keep reading: the peer must be able to send until it has read the goodbye.
+            while True:
+                self._read_some(pair, self._nowhere)
+
+    def _check_live(self, pair: ConnectionPair) -> None:
+        if self._machine.live is not pair:
+            raise ConnectionError("another connection took its place")
+
+    def _read(self, pair: ConnectionPair) -> None:
+        """Read until the peer says goodbye."""
+        header = memoryview(bytearray(frames.HEADER.size))
+        body = memoryview(bytearray(frames.MAX_WORD_BYTES))
+        while True:
+            self._fill(pair, header)
+            kind, length = frames.read_header(header)
+            if kind == frames.PIECE:
+                self._read_piece(pair, length)
+                continue
+            self._fill(pair, body[:length])
+            word = frames.decode(body[:length], frames.WORDS)
+            with self._changed:
+                self._check_live(pair)
+                found = self._machine.receive(word)
+                if isinstance(word, Begin) or (isinstance(word, Ack) and self._machine.is_leaving):
+                    self._changed.notify_all()
+            match found:
+                case MessageHead():
+                    self._begin(pair, found)
+                case Goodbye():
+                    self._user.left(found.problem)
+                    self.end()
+                    return
+
+    def _fill(self, pair: ConnectionPair, into: memoryview) -> None:
+        at = 0
+        while at < len(into):
+            at += self._read_some(pair, into[at:])
+
+    def _read_some(self, pair: ConnectionPair, into: memoryview) -> int:
+        try:
+            got = pair.receiving.read_some(into)
+        except TimeoutError:
+            # The sending thread may be stuck in writing: nobody else notices that another connection is due.
+            with self._changed:
+                self._call_if_due()
+            return 0
+        self._machine.heard_s = time.monotonic()
+        return got
+
+    def _begin(self, pair: ConnectionPair, head: MessageHead) -> None:
+        machine = self._machine
+        machine.is_held = True
+        try:
+            self._room = self._user.announced(head.about, head.size, lambda: machine.live is pair)
+        finally:
+            machine.heard_s, machine.is_held = time.monotonic(), False
+        if machine.begin(head):
+            self._arrived()
+
+    def _read_piece(self, pair: ConnectionPair, length: int) -> None:
+        self._check_live(pair)
+        begin = self._machine.piece(length)
+        end = begin + length
+        self._fill(pair, self._nowhere[:length] if self._room is None else self._room[begin:end])
+        # Even if another pair has taken over: pieces that the user counts as received must not come again.
+        if self._room is not None:
+            self._user.came(end)
+        if self._machine.came(length):
+            self._arrived()
+
+    def _arrived(self) -> None:
+        if self._machine.ack_is_due(time.monotonic()):
+            with self._changed:
+                self._changed.notify_all()
+        room, self._room = self._room, None
+        if room is not None:
+            self._user.arrived()
+
+
+def _begin(stream: Stream) -> Begin:
+    stream.limit(time.monotonic() + BEGIN_S)
+    word = frames.read(stream, frames.WORDS)
+    stream.limit(None)
+    if not isinstance(word, Begin):
+        raise MalformedFrame("no beginning")
+    return word

@@ -1,0 +1,67 @@
+"""Data that a session's machine and its drivers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Bytes = bytes | bytearray | memoryview
+
+
+class NotSent(ValueError):
+    """The peer asks for or confirms messages that it was never sent, or confirmed long ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """A slow peer is waited for without end; these only say when to try another connection."""
+
+    alive_s: float = 1.0
+    silent_s: float = 10.0
+    """After so long without a sign of life another connection is dialled beside the present one."""
+    worn_bytes: int = 2**38
+    """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
+    ack_bytes: int = 2**38
+    """A confirmation waits no longer once so much has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``about`` describes it to the receiver; ``size`` bytes follow.
+
+    ``piece``: makes the bytes from one index up to another, each time they are sent. ``key``: the sender's
+    own; messages below a floor can be dropped.
+    """
+
+    about: bytes
+    size: int = 0
+    piece: Callable[[int, int], Bytes] = lambda begin, end: b""
+    key: tuple[int, ...] = ()
+
+
+class Piece(NamedTuple):
+    """A part of message ``number``. An empty message has one empty piece."""
+
+    number: int
+    message: Message
+    begin: int
+    end: int
+    needs_head: bool
+
+    @property
+    def data(self) -> Bytes:
+        return self.message.piece(self.begin, self.end)
+
+
+class Output(NamedTuple):
+    """What to write next: whole frames, and then the bytes of ``piece``, if any."""
+
+    frames: bytes
+    piece: Piece | None = None
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        if self.piece and self.piece.end > self.piece.begin:
+            return self.frames, self.piece.data
+        return (self.frames,)

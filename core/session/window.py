@@ -1,0 +1,64 @@
+"""Messages that a peer has not confirmed: sent piece by piece, and again after a lost connection. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from core.session.frames import PIECE_BYTES
+from core.session.state import Message, NotSent, Piece
+
+
+class SendWindow:
+    def __init__(self) -> None:
+        self._unconfirmed: deque[Message] = deque()
+        self._waiting: deque[Message] = deque()
+        self._first = 0
+        """Number of the first unconfirmed message."""
+        self._at, self._offset = 0, 0
+        """The next piece: message number, and its first byte."""
+        self._needs_head = True
+
+    def put(self, message: Message) -> None:
+        self._waiting.append(message)
+
+    def drop(self, floor: tuple[int, ...]) -> None:
+        """Forget messages with a lower key, except numbered ones: the peer counts them."""
+        self._waiting = deque(message for message in self._waiting if message.key >= floor)
+
+    def __len__(self) -> int:
+        """Unconfirmed messages, whether sent or not."""
+        return len(self._unconfirmed) + len(self._waiting)
+
+    def next(self) -> Piece | None:
+        if self._at == self._first + len(self._unconfirmed):
+            if not self._waiting:
+                return None
+            self._unconfirmed.append(self._waiting.popleft())
+        message = self._unconfirmed[self._at - self._first]
+        end = min(message.size, self._offset + PIECE_BYTES)
+        piece = Piece(self._at, message, self._offset, end, self._needs_head)
+        self._needs_head = end == message.size
+        if self._needs_head:
+            self._at, self._offset = self._at + 1, 0
+        else:
+            self._offset = end
+        return piece
+
+    def confirm(self, message: int) -> None:
+        """The peer has all messages before ``message``. Raises ``NotSent``."""
+        if message > self._at:
+            raise NotSent(f"message {message} was confirmed where {self._at} is the next")
+        while self._first < message:
+            self._unconfirmed.popleft()
+            self._first += 1
+
+    def resume(self, message: int, offset: int) -> None:
+        """Continue from there over a new connection. Raises ``NotSent``."""
+        end = self._first + len(self._unconfirmed)
+        if not self._first <= message <= end:
+            raise NotSent(f"message {message} is asked for where {self._first} to {end} are kept")
+        size = self._unconfirmed[message - self._first].size if message < end else 0
+        if offset and (offset >= size or offset % PIECE_BYTES):
+            raise NotSent(f"byte {offset} is asked for in a message of {size}")
+        self._at, self._offset, self._needs_head = message, offset, True
+        self.confirm(message)

@@ -1,0 +1,119 @@
+"""Short marks of a step's gradients, for comparing two ways of computing the step.
+
+Each gradient lies in rows of a table, which is multiplied by fixed waves along both axes, in float64: another
+gradient gives other numbers, by about as much as the two differ. Only audited steps take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import attributes
+
+MOST = 512
+"""Gradients with marks of their own; any further ones share them, as marks may be added."""
+WAYS = 4
+_ACROSS = 64
+"""Numbers in a row of the table of all gradients. Separate operations for each gradient are slow to trace."""
+_MOST_ROWS = 8192
+"""Most rows of that table; large models have longer rows, as the waves become part of the trace."""
+_TURNS = (12.9898, 78.233, 37.719, 93.989)
+"""Radians between two entries of each wave."""
+
+
+class Sketches:
+    """The marks of one step, in variables local to this process. `take` is traced into steps."""
+
+    def __init__(self, *, are_taken: bool = True) -> None:
+        with tf.device("CPU:0"):
+            self._wanted = tf.Variable(False, trainable=False)
+            self.sums = tf.Variable(tf.zeros([MOST, 1 + WAYS], tf.float64), trainable=False)
+        self._are_taken = are_taken
+        self._taken = 0
+
+    def begin_trace(self) -> None:
+        """Another step is being traced: restart the count of its gradients."""
+        self._taken = 0
+
+    def begin(self) -> None:
+        """The next step is to leave its marks."""
+        self._wanted.assign(True)
+        self.sums.assign(tf.zeros_like(self.sums))
+
+    def end(self) -> np.ndarray:
+        """float64 [MOST, 1 + WAYS]: for each gradient its squared norm, and its marks."""
+        self._wanted.assign(False)
+        return np.asarray(self.sums.numpy())
+
+    def take(self, gradients: Sequence[Any]) -> None:
+        """Takes marks of all rows' gradients, as an optimizer or the script gets them; the same on all."""
+        present = [_sized(gradient) for gradient in gradients if gradient is not None]
+        if not present or not self._are_taken or tf.executing_eagerly():
+            return
+        places = [[(self._taken + place) % MOST] for place in range(len(present))]
+        self._taken += len(present)
+
+        # Not inlined: each operation of a branch not taken would cost a step as much as an empty one.
+        every = tf.function(_marks, autograph=False, experimental_attributes={attributes.NO_INLINE: True})
+        marked = every.get_concrete_function(*present)
+
+        def taken() -> Any:
+            marks = marked(*present)
+            with tf.device("CPU:0"):
+                self.sums.assign_add(tf.scatter_nd(places, marks, self.sums.shape))
+            return tf.constant(0)
+
+        with tf.device("CPU:0"):
+            wanted = self._wanted.read_value()
+        tf.cond(wanted, taken, lambda: tf.constant(0))
+
+
+def _sized(gradient: Any) -> Any:
+    """Treats a gradient of unknown shape as slices of one number each."""
+    shape = gradient.values.shape[1:] if isinstance(gradient, tf.IndexedSlices) else gradient.shape
+    if shape.is_fully_defined():
+        return gradient
+    flat = tf.reshape(tf.convert_to_tensor(gradient), [-1, 1])
+    return tf.IndexedSlices(flat, tf.range(tf.size(flat)))
+
+
+def _marks(*gradients: Any) -> Any:
+    """float64 [gradients, 1 + WAYS]."""
+    sparse = [place for place, each in enumerate(gradients) if isinstance(each, tf.IndexedSlices)]
+    dense = [place for place in range(len(gradients)) if place not in sparse]
+    found = [_of_slices(gradients[place])[tf.newaxis] for place in sparse]
+    found += [_of_tensors([gradients[place] for place in dense])] if dense else []
+    return tf.gather(tf.concat(found, 0), np.argsort(sparse + dense)) if sparse else found[0]
+
+
+def _of_tensors(gradients: Sequence[Any]) -> Any:
+    sizes = [gradient.shape.num_elements() for gradient in gradients]
+    across = _ACROSS
+    while sum(sizes) > across * _MOST_ROWS:
+        across *= 2
+    rows = [-(-size // across) for size in sizes]
+    parts: list[Any] = []
+    for gradient, size, count in zip(gradients, sizes, rows, strict=True):
+        parts += [tf.reshape(tf.cast(gradient, tf.float32), [-1])]
+        parts += [np.zeros(count * across - size, np.float32)] if size % across else []
+    table = tf.reshape(tf.concat(parts, 0), [-1, across])
+    marks = _of_rows(table, np.sin(np.outer(np.arange(1, 1 + sum(rows)), _TURNS)))
+    return tf.math.unsorted_segment_sum(marks, np.repeat(np.arange(len(rows)), rows), len(rows))
+
+
+def _of_slices(gradient: Any) -> Any:
+    """Slices count by their index, in whatever order they come."""
+    along = tf.cast(gradient.indices[:, tf.newaxis] + 1, tf.float64) * np.array([_TURNS])
+    columns = gradient.values.shape[1:].num_elements()
+    return tf.reduce_sum(_of_rows(tf.reshape(gradient.values, [-1, columns]), tf.sin(along)), axis=0)
+
+
+def _of_rows(table: Any, along: Any) -> Any:
+    """float64 [rows, 1 + WAYS]. ``along``: the waves at each row's place, likewise [rows, WAYS]."""
+    table = tf.cast(table, tf.float64)
+    across = 2.0 * np.sin(np.outer(np.arange(1, 1 + table.shape[1]), _TURNS))
+    squares = tf.reduce_sum(tf.square(table), 1, keepdims=True)
+    return tf.concat([squares, along * tf.matmul(table, across)], 1)

@@ -1,0 +1,311 @@
+"""Audits, during training, that a step shared by members gives what the whole batch gives on one of them.
+
+An audited step is computed twice by the same trace, from the same values and random draws: all rows on one
+member, then shared. Gradients, logs, metrics, and what it writes beside weights are compared. What differs by
+more than rounding is tried again with weights perturbed in their last bits: a difference of the size that
+these cause is rounding, too. Every member must call it; the chief's findings count.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.keras.local_state import StateSnapshot
+from core.trainer.exact.members.sketches import MOST
+from core.trainer.exact.steps import auditable
+from core.trainer.exact.steps.course import WARM_UP
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.result import PortionResult, Traced
+from core.trainer.exact.steps.sight import (
+    LAST_BIT,
+    Discrepancy,
+    Item,
+    Sight,
+    distance,
+    is_deep,
+    of_gradient,
+)
+from core.vocabulary.errors import TandemError
+
+_log = logging.getLogger(__name__)
+
+_LAST_BITS = 4 * LAST_BIT
+"""Relative size by which weights are perturbed."""
+_TRIALS = 5
+_SPREAD = 8.0
+"""A difference this many times larger than last bits cause is not rounding."""
+_WATCHED_BY_BATCH = 8
+"""Watched variables checked between batches, where the script may set them."""
+
+
+class Auditor:
+    """Audits one model's training steps."""
+
+    def __init__(self, engine: Engine, model: Any, *, is_training: bool) -> None:
+        self._engine = engine
+        self._model = model
+        self._is_training = is_training
+        self.time = engine.audits
+        self.under_way = False
+
+    # --- when
+
+    def portion_begins(self, traced: Traced, rows: int) -> None:
+        """Call between steps. Requests an audit when an epoch or a call begins, or a variable was set.
+
+        ``rows``: of a batch, if known.
+        """
+        course = traced.course
+        if not self._able(traced, rows):
+            return
+        course.members_are(self._engine.present)
+        fit = self._engine.innermost
+        place = ("", 0) if fit is None else (fit.name, fit.epoch)
+        if fit is not None and fit.batch and not fit.each_batch[0]:
+            return  # no line of the script ran
+        begins = place != course.place
+        values = _values(course.watched if begins else course.watched[:_WATCHED_BY_BATCH])
+        for handle in course.watched[: len(values)]:
+            known = course.values.get(id(handle))
+            if known is None or np.array_equal(known, values[id(handle)], equal_nan=known.dtype.kind == "f"):
+                continue
+            course.event = course.was_set = True
+            course.at_once |= id(handle) not in course.set_before  # a variable set every epoch waits its turn
+            course.set_before.add(id(handle))
+            course.changed.setdefault(id(handle), (handle, known))
+        if begins:
+            # What the script sets may depend on the laptop; when to audit must not.
+            flags = [course.at_once, course.was_set]
+            course.at_once, course.was_set = self._engine.collectives.any(flags, "to decide on audits")
+            course.event |= course.was_set or course.place is not None
+        course.place = place
+        course.values |= values
+
+    def ahead(self, traced: Traced, left: int, done: int = 0) -> int | None:
+        """Steps before the next one to be audited; None if it is none of the next `left`.
+
+        ``done``: steps already done in the current portion.
+        """
+        if not self._able(traced):
+            return None
+        fit = self._engine.innermost
+        epoch_ends = fit is not None and fit.epoch_ends_after(done + left)
+        return traced.course.ahead(self.time, left, epoch_ends=epoch_ends)
+
+    def passed(self, traced: Traced, result: PortionResult) -> PortionResult:
+        """Records that steps of a training, or of a test, are done."""
+        if self._is_training and not traced.sharing.whole:
+            traced.course.steps += result.done
+            traced.course.step_s = result.mean_s
+            self.time.steps += result.done
+        self.time.elapsed_s += result.mean_s * result.done
+        return result
+
+    def _able(self, traced: Traced, rows: int = 0) -> bool:
+        """Whether the step can be computed twice. All members get the same answer."""
+        if not self._is_training or traced.sharing.whole:
+            return False
+        course = traced.course
+        if course.able is None:
+            course.able = not self._why_not(traced, rows)
+            if course.able:
+                course.written = local_state.written_handles(traced.step.graph)
+                course.watched = auditable.watched(traced.step, course.written)
+        if self._engine.draws_apart:
+            self.time.why = self.time.why or "each laptop draws its own data"
+            return False
+        return course.able
+
+    def _why_not(self, traced: Traced, rows: int) -> str:
+        """Why no step is audited, for the summary. Also finds out who has memory for a batch."""
+        on_card = bool(tf.config.list_logical_devices("GPU"))
+        if self._model.run_eagerly:
+            why, lacks = "it runs eagerly", False
+        else:
+            why = auditable.unable(self._engine, self._model, traced)
+            lacks = bool(why) or auditable.lacks_memory(traced, rows)
+        flags = [float(bool(why)), float(lacks), float(on_card)]
+        told = self._engine.collectives.gather_numbers(flags, "to decide on audits")
+        unable, lacking, cards = zip(*told, strict=True)
+        met = self._engine.collectives.met
+        traced.course.hosts = tuple(rank for rank, lack in zip(met, lacking, strict=True) if not lack)
+        if not any(unable) and len(set(cards)) > 1:
+            why = "some laptops compute on graphics cards, which round in another way"
+        elif not any(unable) and not traced.course.hosts:
+            why = "no laptop has the memory for a whole batch"
+        elif any(unable):
+            why = why or "another laptop has not the memory for copies"
+        if why:
+            _log.info("Steps of %s are not audited: %s", self._model.name, why)
+            self.time.why = self.time.why or why
+        return why
+
+    # --- what
+
+    def audited(
+        self, traced: Traced, rows: int, run: Callable[[], PortionResult]
+    ) -> tuple[PortionResult, list[Discrepancy]]:
+        """Audits one step: `run` repeats it on one batch of `rows`; the state ends as after one step.
+
+        With findings beyond metrics, values are restored to those before it, and none of it counts.
+        """
+        course = traced.course
+        changed, course.changed = course.changed, {}
+        was_set = course.was_set
+        course.event = course.at_once = course.was_set = False
+        whole_on = self._host(traced, rows)
+        if rows < 2 or whole_on is None:
+            return run(), []
+        before = StateSnapshot([], traced.course.written)
+        result, findings, cost_s = self._compared(traced, run, whole_on, before)
+        if not is_deep(findings):
+            course.found_right()
+        elif was_set and course.confirmed < course.steps:
+            # Try with the values before the script set them: if that is right, nothing was wrong until here.
+            now = _values([handle for handle, _ in changed.values()])
+            _assign(changed)
+            _, earlier, more_s = self._compared(traced, run, whole_on, before)
+            _assign({key: (changed[key][0], value) for key, value in now.items()})
+            before.restore()
+            cost_s += more_s
+            if not is_deep(earlier):
+                course.confirmed, course.is_known_since = course.steps, True
+        course.spend(self.time, cost_s)
+        course.told |= {finding.name for finding in findings}
+        return result, findings
+
+    def _host(self, traced: Traced, rows: int) -> int | None:
+        """The member that computes a whole batch: the largest share among those with enough memory."""
+        engine, limits = self._engine, traced.row_limits
+        hosts = [rank for rank in traced.course.hosts if rank in engine.present]
+        hosts = [rank for rank in hosts if not limits or limits[rank] >= rows]
+        return max(hosts, key=engine.share_numbers.__getitem__, default=None)
+
+    def _compared(
+        self, traced: Traced, run: Callable[[], PortionResult], whole_on: int, before: StateSnapshot
+    ) -> tuple[PortionResult, list[Discrepancy], float]:
+        """The shared step's result, the differences found, and the seconds that the audit added to it."""
+        began = time.perf_counter()
+        sight = Sight(self._engine, self._model, traced)
+
+        def seen(on: int | None) -> tuple[dict[str, Item], PortionResult]:
+            self._engine.gauge.sketches.begin()
+            self.under_way = True
+            try:
+                with self._engine.given_to(on):
+                    result = run()
+            finally:
+                self.under_way = False
+            return sight.of(result, self._engine.gauge.sketches.end()), result
+
+        whole, _ = seen(whole_on)
+        before.restore()
+        shared_began = time.perf_counter()
+        shared, result = seen(None)
+        shared_s = time.perf_counter() - shared_began
+        either = {**shared, **whole}
+        apart = {
+            name: distance(whole.get(name), shared.get(name))
+            for name in either
+            if name not in traced.course.told
+        }
+        known = traced.course.spread if traced.course.steps < WARM_UP else {}
+        suspects = [
+            name
+            for name, far in apart.items()
+            if far > either[name].rounding and far > _SPREAD * known.get(name, 0.0) * either[name].size
+        ]
+        findings: list[Discrepancy] = []
+        # Members with different values have different gradients: judging those is not an audit's job.
+        suspected, cost_s, slower = self._chiefs(
+            [
+                float(bool(suspects)),
+                time.perf_counter() - began - shared_s,
+                (shared_began - began) / shared_s,
+            ]
+        )
+        traced.course.slower = slower if traced.course.audited else 0.0  # the first one traces
+        if suspected and not model_state.settle(self._model, self._engine.collectives, self._call):
+            after = StateSnapshot([], traced.course.written)
+            spread = dict.fromkeys(suspects, 0.0)
+            weights = local_state.written(
+                traced.step.graph, local_state.values_of(self._model.trainable_variables)
+            )
+            for trial in range(_TRIALS):
+                before.restore()
+                _move(weights, trial)
+                moved, _ = seen(whole_on)
+                for name in suspects:
+                    spread[name] = max(spread[name], distance(whole.get(name), moved.get(name)))
+                is_open = any(apart[name] > _SPREAD * spread[name] for name in suspects)
+                if not self._chiefs([float(is_open)])[0]:
+                    break
+            # A gradient that is zero on this member may be nonzero on the chief.
+            names = [
+                *map(of_gradient, range(MOST)),
+                *(name for name in either if either[name].kind != "gradients"),
+            ]
+            own = [float(apart.get(name, 0.0) > _SPREAD * spread.get(name, math.inf)) for name in names]
+            cost_s, *chiefs = self._chiefs([time.perf_counter() - began - shared_s, *own])
+            findings = [
+                Discrepancy(either[name].kind if name in either else "gradients", name)
+                for name, flag in zip(names, chiefs, strict=True)
+                if flag
+            ]
+            _log.info(
+                "An audit: %s",
+                {name: (apart[name], spread[name], either[name].rounding) for name in suspects},
+            )
+            traced.course.spread |= {
+                name: spread[name] / either[name].size
+                for name in suspects
+                if 0.0 < either[name].size < math.inf
+            }
+            (before if is_deep(findings) else after).restore()
+        return result, findings, cost_s
+
+    def compare(self, audits: int) -> None:
+        """``audits``: how many members audited their step. Raises ``TandemError`` if not all did: the script
+        set a variable on some of them, or to other values."""
+        if audits in (0, len(self._engine.collectives.met)):
+            return
+        model_state.settle(self._model, self._engine.collectives, self._call)
+        raise TandemError(
+            code="members-differ",
+            what="The script sets a variable that a training step reads differently on each laptop.",
+            fix="Compute it from the epoch or the step, not from a clock or the laptop.",
+        )
+
+    @property
+    def _call(self) -> str:
+        fit = self._engine.innermost
+        return "train_on_batch" if fit is None else fit.kind
+
+    def _chiefs(self, numbers: list[float]) -> list[float]:
+        return self._engine.collectives.gather_numbers(numbers, "what an audit found")[0]
+
+
+def _move(weights: list[Any], trial: int) -> None:
+    drawn = np.random.RandomState(100 + trial)
+    for weight in weights:
+        if weight.dtype.is_floating:
+            value = weight.numpy()
+            by = drawn.uniform(-_LAST_BITS, _LAST_BITS, value.shape).astype(value.dtype)
+            weight.assign(value + value * by)
+
+
+def _values(handles: list[Any]) -> dict[int, np.ndarray]:
+    return {id(handle): local_state.read(handle) for handle in handles}
+
+
+def _assign(values: dict[int, tuple[Any, np.ndarray]]) -> None:
+    for handle, value in values.values():
+        local_state.assign(handle, value)

@@ -1,0 +1,111 @@
+"""Whether a traced step can be audited: computed twice without side effects, within one member's memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.keras import local_state
+from core.trainer.exact.keras.local_state import StateSnapshot
+from core.trainer.exact.members import memory
+from core.trainer.exact.members.exchange_ops import MEETING
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.own_writes import functions
+from core.trainer.exact.steps.result import Traced
+
+_WATCHED, _WATCHED_NUMBERS = 64, 1024
+"""Most variables watched that a step reads and a script may set, and most numbers in each."""
+_COPIES = 3
+"""Copies of everything a step writes that an audit holds at once."""
+_ANY_LENGTH = 128
+"""Assumed length of an axis of unknown length."""
+_REPEATABLE = (
+    *("Placeholder", "VarHandleOp", "ReadVariableOp", "VariableShape", "VarIsInitializedOp", "NoOp"),
+    *("PartitionedCall", "StatefulPartitionedCall", "If", "While", "Case", "Stateless", "Assert"),
+    *("Assign", "Resource", "TensorList", "Rng", "StatefulStandardNormalV2", "StatefulTruncatedNormal"),
+    *("StatefulUniform", "LookupTableFind", "LookupTableSize", "Timestamp", "Collective"),
+)
+"""Name prefixes of operations that keep state, or may, but can be repeated once variables are restored."""
+
+_IN_SCRIPTS = {
+    "PrintV2": "tf.print",
+    "EagerPyFunc": "tf.py_function",
+    "PyFunc": "tf.numpy_function",
+    "Random": "what tf.random draws without a generator",
+    "Multinomial": "what tf.random draws without a generator",
+    "Write": "a summary that is written",
+}
+
+
+def unable(engine: Engine, model: Any, traced: Traced) -> str:
+    """Why a step cannot be computed twice, worded for the summary; "" if it can."""
+    if engine.wire != "f32" or "16" in model.dtype_policy.compute_dtype:
+        return "numbers are of 16 bits"
+    if traced.notes.own_draws:
+        return "members draw their own random numbers"
+    if tf.config.list_logical_devices("GPU") and not traced.row_limits:
+        return "what fits into a graphics card is not known"
+    if unrepeatable := unrepeatable_op(traced.step.graph):
+        return f"{_words(unrepeatable)} in a step cannot be done twice"
+    try:
+        copied = StateSnapshot([traced.step.graph]).bytes
+    except ValueError as error:
+        return str(error)
+    return (
+        "" if _COPIES * copied <= memory.free_bytes() // 2 else "there is no memory for copies of its values"
+    )
+
+
+def lacks_memory(traced: Traced, rows: int) -> bool:
+    """Whether this member may lack the memory to compute all of these rows."""
+    return not traced.row_limits and most_bytes(traced.step.graph, rows) > memory.free_bytes() // 2
+
+
+def _words(op: str) -> str:
+    """An operation's name as a script calls it."""
+    kind = op.partition(" ")[0]
+    named = (name for begin, name in _IN_SCRIPTS.items() if kind.startswith(begin))
+    return next(named, op)
+
+
+def watched(step: Any, written: Sequence[Any]) -> list[Any]:
+    """Handles of small variables that a step reads; `written` are those that it writes."""
+    known = {id(handle) for handle in written}
+    found = []
+    for handle, _ in step.graph.captures:
+        if handle.dtype == tf.resource and id(handle) not in known and local_state.is_number(handle):
+            found += [handle] if local_state.read(handle).size <= _WATCHED_NUMBERS else []
+    return sorted(found, key=lambda handle: int(local_state.read(handle).size))[:_WATCHED]
+
+
+def most_bytes(graph: Any, rows: int) -> int:
+    """Bytes of everything that a step computes, as if nothing were freed before its end."""
+    total = 0
+    for op in graph.get_operations():
+        for tensor in op.outputs:
+            if tensor.shape.rank is not None and tensor.dtype.is_numpy_compatible:
+                sizes = [
+                    rows if not place and size is None else size for place, size in enumerate(tensor.shape)
+                ]
+                total += math.prod(size or _ANY_LENGTH for size in sizes) * tensor.dtype.size
+    return total
+
+
+def unrepeatable_op(graph: Any) -> str:
+    """The first operation with side effects beyond variables, or with a position of its own; "" if none."""
+    for op in graph.get_operations():
+        own = op.type in ("EagerPyFunc", "PyFunc") and MEETING in op.name
+        if (
+            op.op_def is not None
+            and op.op_def.is_stateful
+            and not own
+            and not op.type.startswith(_REPEATABLE)
+        ):
+            return f"{op.type} ({op.name})"
+        for inner in functions(op):
+            if found := unrepeatable_op(inner):
+                return found
+    return ""

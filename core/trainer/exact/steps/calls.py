@@ -1,0 +1,130 @@
+"""The parts of one call into TensorFlow: several steps of a model, then one meeting of the members."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.steps import log_values, while_loop
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.result import Batch, CallOutputs, PortionResult, StepOutputs, Tensor, Traced
+
+
+@dataclass(slots=True)
+class Before:
+    """The state when a call began."""
+
+    values: list[Tensor]
+    waited_s: Tensor
+
+
+class TracedCalls:
+    """``words``: what this member reports to the others: whether it was asked to stop, whether this is an
+    audit's step, when the call began, and whether it is the chief now, which a trace cannot know."""
+
+    def __init__(self, engine: Engine, model: Any) -> None:
+        self._engine = engine
+        self._model = model
+
+    def step(self, traced: Traced, data: Batch, shares: Tensor) -> StepOutputs:
+        before = traced.state.snapshot()
+        outputs: StepOutputs = traced.step(data, shares)
+        traced.state.restore_unless(outputs.present, before)
+        return outputs
+
+    def sure(
+        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
+        before, undo = self.before(traced), traced.undo
+        assert undo is not None
+        done, *last = while_loop.up_to(
+            limit, traced.step, lambda: self.step(traced, undo.read(iterator.get_next()), shares)
+        )
+        return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
+
+    def unsure(
+        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
+        """Like `sure`, for data that may end: stops before the first step that has none."""
+        before, undo = self.before(traced), traced.undo
+        assert undo is not None
+
+        def body(done: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
+            outputs = while_loop.flat(self.step(traced, undo.read(batch.get_value()), shares))
+            with tf.control_dependencies(outputs):
+                # Never read more than the limit: what is taken from an iterator is gone.
+                batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
+            return done + 1, batch, *outputs
+
+        start = [tf.constant(0), iterator.get_next_as_optional()]
+        done, _, *last = while_loop.loop(
+            lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
+        )
+        return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
+
+    def on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
+        before = self.before(traced)
+        last = self.step(traced, data, shares)
+        return self.meet(traced, before, last, tf.constant(1), words)
+
+    def met(
+        self, traced: Traced, name: str, call: Callable[..., CallOutputs], is_audit: bool, *source: Any
+    ) -> tuple[PortionResult, int]:
+        """The result of a call on `source`, and for how many members it was an audit's."""
+        engine = self._engine
+        timed = name in traced.called
+        traced.called.add(name)
+        began = time.perf_counter()
+        # This member's report to the others; when it began, if the call is timed.
+        flags = [float(engine.asked_to_stop()), float(is_audit)]
+        is_chief = float(engine.collectives.is_chief)
+        words = tf.constant([*flags, time.time() if timed else 0.0, is_chief], tf.float64)
+        outputs = call(*source, engine.shares, words)
+        done = int(outputs.done)
+        step_s = (time.perf_counter() - began) / done if timed and done else 0.0
+        met = engine.collectives.met
+        own_s, wait_s = (tuple(row[list(met)].tolist()) for row in outputs.times_s.numpy())
+        engine.compare_data(outputs.marks.numpy())
+        stop, rows = bool(outputs.stops > 0), int(outputs.rows)
+        return PortionResult(outputs.logs, rows, done, stop, step_s, met, own_s, wait_s), int(outputs.audits)
+
+    # --- meeting
+
+    def before(self, traced: Traced) -> Before:
+        self._engine.gauge.data.begin()
+        if traced.undo is not None:
+            traced.undo.begin()
+        return Before(traced.state.snapshot(), self._engine.gauge.waited_s())
+
+    def meet(
+        self, traced: Traced, before: Before, last: StepOutputs, done: Tensor, words: Tensor
+    ) -> CallOutputs:
+        """Metrics over all members, the logs they give, and the members' reports."""
+        engine = self._engine
+        logs = last.logs
+        # If every member computes everything, the chief's values count.
+        weight = tf.cast(words[3], tf.float32) if traced.sharing.whole else last.weight
+        scalars = {
+            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
+            for name, value in (logs.items() if isinstance(logs, dict) else ())
+            if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
+        }
+        marks = tf.unstack(engine.gauge.data.so_far())
+        after = traced.state.snapshot()
+        times = (*engine.gauge.times(before.waited_s, after, done, words[2]), *marks)
+        told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
+        sums = traced.state.meet(before.values, [words[0], words[1], *told, *scalars.values()], done)
+        stops, audits, every, sums = sums[0], sums[1], sums[2 : 2 + len(told)], sums[2 + len(told) :]
+        averages = dict(zip(scalars, sums, strict=True))
+        results = {} if traced.sharing.whole else log_values.results(self._model, traced)
+        if isinstance(logs, dict):
+            # A log that is a metric covers all rows; any other value is the rows' mean in the last step.
+            logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
+        every = tf.reshape(tf.stack(every), [len(times), engine.members])
+        if traced.undo is not None:
+            traced.undo.end()
+        return CallOutputs(logs, last.rows, done, stops, audits, every[:2], every[2:])

@@ -1,0 +1,137 @@
+"""When a traced step is audited, and what its audits have shown: the same on all members."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+WARM_UP = 64
+"""Steps 1, 2, 4 … of a trace, and the last one of an epoch, up to this one, are audited whatever the cost."""
+SHARE = 0.03
+"""Share of the elapsed time for the audits after the first ones."""
+AT_FIRST_S = 2.0
+"""Extra time beside that share: while it lasts, every small step is audited."""
+ENOUGH = 44
+"""Random audits that would have found all but one in a hundred of the faults that show in one step of ten."""
+
+
+@dataclass(slots=True)
+class AuditTime:
+    """Audit time and counts over all models' training, the same on all members."""
+
+    elapsed_s: float = 0.0
+    spent_s: float = 0.0
+    audited: int = 0
+    steps: int = 0
+    """Shared steps."""
+    why: str = ""
+    """Why no step of a model can be audited; the first such model's reason."""
+    random: random.Random = field(default_factory=lambda: random.Random(5))
+
+    def affords(self, cost_s: float) -> bool:
+        return self.spent_s + cost_s <= self._given_s
+
+    def affords_at_first(self, cost_s: float) -> bool:
+        return self.spent_s + cost_s <= AT_FIRST_S
+
+    def spend(self, cost_s: float, *, is_due: bool) -> None:
+        """``is_due``: audited whatever the cost. Any cost beyond the whole budget delays no other audit."""
+        spent_s = self.spent_s + cost_s
+        self.spent_s = max(self.spent_s, min(spent_s, self._given_s)) if is_due else spent_s
+
+    @property
+    def _given_s(self) -> float:
+        return AT_FIRST_S + SHARE * self.elapsed_s
+
+
+@dataclass(slots=True)
+class Course:
+    """The audits of one traced step."""
+
+    able: bool | None = None
+    """Whether it can be audited; None until known."""
+    hosts: tuple[int, ...] = ()
+    """Ranks of the members with enough memory for a whole batch."""
+    steps: int = 0
+    audited: int = 0
+    confirmed: int = 0
+    """The last step that an audit confirmed, counted from 1."""
+    certain: int = 0
+    """The last step of the unbroken run of audited and confirmed steps."""
+    is_known_since: bool = False
+    """The finding is caused by what the script set after the last confirmed step."""
+    target: int = 0
+    """The next step to audit, if decided."""
+    cost_s: float | None = None
+    """Seconds that an audit adds to its step; None until known, as the first one traces."""
+    event: bool = False
+    """Something happened that must be audited as soon as there is time for it."""
+    at_once: bool = False
+    was_set: bool = False
+    """The script set a variable that the step reads, on any member."""
+    place: tuple[str, int] | None = None
+    step_s: float = 0.0
+    """Mean seconds of its newest steps, over the members."""
+    slower: float = 0.0
+    """How many times longer a whole step takes than a shared one; 0 if unknown."""
+    present: tuple[int, ...] = ()
+    """Ranks of the members that did its newest steps."""
+    written: list[Any] = field(default_factory=list)
+    """Handles of everything the step writes."""
+    watched: list[Any] = field(default_factory=list)
+    """Handles of variables that the step only reads."""
+    values: dict[int, Any] = field(default_factory=dict)
+    """The watched variables' values, by handle."""
+    changed: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    """Handles of variables set since the last audit, with their previous values."""
+    set_before: set[int] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
+    """Findings reported earlier."""
+    spread: dict[str, float] = field(default_factory=dict)
+    """How far last bits moved each value once suspected, relative to its size."""
+
+    def ahead(self, time: AuditTime, left: int, *, epoch_ends: bool = False) -> int | None:
+        """Steps before the next one to be audited; None if it is none of the next `left`.
+
+        ``epoch_ends``: with the last of these.
+        """
+        if self.at_once:
+            return 0
+        if self.cost_s is not None and time.affords_at_first(self.cost_s):
+            return 0
+        if self.target <= self.steps and self.steps < WARM_UP:
+            self.target = 1
+            while self.target <= self.steps:
+                self.target *= 2
+        elif self.target <= self.steps:
+            if not time.affords(self.cost_s or 0.0):
+                return None
+            self.target = self.steps + 1 + (0 if self.event else time.random.randrange(left))
+        ahead = self.target - self.steps - 1
+        if epoch_ends and ahead >= left and self.steps < WARM_UP:
+            return left - 1
+        return ahead if ahead < left else None
+
+    def members_are(self, present: tuple[int, ...]) -> None:
+        """Call between steps. With different members, rows are cut in other places."""
+        self.at_once |= bool(self.present) and present != self.present
+        self.present = present
+
+    def spend(self, time: AuditTime, cost_s: float) -> None:
+        """Records an audit's extra time for the next step. The first audit traces, and is free."""
+        if self.audited:
+            is_due = self.steps < WARM_UP and not time.affords_at_first(self.cost_s or 0.0)
+            time.spend(cost_s, is_due=is_due)
+            self.cost_s = cost_s
+        self.audited += 1
+        time.audited += 1
+
+    def found_right(self) -> None:
+        """Records that an audit confirmed the next step."""
+        self.confirmed = self.steps + 1
+        self.certain += self.certain == self.steps
+
+    def may_have_missed(self, right: int) -> bool:
+        """Whether a fault that shows in one step of ten may have gone unseen in the first `right` steps."""
+        return right > self.certain and self.audited <= ENOUGH and not self.is_known_since

@@ -1,0 +1,84 @@
+"""The steps since the last one known to be right, kept so that each can be repeated whole.
+
+Only within an epoch, and where no script code sees results of single steps: what the script saw cannot be
+taken back. After the first steps of a trace they are kept only where they are slow, as reading batches one by
+one takes as long as a small step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.trainer.exact.keras.local_state import StateSnapshot
+from core.trainer.exact.members.step import bytes_of
+from core.trainer.exact.steps.course import WARM_UP
+from core.trainer.exact.steps.data import next_batches
+from core.trainer.exact.steps.result import Batch, Traced
+
+_MOST_BYTES = 1 << 28
+"""Most bytes of batches kept."""
+_SLOW_S = 0.05
+"""Seconds of a step that counts as slow."""
+
+
+class Rerun:
+    """Kept steps of one model's training."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._first = 0
+        """How many steps came before the kept ones."""
+        self._before: StateSnapshot | None = None
+        self._batches: list[Batch] = []
+        self._bytes = 0
+
+    def begin(self, traced: Traced) -> bool:
+        """Call before unaudited steps that follow a confirmed one: whether they are kept."""
+        course = traced.course
+        worth_it = course.steps < WARM_UP or course.step_s >= _SLOW_S
+        if not self.keeps and course.able and course.confirmed == course.steps and worth_it:
+            self.drop()
+            self._first = course.steps
+            self._before = StateSnapshot([], course.written)
+        return self.keeps
+
+    def drop(self) -> None:
+        """Forgets the kept steps: the script sees their results, or nothing is known of them."""
+        self._before, self._batches, self._bytes = None, [], 0
+
+    @property
+    def keeps(self) -> bool:
+        return self._before is not None
+
+    def read(self, iterator: Any, count: int) -> list[Batch]:
+        """The next batches, `count` or as many as there are."""
+        found = next_batches(iterator, count)
+        self.add(found)
+        return found
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        """Records these batches' steps as done."""
+        self._batches += batches if self.keeps else []
+        self._bytes += sum(map(bytes_of, batches))
+        if self._bytes > self._most_bytes:
+            self.drop()
+
+    def passed(self, traced: Traced, batch: Batch) -> None:
+        """A step was audited and confirmed. Kept steps stay, as steps before it may have been wrong."""
+        course = traced.course
+        if course.certain > course.steps or course.steps >= WARM_UP:
+            self.drop()
+        self.add([batch])
+
+    def taken_back(self, traced: Traced) -> list[Batch]:
+        """The batches of the steps not known to be right, with every value restored to that before them.
+
+        Empty if they cannot be taken back.
+        """
+        if self._before is None or len(self._batches) != traced.course.steps - self._first:
+            return []
+        self._before.restore()
+        batches = self._batches
+        self.drop()
+        return batches

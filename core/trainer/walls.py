@@ -1,0 +1,218 @@
+"""Walls around a trainer: raises them before anything else, and explains errors that they cause."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import re
+import secrets
+import select
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from core.trainer.apart import apart
+from core.vocabulary.access import is_within
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.trainer_messages import Enclosure
+from core.vocabulary.wire import from_json, to_json
+from core.walls import enclosure, levels, places
+
+PROXY_S = 30.0
+_READ = 65536
+_TENSORFLOW_S = re.compile(r"(/[^;\n]+); (?:Permission denied|Operation not permitted)")
+
+
+def read_walls(text: str) -> Enclosure:
+    """Parses walls from a command line."""
+    return from_json(text, Enclosure)
+
+
+def raise_walls(walls: Enclosure) -> None:
+    """Call it before any thread is started. Raises ``TandemError`` if the walls do not hold."""
+    try:
+        _end_with_node()
+        enclosure.enclose(walls, *_begin_proxy(walls))
+        if levels.found().walls == "default":
+            os.chmod = _chmod(os.chmod)
+    except (OSError, ValueError, enclosure.TooLate) as error:
+        raise TandemError(
+            code="walls-not-raised",
+            what=f"The walls around the script could not be raised ({error}), so it was not run.",
+            fix="Train again. `tandem doctor` says how far this system can keep scripts in.",
+        ) from error
+
+
+def _end_with_node() -> None:
+    """Security invariant: a script that cuts its leash still ends with a killed node.
+
+    A process that stays outside sees to it. Since Linux 6.12 the script cannot send it a signal.
+    """
+    if sys.platform != "linux" or levels.found().walls == "none":
+        return
+    node, trainer = os.pidfd_open(os.getppid()), os.pidfd_open(os.getpid())
+    leads = os.getpgrp() == os.getpid()
+
+    def watch() -> None:
+        gone, _, _ = select.select([node, trainer], [], [])
+        if node in gone:
+            signal.pidfd_send_signal(trainer, signal.SIGKILL)
+            if leads:
+                os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    apart(watch)
+    os.close(node)
+    os.close(trainer)
+
+
+def _chmod(really: Callable[..., None]) -> Callable[..., None]:
+    """Within walls no mode changes: a file to be made executable is recreated with that mode."""
+
+    @functools.wraps(really)
+    def chmod(path: Any, mode: int, *rest: Any, **options: Any) -> None:
+        really(path, mode, *rest, **options)
+        if rest or options.get("dir_fd") is not None or isinstance(path, int):
+            return
+        file = Path(os.fsdecode(path))
+        found = file.lstat().st_mode
+        if stat.S_ISREG(found) and mode & 0o111 & ~found:
+            part = file.with_name(f"{file.name[:200]}.{secrets.token_hex(4)}")
+            made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o777)
+            with os.fdopen(made, "wb") as new, file.open("rb") as old:
+                shutil.copyfileobj(old, new)
+            part.replace(file)
+
+    return chmod
+
+
+def _begin_proxy(walls: Enclosure) -> list[int]:
+    """Starts a proxy in a process that stays outside and ends with this one. Returns its port, if one is
+    needed: within walls no name is resolved, as UDP is refused on every level."""
+    if walls.calls is None or not walls.downloads or levels.found().walls == "none":
+        return []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        here, there = socket.socketpair()
+        apart(lambda: _serve(listener, there), here)
+        there.close()
+        _LASTING.append(here)
+        here.settimeout(PROXY_S)
+        os.environ.update(from_json(here.recv(_READ), dict[str, str]))
+        return [listener.getsockname()[1]]
+
+
+def _serve(listener: socket.socket, over: socket.socket) -> None:
+    """Imported here: its dependencies start threads."""
+    from core.net.tls_stream import Sockets
+    from core.trainer.sealed.proxy import Proxy
+
+    proxy = Proxy(listener, Sockets(), token=secrets.token_urlsafe())
+    proxy.start()
+    over.sendall(to_json(proxy.environment))
+    over.recv(1)
+
+
+_LASTING: list[socket.socket] = []
+"""Sockets kept open until this process ends."""
+
+
+def problem_at_wall(error: BaseException, walls: Enclosure, where: str) -> Problem | None:
+    """The problem, if a wall ended the script. ``where``: its line, in brackets, or nothing.
+
+    None if this system has no walls, or would have refused the same without them.
+    """
+    if levels.found().walls == "none":
+        return None
+    for each in _chain(error):
+        if path := _refused(each, walls):
+            home = f"{walls.user.rstrip('/')}/"
+            shown = f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+            return Problem(
+                code="walls",
+                what=f"The script may not open {shown} on this laptop{where}.",
+                fix="Scripts from another laptop, and sealed ones, reach the project's files and temporary "
+                "ones. Put what it needs into the project's folder, and write beside the script."
+                + _how_to_ask(shown),
+            )
+        if type(each) is PermissionError and each.errno == errno.EACCES and each.filename is None:
+            return Problem(
+                code="walls",
+                what=f"The script may not make this connection{_called(each)} from here{where}.",
+                fix="Scripts from another laptop, and sealed ones, reach the run's members alone, and HTTP "
+                "and HTTPS by Tandem's proxy where downloads are allowed. Unix sockets and UDP are refused.",
+            )
+    return None
+
+
+def _how_to_ask(path: str) -> str:
+    """Empty if nobody can allow it."""
+    hidden = any(part.startswith(".") for part in Path(path.removeprefix("~/")).parts)
+    if hidden or is_within(path, ("/proc", "/sys", "/dev", "/run")):
+        return ""
+    return f" Or ask this laptop's user: --open NAME={shlex.quote(path)} (PATH:write to change it)."
+
+
+def _refused(error: BaseException, walls: Enclosure) -> str:
+    """The path that only walls keep from the script, as its user would name it; ``""`` if they do not."""
+    path = _path(error)
+    if not path:
+        return ""
+    own, user = os.path.realpath(walls.home), os.path.realpath(walls.user)
+    real = os.path.realpath(path)
+    if isinstance(error, FileNotFoundError):
+        # The script looked below its own home for something in its user's.
+        below = os.path.relpath(real, own)
+        meant = str(Path(user, below))
+        return meant if below[0] != "." and os.path.lexists(meant) else ""
+    written = (*walls.folders, *(each.path for each in walls.opened if each.write), *places.devices())
+    if is_within(real, map(os.path.realpath, written)):
+        return ""
+    there = real if os.path.lexists(real) else str(Path(real).parent)
+    # Landlock refuses opening; access by mode can still be queried within.
+    return (
+        path if os.access(there, os.W_OK) or (_is_hidden(real, walls) and os.access(there, os.R_OK)) else ""
+    )
+
+
+def _is_hidden(path: str, walls: Enclosure) -> bool:
+    """Whether the path cannot even be read within walls."""
+    private = (walls.user, *walls.folders)
+    read = (*places.readable(private), *walls.reads, *(each.path for each in walls.opened))
+    return not is_within(path, map(os.path.realpath, read))
+
+
+def _path(error: BaseException) -> str:
+    """The absolute path that could not be opened."""
+    if isinstance(error, PermissionError | FileNotFoundError):
+        return (
+            str(Path.cwd() / os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else ""
+        )
+    found = _TENSORFLOW_S.search(str(error)) if type(error).__name__ == "PermissionDeniedError" else None
+    return found[1] if found else ""
+
+
+def _called(error: BaseException) -> str:
+    """`` to HOST:PORT``, if Python's own modules know it."""
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        called = trace.tb_frame.f_locals.get("address")
+        if trace.tb_frame.f_code.co_name == "create_connection" and isinstance(called, tuple):
+            found = f" to {':'.join(map(str, called[:2]))}"
+        trace = trace.tb_next
+    return found
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    each: object = error
+    while isinstance(each, BaseException) and not any(each is other for other in seen):
+        seen.append(each)
+        yield each
+        # urllib wraps the reason.
+        each = getattr(each, "reason", None) or each.__cause__ or each.__context__

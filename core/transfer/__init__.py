@@ -1,0 +1,17 @@
+"""Moves files of a manifest from one node to another, as fast as the network and both disks go.
+
+A node that needs files *asks* for parts of them, in order; the node that has them *offers* the manifest to
+that device and answers. Only requested parts are sent, so a slow disk slows its own files alone, and parts
+that came before a break, a restart or another run are not requested again: the asking side looks into its
+store, and keeps no other memory. ::
+
+    Ask(number, manifest, extents)      -->   at most 1 MiB of files, small ones together
+                                        <--   Here(number), and the bytes; or Denied(number, why)
+
+**Connections.** One session (``core.session``) with each device, run by threads, over separate connections to
+the node's one port, with the certificates that the link pins. It belongs to the link's session: both know its
+key, and it ends with it. Either side may call.
+
+**Modules.** ``words`` are the messages, ``machine`` decides what to ask for next and what may come (pure),
+``connections`` sets up connections, ``lane`` is the session with one device, ``hub`` has all of them.
+"""

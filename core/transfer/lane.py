@@ -1,0 +1,337 @@
+"""File transfers with one device: one session, run by threads. Thread-safe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+from queue import SimpleQueue
+
+import msgspec
+
+from core.net.tls_stream import Sockets, TlsStream
+from core.project.receipt import AnyReceipt, FilePiece
+from core.project.send import Extent, ListingReader, ManifestReader
+from core.session import frames
+from core.session.driver import SessionDriver
+from core.session.frames import MalformedFrame
+from core.session.halves import Halves
+from core.session.interface import ConnectionPair
+from core.session.state import Message, NotSent, SessionLimits
+from core.transfer.machine import FetchMachine, Unasked
+from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId
+
+MOST_ASKS, MOST_EARLY = 64, 32
+"""Limits per device: asks that wait for their answers; among them, those for files not offered yet."""
+_ENCODER = msgspec.msgpack.Encoder()
+_NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
+_log = logging.getLogger(__name__)
+
+Dial = Callable[[LaneCall, Sockets], TlsStream]
+
+
+class Lane:
+    """``link``: the key of the link's session. ``dial`` raises ``OSError``."""
+
+    def __init__(self, name: str, link: bytes, dial: Dial, *, leads: bool, limits: SessionLimits) -> None:
+        self.link = link
+        self._name, self._dial = name, dial
+        self._sockets, self._halves = Sockets(), Halves()
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._fetches: dict[int, Fetch | None] = {}
+        """By the number of the request; None: nobody wants it any more."""
+        self._offers: dict[ProjectId, OfferedFiles] = {}
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        """For the serving thread."""
+        self._early: list[Ask | Outline] = []
+        """Requests for files that are not offered yet."""
+        self._waiting = 0
+        self._said: Said | None = None
+        self._room = memoryview(b"")
+        """Buffer for the incoming message."""
+        self._ended: Problem | None = None
+        self._session = SessionDriver(self, f"files-{name}", leads=leads, can_call=True, limits=limits)
+        self._server = threading.Thread(target=self._serve, name=f"files-{name}-serve", daemon=True)
+
+    # The node's side
+
+    def start(self) -> None:
+        self._server.start()
+        self._session.start()
+
+    def offer(self, offer: OfferedFiles) -> None:
+        """Send it on request from now on; earlier requests are answered now."""
+        with self._lock:
+            self._offers[offer.manifest] = offer
+            early, self._early = self._early, []
+        for ask in early:
+            self._jobs.put(partial(self._answer, ask))
+
+    def withdraw(self, offer: OfferedFiles) -> None:
+        with self._lock:
+            if self._offers.get(offer.manifest) is offer:
+                del self._offers[offer.manifest]
+        self._jobs.put(offer.close)
+
+    def called(self, stream: TlsStream, call: LaneCall) -> None:
+        """The device called. May wait for the session's first word."""
+        if pair := self._halves.add(call.nonce, call.carries, stream):
+            self._session.offer(pair, call.seen)
+
+    def end(self, problem: Problem) -> None:
+        """Stop sending and receiving."""
+        self._stop(problem)
+        self._session.end()
+        self._sockets.close()
+
+    def _stop(self, problem: Problem) -> None:
+        with self._lock:
+            if self._ended is not None:
+                return
+            self._ended = problem
+            fetches, self._fetches = {each for each in self._fetches.values() if each}, {}
+            offers, self._offers = self._offers, {}
+        self._halves.end()
+        for offer in offers.values():
+            self._jobs.put(offer.close)
+        self._jobs.put(None)
+        for fetch in fetches:
+            fetch.stop(problem)
+
+    @property
+    def is_over(self) -> bool:
+        with self._lock:
+            return self._ended is not None
+
+    # A fetch's side
+
+    def ask(self, fetch: Fetch) -> bool:
+        """Ask for what the fetch wants next. False: nothing now. Raises ``TandemError``: it has ended."""
+        with self._lock:
+            if self._ended is not None:
+                raise TandemError.of(self._ended)
+            number = next(self._numbers)
+            extents = fetch.machine.ask(number)
+            if not extents:
+                return False
+            self._fetches[number] = fetch
+        self._session.put(Message(_about(Ask(number, fetch.manifest, extents))))
+        self._session.push()
+        return True
+
+    def outline(self, fetch: Fetch, file: int) -> None:
+        """Ask for a file's chunks. Raises ``TandemError``: it has ended."""
+        with self._lock:
+            if self._ended is not None:
+                raise TandemError.of(self._ended)
+            number = next(self._numbers)
+            self._fetches[number] = fetch
+        self._session.put(Message(_about(Outline(number, fetch.manifest, file))))
+        self._session.push()
+
+    def forget(self, fetch: Fetch) -> None:
+        """Discard further messages for it."""
+        with self._lock:
+            for number in [number for number, each in self._fetches.items() if each is fetch]:
+                self._fetches[number] = None
+
+    # The session's side
+
+    def call(self, seen: int) -> ConnectionPair:
+        nonce = os.urandom(8)
+        sending = self._dial(LaneCall(VERSION, self.link, nonce, "from-caller", seen), self._sockets)
+        try:
+            receiving = self._dial(LaneCall(VERSION, self.link, nonce, "to-caller", seen), self._sockets)
+        except BaseException:
+            sending.end()
+            raise
+        return ConnectionPair(sending, receiving)
+
+    def connected(self) -> None:
+        pass
+
+    def disconnected(self) -> None:
+        pass
+
+    def announced(self, about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview:
+        self._said = said = frames.decode(about, SAID)
+        if not isinstance(said, Here):
+            if size:
+                raise MalformedFrame(f"{size} bytes with a {type(said).__name__}")
+            return memoryview(b"")
+        if size > BLOCK_BYTES:
+            raise MalformedFrame(f"a block of {size} bytes")
+        self._room = memoryview(bytearray(size))
+        return self._room
+
+    def came(self, received: int) -> None:
+        pass
+
+    def arrived(self) -> None:
+        match self._said:
+            case Ask() | Outline() as ask:
+                with self._lock:
+                    self._waiting += 1
+                    is_too_much = self._waiting > MOST_ASKS or (
+                        isinstance(ask, Ask) and ask.total_bytes > BLOCK_BYTES
+                    )
+                if is_too_much:
+                    raise MalformedFrame("more was asked for than may be")
+                self._jobs.put(partial(self._answer, ask))
+            case Here(number) | Denied(number) as said:
+                with self._lock:
+                    is_asked, fetch = number in self._fetches, self._fetches.pop(number, None)
+                if not is_asked:
+                    raise MalformedFrame("something came that was not asked for")
+                if fetch and isinstance(said, Here):
+                    fetch.arrived(number, self._room)
+                elif fetch and isinstance(said, Denied):
+                    fetch.stop(said.why.problem)
+
+    def left(self, problem: Problem) -> None:
+        self.end(problem)
+
+    def given_up(self, error: MalformedFrame | NotSent) -> Problem:
+        _log.warning("files to and from %s: %s", self._name, error)
+        problem = _broken(str(error))
+        self._stop(problem)
+        return problem
+
+    def broke(self, error: Exception) -> None:
+        _log.error("files to and from %s", self._name, exc_info=error)
+        self.end(_broken(str(error)))
+
+    # Answers
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                job()
+            except Exception as error:
+                self.broke(error)
+
+    def _answer(self, ask: Ask | Outline) -> None:
+        with self._lock:
+            offer = self._offers.get(ProjectId(ask.manifest))
+            if offer is None:
+                self._early.append(ask)
+                if len(self._early) <= MOST_EARLY:
+                    return
+                ask = self._early.pop(0)
+        try:
+            if offer is None:
+                raise TandemError.of(_NOT_OFFERED)
+            data = memoryview(offer.read(ask.extents) if isinstance(ask, Ask) else offer.outline(ask.file))
+        except TandemError as error:
+            answer = Message(_about(Denied(ask.number, frames.goodbye(error.problem))))
+        else:
+            answer = Message(_about(Here(ask.number)), len(data), lambda begin, end: data[begin:end])
+        with self._lock:
+            self._waiting -= 1
+        self._session.put(answer)
+        self._session.wake()
+
+
+class OfferedFiles:
+    """Files for one device. ``on_failed`` is called once, on the loop that this is made on."""
+
+    def __init__(
+        self,
+        reader: ManifestReader | ListingReader,
+        on_failed: Callable[[TandemError], None] | None = None,
+    ) -> None:
+        self.manifest = reader.manifest.digest
+        self._reader = reader
+        self._on_failed, self._loop = on_failed, asyncio.get_running_loop()
+
+    def read(self, extents: Iterable[Extent]) -> bytes:
+        """Call all of these methods from one thread. Raises ``TandemError``."""
+        return self._telling(lambda: self._reader.read(extents))
+
+    def outline(self, file: int) -> bytes:
+        """A file's packed chunks; empty where they are too long to send. Raises ``TandemError``."""
+        outline = self._telling(lambda: self._reader.outline(file))
+        return outline if len(outline) <= BLOCK_BYTES else b""
+
+    def _telling(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except TandemError as error:
+            on_failed, self._on_failed = self._on_failed, None
+            if on_failed:
+                with contextlib.suppress(RuntimeError):  # The node has ended.
+                    self._loop.call_soon_threadsafe(on_failed, error)
+            raise
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class Fetch:
+    """Fetches what a receipt wants. ``run`` blocks, in a thread of its own; ``stop`` ends it from any other.
+
+    ``on_piece`` is called from that thread, after each block.
+    """
+
+    def __init__(self, lane: Lane, receipt: AnyReceipt, on_piece: Callable[[], None]) -> None:
+        self.manifest = receipt.manifest.digest
+        self.machine = FetchMachine(())
+        self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
+        self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
+
+    def arrived(self, number: int, data: memoryview) -> None:
+        self._came.put((number, data))
+
+    def stop(self, problem: Problem) -> None:
+        self._came.put(problem)
+
+    def run(self) -> None:
+        """Raises ``TandemError``."""
+        try:
+            for file in self._receipt.similar:
+                self._lane.outline(self, file)
+                self._receipt.compare(file, lambda: self._next()[1])
+                self._on_piece()
+            self.machine = FetchMachine(self._receipt.ranges)
+            while not self.machine.is_done:
+                while self._lane.ask(self):
+                    pass
+                self._take(*self._next())
+        finally:
+            self._lane.forget(self)
+
+    def _next(self) -> tuple[int, memoryview]:
+        """The next block. Raises ``TandemError``."""
+        came = self._came.get()
+        if isinstance(came, Problem):
+            raise TandemError.of(came)
+        return came
+
+    def _take(self, number: int, data: memoryview) -> None:
+        try:
+            for extent, part in self.machine.came(number, data):
+                self._receipt.take(FilePiece(file=extent.file, offset=extent.offset, data=part))
+        except Unasked as error:
+            raise TandemError.of(_broken(str(error))) from error
+        self._on_piece()
+
+
+def _about(said: Said) -> bytes:
+    return _ENCODER.encode(said)
+
+
+def _broken(detail: str) -> Problem:
+    return Problem(
+        code="transfer-broken",
+        what="The other laptop sent something that is no message of Tandem's.",
+        fix="Start the run again. If it happens again, update Tandem on both laptops.",
+        detail=detail[:200],
+    )

@@ -1,0 +1,56 @@
+"""What one fetch asks for next, and what may come for it. No I/O, no clock, no thread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from core.project.send import Extent
+from core.transfer.words import BLOCK_BYTES, MOST_EXTENTS
+
+WINDOW = 8
+"""Most outstanding blocks: they fill 8 MiB of the way there and back."""
+
+
+class Unasked(ValueError):
+    """Something came that was not requested, or out of order."""
+
+
+class FetchMachine:
+    """``wanted``: file, first missing byte, end. Parts come in this order."""
+
+    def __init__(self, wanted: Iterable[tuple[int, int, int]]) -> None:
+        self._wanted = deque((file, at, end) for file, at, end in wanted if at < end)
+        self._asked: deque[tuple[int, tuple[Extent, ...]]] = deque()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._wanted and not self._asked
+
+    def ask(self, number: int) -> tuple[Extent, ...]:
+        """What to ask for now, under this number; empty: nothing, or nothing until something has come."""
+        if len(self._asked) >= WINDOW:
+            return ()
+        extents, room = list[Extent](), BLOCK_BYTES
+        while self._wanted and room and len(extents) < MOST_EXTENTS:
+            file, at, end = self._wanted.popleft()
+            length = min(end - at, room)
+            extents.append(Extent(file, at, length))
+            room -= length
+            if at + length < end:
+                self._wanted.appendleft((file, at + length, end))
+        if extents:
+            self._asked.append((number, tuple(extents)))
+        return tuple(extents)
+
+    def came(self, number: int, data: memoryview) -> Iterator[tuple[Extent, memoryview]]:
+        """Each part with its bytes. Raises ``Unasked``."""
+        if not self._asked or self._asked[0][0] != number:
+            raise Unasked(f"block {number}")
+        extents, at = self._asked[0][1], 0
+        if len(data) != sum(extent.length for extent in extents):
+            raise Unasked(f"{len(data)} bytes as block {number}")
+        self._asked.popleft()
+        for extent in extents:
+            yield extent, data[at : at + extent.length]
+            at += extent.length

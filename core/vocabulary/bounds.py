@@ -1,0 +1,53 @@
+"""Length limits of messages between processes and laptops: longer ones are not read. Pure.
+
+``tests/core/test_bounds.py`` checks everything that is decoded anywhere. Prose that may legitimately be
+longer is cut where it is made (``fit``); anything else is refused there with a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import force_setattr
+
+NAME, WORDS, LOG, DETAIL = 256, 4_000, 20_000, 100_000
+"""Characters: of a name, of a few sentences, of lines of output in one message, of a traceback."""
+FEW, MOST_LOGS, MANY, MOST_FILES = 256, 2_000, 20_000, 100_000
+"""Members, tasks and the like; metrics of a script; paths and arguments; files of a project."""
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+Word = Annotated[str, Meta(max_length=100)]
+"""A mark, a kind, a version, a digest."""
+Name = Annotated[str, Meta(max_length=NAME)]
+"""A laptop, a task, a host, an address."""
+FilePath = Annotated[str, Meta(max_length=4_096)]
+Words = Annotated[str, Meta(max_length=WORDS)]
+LogText = Annotated[str, Meta(max_length=LOG)]
+Detail = Annotated[str, Meta(max_length=DETAIL)]
+Argument = Annotated[str, Meta(max_length=32_768)]
+Key = Annotated[bytes, Meta(max_length=4_096)]
+"""A certificate, a private key, a random number."""
+Piece = Annotated[bytes, Meta(max_length=1 << 20)]
+"""Bytes of a file."""
+
+Few = Annotated[tuple[T, ...], Meta(max_length=FEW)]
+Some = Annotated[tuple[T, ...], Meta(max_length=1_000)]
+Many = Annotated[tuple[T, ...], Meta(max_length=MANY)]
+Files = Annotated[tuple[T, ...], Meta(max_length=MOST_FILES)]
+FewBy = Annotated[dict[K, T], Meta(max_length=FEW)]
+ManyBy = Annotated[dict[K, T], Meta(max_length=MANY)]
+Logs = Annotated[dict[Name, float], Meta(max_length=MOST_LOGS)]
+"""Metrics by name."""
+
+
+def fit(struct: msgspec.Struct, **most: int) -> None:
+    """Shorten these fields of a new struct to so many characters, by cutting out their middle."""
+    for name, characters in most.items():
+        text: str = getattr(struct, name)
+        if len(text) > characters:
+            half = (characters - 1) // 2
+            force_setattr(struct, name, f"{text[:half]}…{text[-half:]}")

@@ -1,0 +1,39 @@
+"""The options of a run that its user may choose, apart from its members, and that planning never changes.
+Pure data.
+
+To add one, add a field here and a flag in ``app/cli/run_flags.py``; read it from the ``options`` of a spec, a
+plan, a trainer's order, the form's draft or a job.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Wire = Literal["f32", "bf16", "fp16", "auto"]
+
+AWAY_S = 600.0
+"""How long a run waits by default for a silent laptop."""
+ASK_AFTER_S = 300.0
+"""How long after the last progress the user is asked by default whether to keep waiting."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``RunSpec`` and ``Plan`` inherit these fields, so that records, links and JSON lines have them beside
+    the others; everything else holds the value as a whole."""
+
+    wire: Wire = "f32"
+    downloads: bool = True
+    """A script with sealed trainers may still download: each laptop lets it call out."""
+    away_s: float = AWAY_S
+    """How long the run waits for a silent laptop."""
+    ask_after_s: float = ASK_AFTER_S
+    """How long after the last progress the user is asked whether to keep waiting; 0: never."""
+    accept_differences: bool = False
+    """Accept in advance every reported reason why a result may differ from one machine's."""
+
+    @property
+    def options(self) -> RunOptions:
+        """These fields only, without those of a subclass."""
+        return RunOptions(**{name: getattr(self, name) for name in RunOptions.__struct_fields__})

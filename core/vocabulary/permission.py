@@ -1,0 +1,93 @@
+"""A user's permission for another laptop's code, compared with a request. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from typing import Annotated, Literal, get_args
+
+import msgspec
+
+from core.vocabulary import wire
+from core.vocabulary.access import Grant, is_within, least
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.plan import Plan, StrategyKind
+
+Network = Literal["none", "downloads", "open"]
+"""Network access besides the run's members, narrowest first. ``open``: everything that this laptop
+reaches."""
+Walls = Literal["default", "none"]
+"""What confines a script on this laptop, narrowest first. ``none``: nothing does."""
+Gap = Literal["network", "processes"]
+"""What walls leave open on an older system: calls to any address; signals to other programs of the user."""
+Part = Literal["older", "arguments", "strategy", "network", "walls", "folders"]
+"""How a request exceeds a permission for the same files. ``older``: the permission's record has only its
+files and arguments."""
+
+_NETWORKS: tuple[Network, ...] = get_args(Network)
+_WALLS: tuple[Walls, ...] = get_args(Walls)
+
+
+class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may run here, with which access. Also the form of a request for that."""
+
+    project: Annotated[ProjectId, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    arguments: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")] = ""
+    """See ``hash_of``: arguments can turn a harmless script into another one (``--output``, ``--load``)."""
+    strategy: StrategyKind | None = None
+    """None: stored by a Tandem that recorded only files and arguments. It covers nothing."""
+    network: Network = "none"
+    walls: Walls = "default"
+    folders: tuple[str, ...] = ()
+    """Files and folders of this laptop, beside its own, that the script may read."""
+    writes: tuple[str, ...] = ()
+    """The ones that it may change, too."""
+
+
+def network_of(plan: Plan, walls: Walls, gaps: Collection[Gap] = ()) -> Network:
+    """The network access of a plan's script on another member's laptop, inside such walls."""
+    held = plan.exchange == "sealed" or (walls == "default" and "network" not in gaps)
+    return ("downloads" if plan.downloads else "none") if held else "open"
+
+
+def asked_by(
+    plan: Plan, walls: Walls, gaps: Collection[Gap] = (), opened: Collection[Grant] = ()
+) -> Permission:
+    """The permission that a plan needs on this laptop, which would run it inside ``walls``. ``opened``: for
+    its script."""
+    writes = least(each.path for each in opened if each.write)
+    return Permission(
+        project=plan.project,
+        arguments=hash_of(plan.arguments),
+        strategy=plan.strategy,
+        network=network_of(plan, walls, gaps),
+        walls=walls,
+        folders=least((each.path for each in opened if not each.write), but=writes),
+        writes=writes,
+    )
+
+
+def hash_of(arguments: Sequence[str]) -> str:
+    """The digest of a script's arguments; ``""`` for none."""
+    return hashlib.sha256(wire.to_json(tuple(arguments))).hexdigest() if arguments else ""
+
+
+def covers(allowed: Permission, asked: Permission) -> bool:
+    """Whether ``asked`` needs no question, as ``allowed`` is the same or wider."""
+    return allowed.project == asked.project and not beyond(allowed, asked)
+
+
+def beyond(allowed: Permission, asked: Permission) -> tuple[Part, ...]:
+    """How ``asked`` exceeds ``allowed``, files aside."""
+    wider: dict[Part, bool] = {
+        "older": allowed.strategy is None,
+        "arguments": allowed.arguments != asked.arguments,
+        "strategy": allowed.strategy is not None and allowed.strategy != asked.strategy,
+        "network": _NETWORKS.index(asked.network) > _NETWORKS.index(allowed.network),
+        "walls": _WALLS.index(asked.walls) > _WALLS.index(allowed.walls),
+        "folders": not all(is_within(each, (*allowed.folders, *allowed.writes)) for each in asked.folders)
+        or not all(is_within(each, allowed.writes) for each in asked.writes),
+    }
+    if wider["older"]:
+        return ("older", "arguments") if wider["arguments"] else ("older",)
+    return tuple(part for part, is_wider in wider.items() if is_wider)

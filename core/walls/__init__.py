@@ -1,0 +1,1 @@
+"""Confines another laptop's script on this one, with the kernel's means."""

@@ -1,0 +1,154 @@
+"""Puts walls around this process, before it has a second thread. Linux; other systems have none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+from core.runtime.removal import remove_tree
+from core.vocabulary.trainer_messages import Enclosure
+from core.walls import capabilities, landlock, levels, places, system_calls
+from core.walls.levels import Level
+
+
+class TooLate(Exception):
+    """The walls would confine only one thread of several."""
+
+
+def prepare(enclosure: Enclosure) -> None:
+    """Make its folders. Call it outside, before the process begins. Raises ``OSError``.
+
+    Security invariant: its home is new. Leftovers of an earlier script, such as a link, would redirect writes
+    elsewhere.
+    """
+    remove_tree(Path(enclosure.home))
+    Path(enclosure.home).mkdir(mode=0o700, parents=True)
+    for folder in enclosure.folders:
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        return  # The script keeps this user's folder, and ordinary users can't make links.
+    for theirs in _datasets(enclosure):
+        own = Path(enclosure.home, places.KERAS, theirs.name)
+        own.mkdir(parents=True, exist_ok=True)
+        # They may be missing, or belong to root.
+        with contextlib.suppress(OSError):
+            for each in theirs.iterdir():
+                if not os.path.lexists(own / each.name):
+                    (own / each.name).symlink_to(each)
+    for cached in places.CACHES:
+        for each in Path(enclosure.user).glob(cached):
+            _copy(each, Path(enclosure.home, each.relative_to(enclosure.user)))
+    for opened in enclosure.opened:
+        # The script finds it below its own home.
+        if opened.asked.startswith("~/"):
+            link = Path(os.path.realpath(enclosure.home), opened.asked[2:].lstrip("/"))
+            with contextlib.suppress(OSError):
+                # Below another link is this user's own data: create nothing there.
+                if os.path.realpath(link.parent) == str(link.parent) and not os.path.lexists(link):
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    link.symlink_to(opened.path)
+
+
+def environment(enclosure: Enclosure, given: dict[str, str]) -> dict[str, str]:
+    """The variables of ``given`` that configure computing, without the user's credentials (tokens, agents,
+    buses).
+
+    All of them on Windows, which has no walls, and where Python does not start without SYSTEMROOT.
+    """
+    if sys.platform == "win32":
+        return given
+    kept = {name: text for name, text in given.items() if name in _NAMES or name.startswith(_BEGINNINGS)}
+    if enclosure.downloads:
+        kept |= {name: text for name, text in given.items() if name.lower() in ("http_proxy", "https_proxy")}
+    own = {"HOME": enclosure.home, "TMPDIR": enclosure.home}
+    for name in filter(given.get, places.CERTIFICATES):
+        copy = Path(enclosure.home, ".certificates", name)
+        if _copy(Path(given[name]), copy):
+            own[name] = str(copy)
+    if base := places.user_site():
+        own["PYTHONUSERBASE"] = base
+    return kept | own
+
+
+def enclose(enclosure: Enclosure, *more: int, level: Level | None = None) -> None:
+    """Confine this process from here on. ``more``: further ports that may be called. Raises ``OSError``, and
+    ``TooLate``.
+
+    ``level``: act as a system with no more than that; None: this system's own.
+    """
+    level = level or levels.found()
+    if level.walls == "none":
+        return
+    if threads() > 1:
+        raise TooLate("the process has several threads already")
+    system_calls.no_new_privileges()
+    private = (enclosure.user, *enclosure.folders)
+    datasets = map(str, _datasets(enclosure))
+    shared = enclosure.calls is not None
+    with landlock.Ruleset(ports=shared, level=level.landlock) as rules:
+        rules.allow((*places.readable(private), *datasets), landlock.READ)
+        # They may be in a place where an earlier trainer of the run could write.
+        rules.allow(enclosure.reads, landlock.READ, links=False)
+        for each in enclosure.opened:
+            rights = landlock.WRITE if each.write else landlock.READ
+            rules.allow([each.path], rights, links=False, real=True)
+        rules.allow((*enclosure.folders, *places.devices()), landlock.WRITE)
+        if shared:
+            rules.allow_ports(filter(None, [enclosure.port]), landlock.LISTEN)
+            rules.allow_ports((*(enclosure.calls or ()), *more), landlock.CALL)
+        rules.restrict()
+    capabilities.give_up()
+    system_calls.forbid(network=shared)
+
+
+def _datasets(enclosure: Enclosure) -> list[Path]:
+    """This user's data set folders."""
+    home = Path(enclosure.keras or Path(enclosure.user, places.KERAS))
+    return [home / name for name in places.DATASETS]
+
+
+def _copy(file: Path, to: Path) -> bool:
+    """Copy a small file, before the script runs; False: it is missing, or unreadable."""
+    try:
+        if file.stat().st_size > places.MOST_COPIED_BYTES:
+            return False
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, to)
+    except OSError:
+        return False
+    return True
+
+
+def threads() -> int:
+    """Number of this process's threads, including those that Python does not know."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir()))
+    except OSError:
+        return threading.active_count()
+
+
+_NAMES = (
+    *("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "TERM", "VIRTUAL_ENV", "CONDA_PREFIX"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "MPLBACKEND", "NUMEXPR_NUM_THREADS", "KERAS_BACKEND"),
+)
+_BEGINNINGS = (
+    *(
+        "LC_",
+        "PYTHON",
+        "TANDEM_",
+        "TF_",
+        "XLA_",
+        "CUDA",
+        "NVIDIA_",
+        "NCCL_",
+        "ROCM_",
+        "HIP_",
+        "HSA_",
+        "GRPC_",
+    ),
+    *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "MALLOC_", "TCMALLOC_", "GLIBC_", "ABSL_", "ONEDNN_"),
+)

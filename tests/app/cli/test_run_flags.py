@@ -1,0 +1,45 @@
+"""Each option of a run has a flag that changes that option and no other."""
+
+import argparse
+
+import pytest
+from msgspec.structs import replace
+
+from app.cli import run_flags
+from core.vocabulary.options import RunOptions
+from tests.core.samples import unlike_default
+
+
+def given(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    run_flags.add_flags(parser)
+    return parser.parse_args(words)
+
+
+def words_for(name: str, value: object) -> tuple[str, ...]:
+    flag = run_flags.FLAGS[name][0]
+    match value:
+        case bool():
+            return (flag if value else flag.replace("--", "--no-"),)
+        case float():
+            return flag, str(value / 60)
+    return flag, str(value)
+
+
+@pytest.mark.parametrize("name", RunOptions.__struct_fields__)
+def test_a_flag_changes_its_option_alone(name: str) -> None:
+    value = getattr(unlike_default(RunOptions), name)
+    chosen = run_flags.options_of(given(*words_for(name, value)), RunOptions())
+    assert chosen == replace(RunOptions(), **{name: value}) != RunOptions()
+
+
+def test_what_is_not_given_stays_as_it_was_then() -> None:
+    then = unlike_default(RunOptions)
+    assert run_flags.options_of(given(), then) == then
+    assert run_flags.options_of(given("--wire", "f32"), then) == replace(then, wire="f32")
+
+
+def test_minutes_that_are_none_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        given("--wait-for-away", "soon")
+    assert "invalid minutes value: 'soon'" in capsys.readouterr().err

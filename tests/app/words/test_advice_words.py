@@ -1,0 +1,54 @@
+"""Advice in the words of the terminal and in those of the window."""
+
+from typing import get_args
+
+import pytest
+from msgspec.structs import replace
+
+from app.words.advice_words import TERMINAL, WINDOW, advice_words
+from core.vocabulary.progress import Advice, Blamed
+
+ADVICE = Advice(
+    cause="wire",
+    alone="anna",
+    here=True,
+    fastest="anna",
+    slowest="ben",
+    fast_s=0.003,
+    slow_s=0.036,
+    whole_floats=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("unlike", "anna is 12× as fast as ben, which has little to add."),
+        (
+            "steps",
+            "A step is too small to share: anna alone does it in 3 ms. Use a larger batch_size, or set "
+            "steps_per_execution.",
+        ),
+        (
+            "wire",
+            "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size.",
+        ),
+        ("shares", "Leave out --share, and each laptop gets as many rows as it can compute."),
+        ("load", "Use a larger batch_size, and close other programs on all laptops."),
+    ],
+)
+def test_the_terminal_names_options(cause: Blamed, words: str) -> None:
+    advice = replace(ADVICE, cause=cause)
+    assert advice_words(advice, TERMINAL) == f"{words} Or train on anna alone (--solo)."
+    assert advice_words(replace(advice, here=False), TERMINAL).endswith("(--solo on anna).")
+
+
+@pytest.mark.parametrize("cause", get_args(Blamed))
+@pytest.mark.parametrize("here", [True, False])
+def test_the_window_names_no_option_of_the_terminal(cause: Blamed, here: bool) -> None:
+    assert "--" not in advice_words(replace(ADVICE, cause=cause, here=here), WINDOW)
+
+
+def test_gradients_that_travel_in_half_the_bytes_are_not_narrowed_further() -> None:
+    words = advice_words(replace(ADVICE, whole_floats=False), TERMINAL)
+    assert words.startswith("Use a cable or a faster network, or a larger batch_size.")

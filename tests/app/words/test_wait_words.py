@@ -1,0 +1,124 @@
+"""The words for a run that waits."""
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from app.words import wait_words
+from core.vocabulary import events as ev
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Finished, Stopping
+from core.vocabulary.state import State, apply
+from core.vocabulary.waits import WaitsFor
+from tests.app.cli.scripted_node import OTHER, RUN, plan
+
+NAMES = {OTHER: "Ben"}
+NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
+
+
+@pytest.mark.parametrize(
+    ("wait", "said"),
+    [
+        (
+            WaitsFor(device=OTHER, cause="away", lasted_s=70, since_s=NOON_S, left_s=530),
+            "Ben has been away since 12:00 (70 s). The run waits for it, 9 min more.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="stopped", lasted_s=20),
+            "Waits for Ben: its training process has been stopped for 20 s.",
+        ),
+        (
+            WaitsFor(
+                device=OTHER,
+                cause="script",
+                lasted_s=40,
+                activity="callback",
+                where="train.py, line 12, in on_epoch_end",
+            ),
+            "Waits for Ben: the script there has been in a callback (train.py, line 12, in on_epoch_end) "
+            "for 40 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="script", lasted_s=40, activity="script", held=True, cores=1.0),
+            "Waits for Ben: the training process there has said nothing for 40 s, using 1.0 processors. "
+            "Native code may hold Python's interpreter.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="script", lasted_s=180),
+            "Waits for Ben: the script there has been busy for 3 min.",
+        ),
+        (
+            WaitsFor(
+                device=OTHER,
+                cause="wire",
+                lasted_s=10,
+                bytes_come=25_000_000,
+                bytes_total=100_000_000,
+                left_s=30,
+            ),
+            "Waits for Ben: its numbers have been on their way for 10 s (25 MB of 100 MB, 30 s left).",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="wire", lasted_s=40),
+            "Waits for Ben: its numbers have been on their way for 40 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="script", lasted_s=9, activity="step"),
+            "Waits for Ben: the script there has been computing a step for 9 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="starting", lasted_s=15),
+            "Waits for Ben: TensorFlow has been loading there for 15 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="silent", lasted_s=6),
+            "Waits for Ben: nothing has come from its training process for 6 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="connection", lasted_s=6),
+            "Waits for Ben: no connection to its training process for 6 s.",
+        ),
+    ],
+)
+def test_each_cause_has_a_sentence_with_the_laptops_name(wait: WaitsFor, said: str) -> None:
+    assert wait_words.words(wait, "Ben") == said
+
+
+def test_bytes_are_counted_where_it_is_known_how_many_will_come() -> None:
+    wait = WaitsFor(device=OTHER, cause="wire", lasted_s=40)
+    assert wait_words.brief(wait) == ("Sending its numbers", "for 40 s")
+    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sending its numbers", "0 bytes of 2 kB")
+
+
+def waiting(*, asks: bool = False) -> State:
+    state = apply(State(), ev.RunPlanned(plan=plan(OTHER)))
+    wait = WaitsFor(device=OTHER, cause="stopped", lasted_s=20)
+    return apply(state, ev.WaitingChanged(run=RUN, waits=(wait,), asks=asks))
+
+
+def test_the_question_comes_after_whom_it_is_about() -> None:
+    state = waiting(asks=True)
+    assert state.run is not None
+    assert wait_words.lines(state.run, NAMES)[1:] == [wait_words.ASKS]
+    assert "Ben" in wait_words.lines(state.run, NAMES)[0]
+    assert DeviceId(OTHER)[:8] in wait_words.lines(state.run, {})[0]
+
+
+def test_nobody_is_waited_for_any_more_once_it_goes_on_or_is_over() -> None:
+    state = apply(waiting(), ev.WaitingChanged(run=RUN))
+    assert state.run is not None and state.run.waiting is None
+    assert wait_words.lines(state.run, NAMES) == []
+    state = apply(waiting(), ev.RunPhaseChanged(run=RUN, phase=Stopping()))
+    assert state.run is not None and state.run.waiting is not None
+    state = apply(state, ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert state.run is not None and state.run.waiting is None
+
+
+def test_numbers_alone_are_no_news() -> None:
+    wait = WaitsFor(device=OTHER, cause="wire", lasted_s=3, bytes_come=1)
+    event = ev.WaitingChanged(run=RUN, waits=(wait,))
+    later = replace(event, waits=(replace(wait, lasted_s=9, bytes_come=2),))
+    assert wait_words.gist(event) == wait_words.gist(later)
+    assert wait_words.gist(event) != wait_words.gist(replace(event, asks=True))
+    assert wait_words.gist(event) != wait_words.gist(replace(event, waits=(replace(wait, cause="silent"),)))

@@ -1,0 +1,220 @@
+"""Members' reports become points of curves."""
+
+import math
+
+from msgspec.structs import replace
+
+from core.report.points import GPU_USE, GRADIENT_NORM, MOST_CURVES, SAMPLES_S, CurveKey, RunPoints, by_use
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import Member, Moment, Plan, Resumption, Role, Task
+from core.vocabulary.progress import EpochEnd, LogLines, Progress
+
+A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
+
+
+def plan(strategy: str = "managed") -> Plan:
+    return Plan(
+        run=RUN,
+        starter=A,
+        project=ProjectId("p"),
+        script="train.py",
+        strategy=strategy,  # type: ignore[arg-type]
+        members=(Member(device=A, name="A"), Member(device=B, name="B")),
+        tasks=(Task(device=A, role=Role.CHIEF, index=0), Task(device=B, role=Role.WORKER, index=0)),
+    )
+
+
+def step(number: int, device: DeviceId = A, *, fit: int = 0, **logs: float) -> MemberProgressed:
+    progress = Progress(at_s=100.0 + number, fit=fit, epoch=0, epochs=1, step=number, batch=number, logs=logs)
+    return MemberProgressed(run=RUN, device=device, progress=progress)
+
+
+def epoch(number: int, device: DeviceId = A, **logs: float) -> MemberEndedEpoch:
+    end = EpochEnd(at_s=100.0 + number, epoch=0, epochs=1, step=number, logs=logs, seconds=1.0)
+    return MemberEndedEpoch(run=RUN, device=device, epoch=end)
+
+
+def test_the_chiefs_steps_are_a_managed_runs_curve() -> None:
+    points = RunPoints(plan())
+    assert points.hear(step(0, loss=2.0))
+    assert not points.hear(step(0, B, loss=2.0))
+    points.hear(step(3, loss=1.0))
+    curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
+    assert list(curve.steps) == [0, 3]
+    assert list(curve.seconds) == [0, 3]
+    assert list(curve.values) == [2, 1]
+    assert len(points.curves) == 1
+
+
+def test_members_with_a_strategy_of_their_own_have_a_curve_each() -> None:
+    points = RunPoints(plan("own"))
+    points.hear(step(0, A, loss=2.0))
+    points.hear(step(0, B, loss=3.0))
+    assert {key.member for key in points.curves} == {A, B}
+
+
+def test_an_epochs_end_brings_validation_and_what_steps_did_not_tell() -> None:
+    points = RunPoints(plan())
+    points.hear(step(9, loss=2.0))
+    points.hear(epoch(9, loss=1.9, val_loss=2.5, learning_rate=0.1))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].values) == [2.0]
+    assert list(points.ends[CurveKey(DeviceId(""), "loss", False)].values) == [1.9]
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].values) == [2.5]
+    assert list(points.curves[CurveKey(DeviceId(""), "learning_rate", False)].values) == [0.1]
+    assert by_use(key.metric for key in points.curves) == ["loss", "learning_rate"]
+
+
+def test_a_second_fit_goes_on_where_the_first_ended() -> None:
+    points = RunPoints(plan())
+    for event in (step(0, loss=3.0), step(9, loss=2.0), step(0, fit=1, loss=1.0)):
+        points.hear(event)
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 9, 10]
+
+
+def test_steps_and_seconds_never_fall() -> None:
+    points = RunPoints(plan())
+    points.hear(step(9, loss=1.0))
+    points.hear(step(4, loss=2.0))
+    curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
+    assert list(curve.steps) == [9, 9]
+    assert list(curve.seconds) == [0, 0]
+
+
+def test_values_that_are_no_numbers_are_remembered() -> None:
+    points = RunPoints(plan())
+    for number, value in enumerate([1.0, math.nan, math.inf]):
+        points.hear(step(number, loss=value))
+    assert points.curves[CurveKey(DeviceId(""), "loss", False)].bad == [1, 2]
+
+
+def test_a_script_that_logs_endless_names_gets_some_of_them() -> None:
+    points = RunPoints(plan())
+    points.hear(step(0, A, fit=0, **{f"metric{number}": 1.0 for number in range(MOST_CURVES + 9)}))
+    assert len(points.curves) == MOST_CURVES
+
+
+def test_other_events_bring_no_point() -> None:
+    lines = LogLines(task="chief:0", stream="stdout", text="hello")
+    assert not RunPoints(plan()).hear(MemberLogged(run=RUN, device=A, lines=lines))
+
+
+def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
+    events: list[MemberProgressed | MemberEndedEpoch] = [
+        step(0, loss=3.0),
+        step(9, loss=2.0),
+        epoch(9, loss=2.1, val_loss=2.5),
+        step(0, fit=1, loss=1.0),
+    ]
+    live = RunPoints(plan())
+    for event in events:
+        live.hear(event)
+    details = RunDetails(
+        entry=RunEntry(run=RUN, started_s=0.0, script="train.py", phase=Finished()),
+        plan=plan(),
+        steps={A: tuple(event.progress for event in events if isinstance(event, MemberProgressed))},
+        epochs={A: tuple(event.epoch for event in events if isinstance(event, MemberEndedEpoch))},
+    )
+    past = RunPoints.of(details)
+    assert {key: list(curve.steps) for key, curve in past.curves.items()} == {
+        key: list(curve.steps) for key, curve in live.curves.items()
+    }
+
+
+def resumed(moment: Moment) -> Plan:
+    made = plan()
+    resumption = Resumption(run=RunId("old"), checkpoint=ProjectId("d"), moment=moment)
+    return replace(made, resume=resumption)
+
+
+def test_a_continued_run_goes_on_where_the_one_before_ended() -> None:
+    """Its trainer counts from the epoch that it begins in: batch 6 of epoch 3 is the 31st step overall."""
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
+    first = step(5, loss=1.0)
+    progress = replace(first.progress, epoch=2, epochs=9, batch=5, steps_in_epoch=12)
+    points.hear(replace(first, progress=progress))
+    points.hear(replace(first, progress=replace(progress, step=9, batch=9)))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30, 34]
+
+
+def test_a_continued_run_whose_record_counts_all_steps_is_not_moved() -> None:
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=6)))
+    first = step(30, loss=1.0)
+    progress = replace(first.progress, epoch=2, epochs=9, batch=6, steps_in_epoch=12)
+    points.hear(replace(first, progress=progress))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30]
+
+
+def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric() -> None:
+    points = RunPoints(plan())
+    points.add_use(B, GPU_USE, 3.0, 70.0)
+    assert points.curves == {}, "nothing was reported yet: there is no axis"
+    named_alike = step(40, loss=1.0)
+    logs = {"loss": 1.0, GPU_USE: 5.0}
+    points.hear(replace(named_alike, progress=replace(named_alike.progress, logs=logs)))
+    points.add_use(B, GPU_USE, 3.0, 70.4)
+    use = points.curves[CurveKey(B, GPU_USE, False)]
+    assert (list(use.steps), list(use.seconds), list(use.values)) == ([40], [3], [70])
+    assert by_use(key.metric for key in points.curves) == ["loss"]
+
+
+def test_an_epochs_points_know_which_epoch_it_was() -> None:
+    points = RunPoints(plan())
+    points.hear(epoch(9, loss=1.9, val_loss=2.5))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].epochs) == [0]
+
+
+def test_an_epoch_that_was_broken_off_is_no_point_beside_whole_ones() -> None:
+    points = RunPoints(plan())
+    points.hear(epoch(9, accuracy=0.5))
+    broken = epoch(10, accuracy=1.0)
+    assert not points.hear(replace(broken, epoch=replace(broken.epoch, whole=False, steps=1)))
+    assert list(points.curves[CurveKey(DeviceId(""), "accuracy", False)].values) == [0.5]
+
+
+def test_steps_that_count_the_whole_training_stand_where_they_say() -> None:
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
+    for number, done in ((0, 1), (29, 30), (30, 31)):
+        told = step(number, loss=1.0)
+        points.hear(replace(told, progress=replace(told.progress, done=done)))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 29, 30]
+
+
+def test_a_curve_has_what_a_stretch_was_like_where_its_trainer_tells_that() -> None:
+    """Keras' means over the epoch so far made each curve jump at the start of an epoch."""
+    points = RunPoints(plan())
+    told = step(3, loss=2.0, auc=0.5)
+    points.hear(replace(told, progress=replace(told.progress, recent={"loss": 1.25})))
+    moved = step(4, loss=2.0, auc=0.5)
+    points.hear(replace(moved, progress=replace(moved.progress, recent={})))
+    points.hear(epoch(4, loss=2.0, auc=0.7))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].values) == [1.25]
+    auc = points.curves[CurveKey(DeviceId(""), "auc", False)]
+    assert (list(auc.steps), list(auc.values)) == ([4], [0.7]), "what is no mean has a point an epoch"
+
+
+def test_gradient_norm_and_speed_are_curves_and_no_metrics_of_the_script() -> None:
+    points = RunPoints(plan())
+    told = step(3, loss=2.0)
+    points.hear(replace(told, progress=replace(told.progress, grad_norm=0.5, samples_s=800.0)))
+    assert [(key.metric, list(line.values)) for key, line in points.curves.items()] == [
+        ("loss", [2.0]),
+        (GRADIENT_NORM, [0.5]),
+        (SAMPLES_S, [800.0]),
+    ]
+
+
+def test_epochs_count_on_over_fits_unless_they_do_so_themselves() -> None:
+    points = RunPoints(plan())
+    for fit, number, batch in ((0, 0, 1), (0, 1, 3), (1, 0, 1), (2, 3, 0)):
+        told = step(10 * number + batch, fit=fit, loss=1.0)
+        inside = replace(told.progress, epoch=number, batch=batch, steps_in_epoch=4)
+        points.hear(replace(told, progress=inside))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].places) == [0.5, 2.0, 2.5, 3.25]
+
+
+def test_metrics_stand_in_the_order_in_which_people_look_at_them() -> None:
+    names = ["layer10", SAMPLES_S, "layer2", GPU_USE, "mae", "accuracy", "loss", GRADIENT_NORM]
+    assert by_use(names) == ["loss", "mae", "accuracy", "layer2", "layer10", GRADIENT_NORM, SAMPLES_S]

@@ -1,0 +1,387 @@
+"""A member lost for good during training has left, and the others continue without it; and cases without
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
+from core.vocabulary.plan import Plan, Role
+from core.vocabulary.progress import EpochEnd, Expectation
+from core.vocabulary.trainer_messages import EpochEnded, Measured, MeetWithout, StandChanged
+from core.vocabulary.waits import PeerWait, Stand
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failing, progress
+
+TWO = plan_of(project=MANIFEST.digest)
+THREE = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
+BENS = plan_of((ANNA, BEN, CLEO), fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
+"""Its chief is not on the laptop that started it."""
+EXPECTED = Expectation(
+    alone_s=(0.1, 0.2, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1_000, shares=(43, 11, 10)
+)
+AWAY = replace(LOST, code="link-silent")
+
+
+def training(plan: Plan = THREE) -> World:
+    world = World(plan)
+    world.start_training()
+    assert isinstance(world.phase, Training)
+    return world
+
+
+def epoch(number: int) -> EpochEnded:
+    return EpochEnded(epoch=EpochEnd(at_s=1.0, epoch=number, epochs=9, step=1, logs={}, seconds=1.0))
+
+
+def killed(world: World) -> None:
+    world.trainer_ends(BEN, world.starter.plan.tasks_of(BEN)[0].name, failing("killed"))
+
+
+def closed(world: World) -> None:
+    problem = Problem(code="closed", what="Tandem was closed on Ben's.")
+    world.tell(ms.From(BEN, ms.Declined(run=world.starter.plan.run, problem=problem)))
+    world.lose_link(BEN, CLOSED)
+
+
+def away_too_long(world: World) -> None:
+    world.cut_link(BEN, AWAY)
+    world.fire("away")
+
+
+LOSSES: dict[str, Callable[[World], None]] = {
+    "killed": killed,
+    "out of memory": lambda world: world.trainer_ends(BEN, "worker:0", failing("out-of-memory")),
+    "ended from outside": lambda world: world.trainer_ends(BEN, "worker:0", Exit(reason="stopped")),
+    "its node is gone": lambda world: world.lose_link(BEN),
+    "closed": closed,
+    "away too long": away_too_long,
+}
+
+
+def left(world: World) -> list[ev.MemberLeft]:
+    return [event for event in world.events if isinstance(event, ev.MemberLeft)]
+
+
+def ends(world: World, *who: DeviceId) -> None:
+    for device in who:
+        for task in tuple(world.members[device].trainers):
+            world.end_trainer(device, task, FINISHED)
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("plan", [TWO, THREE], ids=["two", "three"])
+def test_the_others_go_on_without_who_is_lost_and_end_well(lose: Callable[[World], None], plan: Plan) -> None:
+    world = training(plan)
+    lose(world)
+    world.settle()
+    assert isinstance(world.phase, Training) and isinstance(world.starter.stage, co.Running)
+    (event,) = left(world)
+    assert event.device == BEN and event.problem.what
+    others = [device for device in world.members if device != BEN]
+    for device in others:
+        assert world.members[device].orders == [MeetWithout(generation=1, gone=(1,))]
+        assert -1 in world.members[device].trainers.values(), "nobody asks them to end"
+    assert "away" not in world.waits
+    assert f"Ben's left at step 1: {event.problem.what}" in world.said()
+    ends(world, *others)
+    assert isinstance(world.phase, Finished)
+    assert world.state.run is not None and world.state.run.summary is not None
+    assert world.state.run.summary.left == {BEN: 1}
+
+
+def test_one_after_another_may_leave() -> None:
+    world = training()
+    world.lose_link(CLEO)
+    world.settle()
+    killed(world)
+    world.settle()
+    assert [event.device for event in left(world)] == [CLEO, BEN]
+    first, second = MeetWithout(generation=1, gone=(2,)), MeetWithout(generation=2, gone=(1, 2))
+    assert world.members[ANNA].orders == [first, second]
+    assert world.members[BEN].orders == [first]
+    assert "Anna's goes on alone." in world.said()
+    ends(world, ANNA)
+    assert isinstance(world.phase, Finished)
+
+
+def test_who_left_sees_how_it_goes_on_and_how_it_ends() -> None:
+    world = training()
+    killed(world)
+    world.settle()
+    world.trainer_says(ANNA, "chief:0", progress(7))
+    ends(world, ANNA, CLEO)
+    assert world.screens[BEN].run == world.screens[CLEO].run == world.state.run
+    assert world.last_phases(world.members[BEN].shown) == [Finished()]
+    known = world.members[BEN].known
+    assert known is not None and isinstance(known.stage, pa.Gone)
+
+
+def test_who_comes_back_too_late_ends_its_trainer_and_is_heard_no_more() -> None:
+    world = training()
+    away_too_long(world)
+    world.restore_link(BEN)
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    assert not world.members[BEN].orders
+    world.end_trainer(BEN, "worker:0", failing("killed"))
+    world.tell(ms.From(BEN, ms.StopAsked(run=THREE.run)))
+    assert isinstance(world.starter.stage, co.Running)
+    world.cut_link(BEN)
+    assert "away" not in world.waits and not world.starter.is_any_away
+    ends(world, ANNA, CLEO)
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_laptop_with_several_trainers_leaves_with_all_of_them() -> None:
+    plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
+    world = training(plan)
+    world.end_trainer(BEN, "worker:1", failing("killed"))
+    assert world.members[ANNA].orders == [MeetWithout(generation=1, gone=(1, 2))]
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.end_trainer(BEN, "worker:0", failing("killed"))
+    ends(world, ANNA)
+    assert isinstance(world.phase, Finished)
+
+
+def test_nobody_is_waited_for_any_more_who_left() -> None:
+    world = training()
+    peer = PeerWait(rank=1, lasted_s=9.0, connected=False, heard_s=9.0)
+    world.trainer_says(
+        ANNA, "chief:0", StandChanged(stand=Stand(activity="exchange", lasted_s=9.0, peers=(peer,)))
+    )
+    world.settle()
+    assert world.state.run is not None and world.state.run.waiting is not None
+    killed(world)
+    world.settle()
+    assert world.state.run.waiting is None
+
+
+def test_what_was_trained_until_then_counts_for_nobody_who_left() -> None:
+    """Neither its weights nor its faults."""
+    plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
+    world = training(plan)
+    world.end_trainer(BEN, "worker:0", Exit(reason="finished", weights_sha256="0" * 64))
+    world.end_trainer(BEN, "worker:1", failing("out-of-memory"))
+    world.end_trainer(ANNA, "chief:0", FINISHED)
+    assert isinstance(world.phase, Finished)
+
+
+def test_the_last_who_is_still_at_work_may_be_lost() -> None:
+    world = training(TWO)
+    world.end_trainer(ANNA, "chief:0", FINISHED)
+    killed(world)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_fault_of_who_goes_on_ends_it_and_is_named() -> None:
+    world = training()
+    killed(world)
+    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "No meeting came about."))
+    world.fire("cause")
+    world.settle()
+    world.end_trainer(CLEO, "worker:1", failing("killed"))
+    assert isinstance(world.phase, Failed)
+    assert world.phase.problem.what == "On Anna's: No meeting came about."
+
+
+def test_stop_asks_those_who_go_on_and_waits_for_nobody_else() -> None:
+    world = training(TWO)
+    killed(world)
+    world.settle()
+    world.press_stop()
+    world.end_trainer(ANNA, "chief:0", Exit(reason="stopped"))
+    assert world.phase == Stopped(by="Anna's")
+
+
+# --- the chief, and the starter's own trainer --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lose", [killed, closed, away_too_long, LOSSES["its node is gone"]])
+def test_where_the_chief_is_lost_the_next_one_leads_and_its_outputs_are_the_runs(
+    lose: Callable[[World], None],
+) -> None:
+    world = training(BENS)
+    lose(world)
+    world.settle()
+    assert [event.device for event in left(world)] == [BEN] and world.starter.chief.device == ANNA
+    world.trainer_says(ANNA, "worker:0", progress(7))
+    world.trainer_says(ANNA, "worker:0", Measured(expectation=EXPECTED))
+    ends(world, CLEO, ANNA)
+    assert isinstance(world.phase, Finished)
+    assert world.taken_from == [ANNA]
+    assert world.state.run is not None and world.state.run.summary is not None
+    summary = world.state.run.summary
+    assert (summary.steps, summary.left) == (8, {BEN: 1})
+    assert summary.outputs == ("model.keras",) and summary.expectation == EXPECTED
+
+
+def test_the_chiefs_trainer_is_lost_while_the_starters_tandem_goes_on() -> None:
+    world = training()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    assert [event.device for event in left(world)] == [ANNA] and not world.members[ANNA].orders
+    for device in (BEN, CLEO):
+        assert world.members[device].orders == [MeetWithout(generation=1, gone=(0,))]
+    world.trainer_says(BEN, "worker:0", progress(9))
+    ends(world, CLEO, BEN)
+    assert isinstance(world.phase, Finished)
+    assert world.taken_from == [BEN] and world.members[BEN].outputs_taken
+    assert not world.members[CLEO].outputs_taken
+    assert world.screens[BEN].run == world.screens[CLEO].run == world.state.run
+    assert world.state.run is not None and world.state.run.summary is not None
+    assert world.state.run.summary.steps == 10
+    assert world.state.run.summary.weights_sha256.keys() == {BEN, CLEO}
+
+
+def test_of_several_trainers_of_the_starter_one_is_lost_and_the_others_end_with_it() -> None:
+    plan = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)}, project=MANIFEST.digest)
+    world = training(plan)
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    assert world.members[ANNA].trainers == {"worker:0": 2}
+    world.end_trainer(ANNA, "worker:0", failing("killed"))
+    ends(world, BEN)
+    assert isinstance(world.phase, Finished) and world.taken_from == [BEN]
+
+
+def test_what_the_next_one_wrote_comes_although_its_script_had_ended_before_it_led() -> None:
+    world = training()
+    ends(world, BEN)
+    assert world.taken_from == []
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    assert world.taken_from == [BEN]
+    ends(world, CLEO)
+    assert isinstance(world.phase, Finished)
+
+
+def test_stop_may_be_pressed_where_the_starters_own_trainer_is_lost() -> None:
+    world = training()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    world.press_stop()
+    for device, task in ((BEN, "worker:0"), (CLEO, "worker:1")):
+        world.end_trainer(device, task, Exit(reason="stopped"))
+    assert world.phase == Stopped(by="Anna's") and world.taken_from == [BEN]
+
+
+def test_an_epoch_counts_once_although_its_teller_changes() -> None:
+    world = training()
+    for device, task in ((BEN, "worker:0"), (ANNA, "chief:0")):
+        world.trainer_says(device, task, epoch(0))
+    world.trainer_says(BEN, "worker:0", epoch(1))
+    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    world.trainer_says(CLEO, "worker:1", epoch(1))
+    world.trainer_says(BEN, "worker:0", epoch(2))
+    ends(world, BEN, CLEO)
+    assert world.state.run is not None and world.state.run.summary is not None
+    assert world.state.run.summary.epochs == 3
+
+
+# --- where it ends as before -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        failing("script-error"),
+        failing("lost-peer"),
+        Exit(reason="killed", problem=Problem(code="script-left", what="The script ended its own process.")),
+    ],
+    ids=["an error", "a consequence", "os._exit"],
+)
+def test_what_the_script_did_or_another_member_may_have_caused_ends_it_for_all(end: Exit) -> None:
+    world = training()
+    world.end_trainer(BEN, "worker:0", end)
+    if "cause" in world.waits:
+        world.fire("cause")
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and not left(world)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        plan_of(strategy="own", project=MANIFEST.digest),
+        replace(TWO, exchange="sealed"),
+    ],
+    ids=["a strategy of its own", "sealed"],
+)
+def test_without_these_no_run_goes_on(plan: Plan) -> None:
+    world = training(plan)
+    world.lose_link(BEN)
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and not left(world)
+
+
+def test_nobody_is_left_to_go_on() -> None:
+    world = training(TWO)
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    world.lose_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Failed)
+    assert world.phase.problem.code == "device-lost"
+    assert [event.device for event in left(world)] == [ANNA]
+
+
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_before_the_first_step_a_loss_is_the_end(lose: Callable[[World], None]) -> None:
+    world = World(THREE)
+    world.settle()
+    lose(world)
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed | Stopped) and not left(world)
+
+
+# --- whatever is lost, and in whatever order ---------------------------------------------------------------
+
+
+@effort(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_no_run_fails_by_the_loss_of_members_that_it_can_do_without(data: st.DataObject) -> None:
+    world = training()
+    for _ in range(data.draw(st.integers(0, 12))):
+        found: list[Callable[[], None]] = list(world.possible())
+        found.append(lambda: world.trainer_says(ANNA, "chief:0", progress()))
+        for device in (BEN, CLEO):
+            if device not in world.lost:
+                found.append(lambda device=device: world.lose_link(device))  # type: ignore[misc]
+                if device in world.cut:
+                    found.append(lambda device=device: world.restore_link(device))  # type: ignore[misc]
+                else:
+                    found.append(lambda device=device: world.cut_link(device))  # type: ignore[misc]
+            for task, force in world.members[device].trainers.items():
+                end = data.draw(st.sampled_from([failing("killed"), failing("out-of-memory")]))
+                if force < 2 and device not in world.lost:
+                    found.append(lambda d=device, t=task, e=end: world.trainer_ends(d, t, e))  # type: ignore[misc]
+        if "away" in world.waits:
+            found.append(lambda: world.fire("away"))
+        data.draw(st.sampled_from(found))()
+        assert isinstance(world.phase, Training)
+    for device in tuple(world.cut):
+        world.restore_link(device)
+    world.settle()
+    gone = {event.device for event in left(world)}
+    assert len(left(world)) == len(gone)
+    for device in world.members.keys() - world.lost - gone:
+        orders = world.members[device].orders
+        assert [order.generation for order in orders] == list(range(1, len(gone) + 1))
+        ranks = {rank for rank, task in enumerate(THREE.tasks) if task.device in gone}
+        assert not orders or set(orders[-1].gone) == ranks
+        ends(world, device)
+    assert isinstance(world.phase, Finished), world.phase

@@ -1,0 +1,393 @@
+"""Laptops return to a run, over links in memory: it stops at a step boundary and continues with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.run.context import RunLimits
+from core.run.returns import MOST_PAUSE_S, is_worth, pause_s
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder
+from core.vocabulary.errors import CUT_OFF, TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Stopped, Training
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.progress import Progress
+from core.vocabulary.trainer_messages import Progressed
+from tests.core.run.lan import LOST, Lan, LanNode, keep
+from tests.core.run.world import failing
+
+QUICK = RunLimits(back_s=0.01, look_s=0.05, idle_s=5.0)
+STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+        yield lan
+
+
+def nodes(lan: Lan) -> tuple[LanNode, LanNode, LanNode]:
+    return lan.nodes["Anna"], lan.nodes["Ben"], lan.nodes["Cleo"]
+
+
+def run_of(node: LanNode) -> RunId:
+    assert node.state.run is not None
+    return node.state.run.plan.run
+
+
+def members(node: LanNode) -> set[str]:
+    assert node.state.run is not None
+    return {member.name for member in node.state.run.plan.members}
+
+
+async def to_training(lan: Lan, *them: LanNode, steps: Progress = STEP) -> None:
+    await lan.wait_until(lambda: all(node.runs_a_trainer for node in them))
+    for node in them:
+        node.trainers[-1].meet()
+        node.trainers[-1].say(Progressed(progress=steps))
+    await lan.wait_until(lambda: all(isinstance(node.phase, Training) for node in them))
+
+
+async def train(lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True) -> RunId:
+    run = await them[0].runs.start(replace(spec, devices=tuple(node.device for node in them[1:])))
+    await to_training(lan, *them)
+    if checkpoint:
+        for node in them:
+            keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
+    return run
+
+
+def left(node: LanNode, gone: LanNode) -> bool:
+    run = node.state.run
+    return run is not None and gone.device in run.members and run.members[gone.device].left is not None
+
+
+async def goes_on_with(lan: Lan, before: RunId, *them: LanNode) -> RunId:
+    """All of them train in a run that resumes ``before``."""
+    await lan.wait_until(lambda: all(node.state.run and run_of(node) != before for node in them))
+    await to_training(lan, *them)
+    plan = them[0].state.run.plan if them[0].state.run else None
+    assert plan is not None and plan.resume is not None
+    assert plan.resume.run == before and plan.resume.moment.step == 40
+    assert members(them[0]) == {node.name for node in them}
+    return plan.run
+
+
+async def finish(lan: Lan, *them: LanNode) -> None:
+    for node in them:
+        node.trainers[-1].end()
+    await lan.wait_until(lambda: all(node.over for node in them))
+    assert all(isinstance(node.phase, Finished) for node in them)
+
+
+def outcomes(node: LanNode) -> list[type]:
+    return [type(phase) for phase in node.last_phases()]
+
+
+async def test_a_killed_trainers_laptop_is_back_with_the_next_start(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben)
+    asked = len([event for event in ben.events if isinstance(event, ev.ConsentAsked)])
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(anna, ben))
+    again = await goes_on_with(three, run, anna, ben)
+    for node in (anna, ben):
+        (stopped,) = node.last_phases()
+        assert stopped == Stopped(by="Anna", goes_on=True, back=("Ben",))
+        assert node.trainers[0].forces[:1] in ([0], []), "at the end of a step"
+        assert node.state.run is not None and node.state.run.plan.resume is not None
+        assert node.state.run.plan.resume.back == ("Ben",)
+    assert len([event for event in ben.events if isinstance(event, ev.ConsentAsked)]) == asked
+    await finish(three, anna, ben)
+    entry = (await anna.runs.history.find(again)).entry
+    assert entry.resumed == run and isinstance(entry.phase, Finished)
+
+
+async def test_a_laptop_whose_link_was_lost_is_asked_first_and_then_back(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: left(anna, ben) and not ben.runs.busy)
+    assert isinstance(anna.phase, Training)
+    three.mend(anna, ben)
+    await goes_on_with(three, run, anna, ben, cleo)
+    assert outcomes(anna) == [Stopped] and outcomes(cleo) == [Stopped]
+    assert isinstance(ben.last_phases()[0], Failed), "it had lost the starter, and said so then"
+    await finish(three, anna, ben, cleo)
+
+
+async def test_the_question_is_asked_while_the_others_train(three: Lan, spec: RunSpec) -> None:
+    """Only a laptop that already consented to exactly the same is not asked again."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    cleo.ask_before_running(anna)
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: cleo.state.consents)
+    assert isinstance(anna.phase, Training) and not anna.trainers[-1].forces
+    asked = cleo.state.consents[0]
+    assert asked.run != run and asked.script == "train.py"
+    await cleo.runs.answer_consent(asked.run, "once")
+    again = await goes_on_with(three, run, anna, ben, cleo)
+    assert len([event for event in cleo.events if isinstance(event, ev.ConsentAsked)]) == 1
+    await three.wait_until(lambda: not (cleo.home.runs / asked.run).exists())
+    assert [entry.run for entry in (await cleo.runs.history.newest(5)).runs] == [again]
+    await finish(three, anna, ben, cleo)
+
+
+async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    cleo.ask_before_running(anna)
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: cleo.state.consents)
+    await cleo.runs.answer_consent(cleo.state.consents[0].run, "no")
+    await three.wait_until(
+        lambda: any(
+            "Cleo does not take part" in event.lines.text
+            for event in anna.events
+            if isinstance(event, ev.MemberLogged)
+        )
+    )
+    assert run_of(anna) == run and not anna.trainers[-1].forces
+    await finish(three, anna, ben)
+
+
+async def test_a_run_without_checkpoints_is_left_alone(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben, checkpoint=False)
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(anna, ben))
+    for _ in range(20):
+        await three.wait_until(lambda: True)
+    assert run_of(anna) == run and not anna.trainers[-1].forces
+    anna.trainers[-1].end()
+    await three.wait_until(lambda: anna.over)
+    assert isinstance(anna.phase, Finished)
+
+
+async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben)
+    ben.trainers[-1].end(failing("killed"))
+    run = await goes_on_with(three, run, anna, ben)
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(anna, ben))
+    three.clock.advance(pause_s(2) - 1.0)
+    for _ in range(50):
+        await three.wait_until(lambda: True)
+    assert run_of(anna) == run and not anna.trainers[-1].forces
+    three.clock.advance(1.0)
+    await goes_on_with(three, run, anna, ben)
+    await finish(three, anna, ben)
+
+
+async def test_where_the_laptop_is_lost_before_the_first_step_the_others_go_on_as_before(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: left(anna, ben) and not ben.runs.busy)
+    three.mend(anna, ben)
+    await three.wait_until(lambda: run_of(cleo) != run and all(node.runs_a_trainer for node in (anna, cleo)))
+    tried = run_of(anna)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: run_of(anna) != tried and run_of(cleo) != tried)
+    assert outcomes(anna) == [Stopped, Stopped], "nobody is told of a failure"
+    await to_training(three, anna, cleo)
+    assert members(anna) == {"Anna", "Cleo"}
+    plan = anna.state.run.plan if anna.state.run else None
+    assert plan is not None and plan.resume is not None and plan.resume.run == run
+    await finish(three, anna, cleo)
+
+
+async def test_stop_is_the_end_also_while_the_run_stops_to_go_on(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    await train(three, spec, anna, ben)
+    anna.trainers[-1].stubborn = True
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: anna.trainers[-1].forces == [0])
+    anna.runs.stop()
+    assert anna.trainers[-1].forces == [0], "it ends at the step's end, as at any first Stop"
+    anna.trainers[-1].end(failing("stopped"))
+    await three.wait_until(lambda: anna.over and ben.over)
+    assert anna.phase == Stopped(by="Anna") and not anna.runs.busy
+
+
+async def test_only_the_starter_adds_laptops(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    with pytest.raises(TandemError, match="not started on this laptop"):
+        ben.runs.returns.add(run, (cleo.device,))
+    three.lose(anna, cleo, LOST)
+    with pytest.raises(TandemError, match="not connected"):
+        anna.runs.returns.add(run, (cleo.device,))
+    await finish(three, anna, ben)
+
+
+def test_pauses_grow_and_end_somewhere() -> None:
+    assert [pause_s(losses) for losses in (0, 1, 2, 3, 4)] == [0.0, 0.0, 60.0, 120.0, 240.0]
+    assert pause_s(1000) == MOST_PAUSE_S
+
+
+def test_a_run_is_stopped_only_where_more_is_left_than_a_start_takes() -> None:
+    assert is_worth(STEP, 85.8) and not is_worth(STEP, 86.0)
+    assert is_worth(replace(STEP, steps_in_epoch=None), 1e6), "nobody knows how much is left"
+    assert not is_worth(None, 0.0)
+    assert not is_worth(replace(STEP, epochs=0), 0.0), "train_on_batch"
+    assert not is_worth(replace(STEP, batch=0), 0.0), "train_on_batch after a fit"
+
+
+# --- after a crash ----------------------------------------------------------------------------------------
+
+
+async def crashed(tmp_path: Path, spec: RunSpec) -> RunId:
+    """Anna's home after Tandem ended there during a run with Ben."""
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+        anna, ben, _ = nodes(lan)
+        run = await train(lan, spec, anna, ben)
+        summary = anna.home.runs / run / run_folder.SUMMARY
+        await lan.wait_until(lambda: summary.exists() and b'"training"' in summary.read_bytes())
+        then = summary.read_bytes()
+    summary.write_bytes(then)  # as if nobody had ended it
+    return run
+
+
+async def test_after_a_crash_the_run_is_offered(tmp_path: Path, spec: RunSpec) -> None:
+    run = await crashed(tmp_path, spec)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+        anna, ben, _ = nodes(lan)
+        for node in (anna, ben):
+            await node.runs.returns.recover(node.runs.history, go_on=False)
+        (notice,) = [event.problem for event in anna.events if isinstance(event, ev.NoticeRaised)]
+        assert (notice.code, notice.detail) == (CUT_OFF, run) and f"tandem resume {run}" in notice.fix
+        assert not ben.notices, "its part was ended"
+        assert not anna.runs.busy
+
+
+async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    run = await crashed(tmp_path, spec)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+        anna, ben, _ = nodes(lan)
+        await anna.runs.returns.recover(anna.runs.history, go_on=True)
+        await lan.wait_until(lambda: anna.state.run is not None and ben.state.run is not None)
+        await to_training(lan, anna, ben)
+        plan = anna.state.run.plan if anna.state.run else None
+        assert plan is not None and plan.resume is not None and plan.resume.run == run
+        assert not anna.notices
+        await finish(lan, anna, ben)
+
+
+async def test_after_a_crash_who_is_missing_comes_later(tmp_path: Path, spec: RunSpec) -> None:
+    run = await crashed(tmp_path, spec)
+    hasty = dataclasses.replace(QUICK, recover_s=0.05)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), hasty) as lan:
+        anna, ben, _ = nodes(lan)
+        lan.lose(anna, ben, LOST)
+        await anna.runs.returns.recover(anna.runs.history, go_on=True)
+        await lan.wait_until(lambda: anna.state.run is not None)
+        await to_training(lan, anna)
+        alone = run_of(anna)
+        assert members(anna) == {"Anna"} and alone != run
+        keep(anna.home.runs / alone / run_folder.CHECKPOINTS, 40)
+        lan.mend(anna, ben)
+        await lan.wait_until(lambda: ben.state.run is not None)
+        await goes_on_with(lan, alone, anna, ben)
+        await finish(lan, anna, ben)
+
+
+async def test_a_member_resumes_what_it_took_part_in_with_what_it_has(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, ben, LOST)
+    three.lose(anna, cleo, LOST)
+    await three.wait_until(lambda: not ben.runs.busy and not cleo.runs.busy)
+    wanted = RunSpec(script="", devices=(cleo.device,), resume=run)
+    again = await ben.runs.start(wanted)
+    await to_training(three, ben, cleo)
+    plan = cleo.state.run.plan if cleo.state.run else None
+    assert plan is not None and plan.run == again and plan.starter == ben.device
+    assert plan.resume is not None and plan.resume.moment.step == 40
+    assert (ben.trainers[-1].work / "data.csv").read_bytes() == b"1,2\n" * 100_000
+    assert ben.trainers[-1].work.is_relative_to(ben.home.runs / run)
+    await finish(three, ben, cleo)
+    await finish(three, anna)
+
+
+async def test_a_member_without_the_project_says_where_to_resume(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: not ben.runs.busy)
+    for path in ben.home.projects.glob("*.json"):
+        path.unlink()
+    with pytest.raises(TandemError, match="not kept here any more") as refused:
+        await ben.runs.start(RunSpec(script="", solo=True, resume=run))
+    assert "Resume it on Anna" in refused.value.fix
+    await finish(three, anna)
+
+
+# --- consent ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changed", ["bytes", "arguments", "network", "nothing"])
+async def test_invariant_a_run_that_goes_on_runs_nothing_that_was_not_allowed(
+    three: Lan, spec: RunSpec, changed: str
+) -> None:
+    """Ben allowed Anna's run once. Without asking him, she can continue it, and nothing else."""
+    anna, ben, _ = nodes(three)
+    ben.ask_before_running(anna)
+    run = await anna.runs.start(replace(spec, devices=(ben.device,)))
+    await three.wait_until(lambda: ben.state.consents)
+    await ben.runs.answer_consent(run, "once")
+    await to_training(three, anna, ben)
+    keep(anna.home.runs / run / run_folder.CHECKPOINTS, 40)
+    anna.runs.stop()
+    await three.wait_until(lambda: anna.over and ben.over)
+    wanted = replace(spec, devices=(ben.device,), resume=run)
+    match changed:
+        case "bytes":
+            Path(spec.script).with_name("data.csv").write_text("other")
+        case "arguments":
+            wanted = replace(wanted, arguments=("--steal",))
+        case "network":
+            wanted = replace(wanted, strategy="own")
+    if changed == "network":  # its own strategy can't be resumed into: it is a run of its own
+        wanted = replace(wanted, resume=None)
+    again = await anna.runs.start(wanted, ())
+    trainers = len(ben.trainers)
+    if changed == "nothing":
+        await to_training(three, anna, ben)
+        await finish(three, anna, ben)
+        return
+    await three.wait_until(lambda: any(consent.run == again for consent in ben.state.consents))
+    assert len(ben.trainers) == trainers, "nothing of it ran before the answer"
+    await ben.runs.answer_consent(again, "no")
+    await three.wait_until(lambda: anna.over)
+
+
+async def test_invariant_a_yes_to_one_starter_is_none_to_another(three: Lan, spec: RunSpec) -> None:
+    """Cleo, who took part too, continues Anna's run: Ben is asked whether he runs it for her."""
+    anna, ben, cleo = nodes(three)
+    ben.ask_before_running(anna)
+    run = await anna.runs.start(replace(spec, devices=(ben.device, cleo.device)))
+    await three.wait_until(lambda: ben.state.consents)
+    await ben.runs.answer_consent(run, "once")
+    await to_training(three, anna, ben, cleo)
+    for node in (anna, cleo):
+        keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
+    anna.runs.stop()
+    await three.wait_until(lambda: all(node.over for node in (anna, ben, cleo)))
+    ben.ask_before_running(cleo)
+    again = await cleo.runs.start(RunSpec(script="", devices=(ben.device,), resume=run), ())
+    await three.wait_until(lambda: any(consent.run == again for consent in ben.state.consents))
+    await ben.runs.answer_consent(again, "no")
+    await three.wait_until(lambda: cleo.over)

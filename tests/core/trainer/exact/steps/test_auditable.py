@@ -1,0 +1,83 @@
+"""Which traced steps may be computed twice: those whose only effects are on variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    import tensorflow
+
+    return tensorflow
+
+
+def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
+    """A step of one number per row, which writes one variable."""
+    from core.trainer.exact.members.notes import Notes
+
+    total = tf.Variable(0.0)
+
+    def step(x: Any) -> Any:
+        return total.assign_add(body(x, total))
+
+    return SimpleNamespace(
+        step=tf.function(step).get_concrete_function(tf.TensorSpec([None])), notes=Notes(), row_limits=()
+    )
+
+
+def refusal(tf: Any, body: Callable[[Any, Any], Any], **engine: Any) -> str:
+    """Why such a step is not to be audited."""
+    from core.trainer.exact.steps.auditable import unable
+
+    model = SimpleNamespace(dtype_policy=SimpleNamespace(compute_dtype="float32"))
+    given = SimpleNamespace(**{"wire": "f32", **engine})
+    return unable(given, model, traced_of(tf, body))  # type: ignore[arg-type]
+
+
+def test_a_step_that_reads_and_writes_variables_and_draws_by_a_seed_may_be(tf: Any) -> None:
+    generator = tf.random.Generator.from_seed(1)
+
+    def body(x: Any, total: Any) -> Any:
+        drawn = tf.random.stateless_normal(tf.shape(x), [1, 2]) + generator.normal(tf.shape(x))
+        return tf.cond(total > 1.0, lambda: tf.reduce_sum(drawn), lambda: tf.reduce_mean(x))
+
+    assert refusal(tf, body) == ""
+
+
+def test_a_step_with_an_effect_or_a_place_of_its_own_may_not(tf: Any) -> None:
+    def printed(x: Any, total: Any) -> Any:
+        tf.print(x)
+        return tf.reduce_sum(x)
+
+    def called(x: Any, total: Any) -> Any:
+        return tf.reduce_sum(tf.py_function(lambda given: given, [x], tf.float32))
+
+    def drawn_inside(x: Any, total: Any) -> Any:
+        return tf.cond(
+            total > 1.0, lambda: tf.reduce_sum(tf.random.uniform(tf.shape(x))), lambda: tf.reduce_sum(x)
+        )
+
+    assert refusal(tf, printed).startswith("tf.print in a step")
+    assert refusal(tf, called).startswith("tf.py_function in a step")
+    assert refusal(tf, drawn_inside).startswith("what tf.random draws")
+
+
+def test_a_batch_that_may_not_fit_one_members_memory_is_not_computed_there(tf: Any) -> None:
+    from core.trainer.exact.steps.auditable import lacks_memory
+
+    traced = traced_of(tf, lambda x, total: tf.reduce_sum(x * 2.0))
+    assert lacks_memory(traced, 10**13)
+    assert not lacks_memory(traced, 64)
+    traced.row_limits = (64, 8)
+    assert not lacks_memory(traced, 10**13), "known by rank"
+
+
+def test_fewer_bits_on_the_wire_are_not_audited(tf: Any) -> None:
+    assert "16 bits" in refusal(tf, lambda x, total: tf.reduce_sum(x), wire="bf16")

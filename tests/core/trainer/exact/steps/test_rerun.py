@@ -1,0 +1,97 @@
+"""Steps kept for a rerun: which, from where on, and what becomes of the values."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.trainer.exact.steps.course import WARM_UP, Course
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    import tensorflow
+
+    return tensorflow
+
+
+class Kept:
+    """A step that adds each batch to a variable, and its kept steps."""
+
+    def __init__(self, tf: Any, most_bytes: int = 1 << 20, **course: Any) -> None:
+        from core.trainer.exact.steps.rerun import Rerun
+
+        self.total = tf.Variable(0.0)
+        self.traced: Any = SimpleNamespace(course=Course(able=True, written=[self.total.handle], **course))
+        self.rerun = Rerun(most_bytes)
+        self._tf = tf
+
+    def unaudited(self, *numbers: float) -> None:
+        self.rerun.begin(self.traced)
+        self.rerun.add([self._tf.constant([number]) for number in numbers])
+        self._done(*numbers)
+
+    def audited(self, number: float) -> None:
+        self.traced.course.found_right()
+        self.rerun.passed(self.traced, self._tf.constant([number]))
+        self._done(number)
+
+    def taken_back(self) -> list[float]:
+        return [float(batch[0]) for batch in self.rerun.taken_back(self.traced)]
+
+    def _done(self, *numbers: float) -> None:
+        for number in numbers:
+            self.total.assign_add(number)
+            self.traced.course.steps += 1
+
+
+def test_steps_since_the_last_certain_one_are_taken_back_past_audits_between(tf: Any) -> None:
+    kept = Kept(tf)
+    kept.audited(1.0)
+    kept.audited(2.0)
+    kept.unaudited(3.0)
+    kept.audited(4.0)
+    kept.unaudited(5.0, 6.0)
+    assert kept.taken_back() == [3.0, 4.0, 5.0, 6.0]
+    assert float(kept.total) == 3.0
+
+
+def test_nothing_is_kept_of_steps_that_were_audited_one_and_all(tf: Any) -> None:
+    kept = Kept(tf)
+    for number in range(5):
+        kept.audited(float(number))
+    assert not kept.rerun.keeps
+    assert kept.taken_back() == []
+
+
+def test_behind_the_first_steps_slow_ones_alone_are_kept_since_the_last_audit(tf: Any) -> None:
+    late = {"steps": WARM_UP, "confirmed": WARM_UP, "certain": 2}
+    fast, slow = Kept(tf, **late, step_s=0.001), Kept(tf, **late, step_s=0.1)
+    for kept in (fast, slow):
+        kept.unaudited(1.0, 2.0)
+        kept.audited(3.0)
+        kept.unaudited(4.0)
+    assert not fast.rerun.keeps
+    assert slow.taken_back() == [4.0]
+    assert float(slow.total) == 6.0
+
+
+def test_what_the_script_saw_is_not_taken_back(tf: Any) -> None:
+    kept = Kept(tf)
+    kept.audited(1.0)
+    kept.unaudited(2.0)
+    kept.rerun.drop()
+    kept.unaudited(3.0)
+    assert kept.taken_back() == [], "the second step is not known to be right, and is gone"
+    assert float(kept.total) == 6.0
+
+
+def test_no_more_is_kept_than_its_bytes_allow(tf: Any) -> None:
+    kept = Kept(tf, most_bytes=8)
+    kept.audited(1.0)
+    kept.unaudited(2.0, 3.0, 4.0)
+    assert kept.taken_back() == []

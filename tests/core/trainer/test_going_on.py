@@ -1,0 +1,88 @@
+"""Members are lost anywhere in a script, and the others end with one process's result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.vocabulary.trainer_messages import MeetWithout
+from tests.core.trainer.attended import Attended, cluster, members
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+def numbers(path: Path) -> list[np.ndarray]:
+    with np.load(path) as kept:
+        return [kept[name] for name in kept.files]
+
+
+complete = pytest.mark.complete
+
+
+def lost(*deaths: str, **options: Any) -> Any:
+    """``deaths``: who dies where, in this order."""
+    return pytest.param(dict(death.split(" in ") for death in deaths), id=", ".join(deaths), **options)
+
+
+@pytest.mark.parametrize(
+    "deaths",
+    [
+        lost("chief:0 in step", "worker:0 in predict"),
+        lost("worker:2 in validation", "chief:0 in between"),
+        lost("chief:0 in validation", "worker:1 in closing", marks=complete),
+        lost("chief:0 in callback", "worker:1 in evaluate", marks=complete),
+        lost("worker:0 in callback", "chief:0 in evaluate", marks=complete),
+        lost("worker:2 in step", "chief:0 in predict", marks=complete),
+        lost("worker:1 in between", "chief:0 in closing", marks=complete),
+    ],
+)
+async def test_two_of_four_are_lost_and_the_others_end_as_one_process(
+    tmp_path: Path, deaths: dict[str, str]
+) -> None:
+    await lose(tmp_path, deaths)
+
+
+@complete
+async def test_a_chief_is_lost_where_every_member_computes_whole_batches(tmp_path: Path) -> None:
+    await lose(tmp_path, {"chief:0": "step"}, workers=2, options=("--whole",))
+
+
+async def lose(
+    tmp_path: Path, deaths: dict[str, str], *, workers: int = 3, options: tuple[str, ...] = ()
+) -> None:
+    for folder in ("alone", "shared"):
+        (tmp_path / folder).mkdir()
+    to = ("--to", str(tmp_path / "alone"), *options)
+    alone = Attended(tmp_path / "alone.log", script="dies.py", arguments=to)
+    assert (await alone.exit()).reason == "finished"
+
+    dies = [word for death in deaths.items() for word in ("--dies", *death)]
+    trainers = members(
+        tmp_path,
+        cluster(chief=1, worker=workers),
+        script="dies.py",
+        arguments=("--to", str(tmp_path / "shared"), *options, *dies),
+        balance=True,
+    )
+    ranks, gone = list(trainers), []
+    for generation, task in enumerate(deaths, 1):
+        exit = await trainers[task].exit()
+        assert exit.reason == "killed" and exit.problem is not None and exit.problem.code == "killed", exit
+        gone.append(ranks.index(task))
+        for other in ranks:
+            if ranks.index(other) not in gone:
+                trainers[other].order(MeetWithout(generation=generation, gone=tuple(gone)))
+    left = [trainer for task, trainer in trainers.items() if task not in deaths]
+    exits = [await trainer.exit() for trainer in left]
+    assert [exit.reason for exit in exits] == ["finished"] * len(left), [
+        trainer.text("stderr") for trainer in left
+    ]
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+
+    expected = numbers(tmp_path / "alone" / "chief-0.npz")
+    for task in (task.replace(":", "-") for task in trainers if task not in deaths):
+        for own, one in zip(numbers(tmp_path / "shared" / f"{task}.npz"), expected, strict=True):
+            np.testing.assert_allclose(own, one, rtol=2e-5, atol=2e-6)

@@ -1,0 +1,277 @@
+"""Files over real connections: complete, resumed, refused, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from core.project.chunks import chunks, packed
+from core.project.receipt import PIECE_BYTES, AnyReceipt, FilePiece, ListingReceipt, Receipt
+from core.project.send import Extent, ListingReader, ManifestReader
+from core.project.store import ProjectStore
+from core.transfer.lane import OfferedFiles
+from core.transfer.machine import WINDOW
+from core.transfer.words import BLOCK_BYTES
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import listing_of
+from tests.core.project.making import content, manifest_for, pieces, write
+from tests.core.transfer.nodes import GONE, Node, two_nodes
+
+LIMIT_S = 60
+FILES = {
+    "train.py": b"print(1)",
+    "data/large.bin": random.Random(0).randbytes(5 * PIECE_BYTES + 7),
+    "data/empty": b"",
+    **{f"small/{number:03d}": bytes([number]) * 100 for number in range(200)},
+}
+MANIFEST = manifest_for(FILES)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "source", dict(FILES))
+
+
+def receipt(folder: Path) -> Receipt:
+    return Receipt(MANIFEST, folder / "parts", folder / "place")
+
+
+async def fetch(node: Node, other: Node, receipt: AnyReceipt) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        await node.transfers.fetch(other.device, receipt)
+
+
+async def test_files_come_whole_whichever_side_asks_first(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        for here, there in ((anna, ben), (ben, anna)):
+            come = receipt(tmp_path / here.name)
+            fetching = asyncio.ensure_future(fetch(here, there, come))
+            await asyncio.sleep(0)
+            there.transfers.offer(here.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+            await fetching
+            assert content(come.finish()) == FILES
+
+
+@pytest.mark.parametrize("caller", [0, 1])
+async def test_it_is_enough_that_one_side_can_call(tmp_path: Path, source: Path, caller: int) -> None:
+    async with two_nodes(tmp_path) as nodes:
+        deaf = nodes[1 - caller]
+        nodes[1 - caller].knows(nodes[caller], address=deaf.address)  # its own port: not the other's
+        anna, ben = nodes
+        come = receipt(tmp_path)
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        await fetch(ben, anna, come)
+        assert content(come.finish()) == FILES
+
+
+async def test_broken_connections_are_gone_on_from(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        come, cuts = receipt(tmp_path), 0
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+
+        def cut() -> None:
+            nonlocal cuts
+            if come.received_bytes > cuts * PIECE_BYTES:
+                cuts += 1
+                anna.cut()
+                ben.cut()
+
+        taking = come.take
+        come.take = lambda piece: (taking(piece), cut())[0]  # type: ignore[method-assign,func-returns-value]
+        await fetch(ben, anna, come)
+        assert cuts >= 3
+        assert content(come.finish()) == FILES
+
+
+async def test_a_fetch_that_is_called_off_is_gone_on_with_later(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        come, some = receipt(tmp_path), asyncio.Event()
+        loop, taking = asyncio.get_running_loop(), come.take
+        come.take = lambda piece: (taking(piece), loop.call_soon_threadsafe(some.set))[0]  # type: ignore[method-assign]
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        await some.wait()
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        again = receipt(tmp_path)
+        assert 0 < again.received_bytes == come.received_bytes
+        taken, taking_again = list[int](), again.take
+        again.take = lambda piece: (taken.append(len(piece.data)), taking_again(piece))[1]  # type: ignore[method-assign,func-returns-value]
+        await fetch(ben, anna, again)
+        assert sum(taken) == MANIFEST.total_bytes - come.received_bytes
+        assert content(again.finish()) == FILES
+
+
+async def test_a_file_that_changed_is_refused_and_named_on_both_sides(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        (source / "data/large.bin").write_bytes(b"x" * len(FILES["data/large.bin"]))
+        failed = asyncio.get_running_loop().create_future()
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST), failed.set_result))
+        with pytest.raises(TandemError, match=r"large\.bin changed"):
+            await fetch(ben, anna, receipt(tmp_path))
+        assert (await failed).code == "project-changed"
+
+
+@pytest.mark.parametrize("data", [b"x" * PIECE_BYTES, b"x", b"x" * (PIECE_BYTES - 1)], ids=len)
+async def test_other_bytes_and_other_sizes_are_refused(tmp_path: Path, data: bytes) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        lane, offer = anna.transfers._lane(ben.device), OfferedFiles(ManifestReader(tmp_path, MANIFEST))
+        assert lane is not None
+        offer.read = lambda extents: data  # type: ignore[method-assign]
+        lane.offer(offer)
+        come = receipt(tmp_path)
+        with pytest.raises(TandemError) as refused:
+            await fetch(ben, anna, come)
+        assert refused.value.code == "transfer-broken"
+        assert not (tmp_path / "place").exists()
+
+
+async def test_a_list_of_many_files_comes_as_a_file(tmp_path: Path) -> None:
+    manifest = manifest_for({"train.py": b"1", **{f"{'x' * 80}{n}": b"2" for n in range(20_000)}})
+    listing = listing_of(manifest)
+    assert listing is not None and listing.size > 3 * PIECE_BYTES
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, OfferedFiles(ListingReader(manifest, listing)))
+        come = ListingReceipt(listing)
+        await fetch(ben, anna, come)
+        assert come.finish() == manifest
+
+
+async def test_a_link_that_ends_ends_the_fetch(tmp_path: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        fetching = asyncio.ensure_future(fetch(ben, anna, receipt(tmp_path)))
+        await asyncio.sleep(0.1)
+        ben.transfers.ended(anna.device, GONE)
+        with pytest.raises(TandemError) as ended:
+            await fetching
+        assert ended.value.problem == GONE
+
+
+async def test_without_a_link_nothing_is_fetched(tmp_path: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        ben.peers.clear()
+        with pytest.raises(TandemError, match="link"):
+            await fetch(ben, anna, receipt(tmp_path))
+
+
+async def test_who_is_not_paired_or_of_another_link_is_not_let_in(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.knows(ben, key=b"another")
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        come = receipt(tmp_path)
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        await asyncio.sleep(0.5)
+        assert not fetching.done() and come.received_bytes == 0
+        anna.peers.clear()
+        await asyncio.sleep(0.5)
+        assert not fetching.done() and come.received_bytes == 0
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+
+
+class Changed:
+    """A version of ``FILES`` with a large file, which the other side has, and the next version."""
+
+    before = random.Random(1).randbytes(20 * PIECE_BYTES)
+    middle = len(before) // 2
+    now = before[:middle] + random.Random(2).randbytes(len(before) // 100) + before[middle:]
+    old = manifest_for({"train.py": b"1", "data.bin": before})
+    new = manifest_for({"train.py": b"1", "data.bin": now})
+
+    @classmethod
+    def receipt(cls, folder: Path) -> Receipt:
+        """The receipt in a place that has the old version."""
+        store = ProjectStore(folder / "projects")
+        came = store.receive(cls.old)
+        if not store.has(cls.old.digest):
+            source = write(folder / "old", {"train.py": b"1", "data.bin": cls.before})
+            for piece in pieces(source, cls.old, came.wanted):
+                came.take(piece)
+            store.keep(came)
+        return store.receive(cls.new, outlined=True)
+
+
+async def test_of_a_file_that_changed_only_what_is_new_travels(tmp_path: Path) -> None:
+    source = write(tmp_path / "new", {"train.py": b"1", "data.bin": Changed.now})
+    come, travelled = Changed.receipt(tmp_path), list[int]()
+    taking = come.take
+    come.take = lambda piece: (travelled.append(len(piece.data)), taking(piece))[1]  # type: ignore[method-assign,func-returns-value]
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, Changed.new)))
+        await fetch(ben, anna, come)
+    assert come.received_bytes == Changed.new.total_bytes
+    assert content(come.finish())["data.bin"] == Changed.now
+    assert len(Changed.now) * 0.0099 < sum(travelled) < len(Changed.now) * 0.02
+
+
+async def test_an_outline_that_is_not_the_files_brings_nothing_into_place(tmp_path: Path) -> None:
+    come = Changed.receipt(tmp_path)
+    async with two_nodes(tmp_path) as (anna, ben):
+        source = write(tmp_path / "new", {"train.py": b"1", "data.bin": Changed.now})
+        offer = OfferedFiles(ManifestReader(source, Changed.new))
+        old = io.BytesIO(Changed.before + bytes(len(Changed.now) - len(Changed.before)))
+        lie = packed(chunks(old, len(Changed.now)))
+        offer.outline = lambda file: lie  # type: ignore[method-assign]
+        anna.transfers.offer(ben.device, offer)
+        with pytest.raises(TandemError, match="another content") as refused:
+            await fetch(ben, anna, come)
+    assert refused.value.code == "transfer-broken"
+    assert come.received_bytes <= 1
+
+
+async def test_a_file_without_an_outline_comes_whole(tmp_path: Path) -> None:
+    source = write(tmp_path / "new", {"train.py": b"1", "data.bin": Changed.now})
+    come = Changed.receipt(tmp_path)
+    async with two_nodes(tmp_path) as (anna, ben):
+        reader = ManifestReader(source, Changed.new)
+        reader.outline = lambda number: bytes(BLOCK_BYTES + 1)  # type: ignore[method-assign]
+        anna.transfers.offer(ben.device, OfferedFiles(reader))
+        await fetch(ben, anna, come)
+    assert content(come.finish())["data.bin"] == Changed.now
+
+
+async def test_a_slow_disk_is_sent_no_more_than_it_asks_for(tmp_path: Path) -> None:
+    data = random.Random(3).randbytes(3 * WINDOW * PIECE_BYTES)
+    manifest = manifest_for({"train.py": data})
+    source = write(tmp_path / "source", {"train.py": data})
+    come = Receipt(manifest, tmp_path / "parts", tmp_path / "place")
+    offer = OfferedFiles(ManifestReader(source, manifest))
+    sent, taken, ahead = 0, 0, list[int]()
+    reading, taking = offer.read, come.take
+
+    def read(extents: Iterable[Extent]) -> bytes:
+        nonlocal sent
+        sent += 1
+        ahead.append(sent - taken)
+        if sent == WINDOW:
+            full.set()
+        return reading(extents)
+
+    def take(piece: FilePiece) -> None:
+        nonlocal taken
+        if not taken:
+            slow.wait(LIMIT_S)  # until everything requested has arrived, and waits for the disk
+        taking(piece)
+        taken += 1
+
+    slow, full = threading.Event(), threading.Event()
+    offer.read = read  # type: ignore[method-assign]
+    come.take = take  # type: ignore[method-assign]
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, offer)
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        assert await asyncio.to_thread(full.wait, LIMIT_S)
+        await asyncio.sleep(0.2)
+        assert sent == WINDOW
+        slow.set()
+        await fetching
+    assert content(come.finish())["train.py"] == data
+    assert max(ahead) <= WINDOW + 1

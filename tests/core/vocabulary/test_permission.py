@@ -1,0 +1,110 @@
+"""The extent of a consent: the same files, arguments and strategy, and no more than was shown."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.cluster.make_plan import make_plan
+from core.vocabulary.access import Grant, is_within, least
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.permission import Permission, asked_by, beyond, covers, hash_of
+from core.vocabulary.plan import Plan, Role, RunSpec
+
+PROJECT = ProjectId("a" * 64)
+ANNA, BEN = DeviceId("1" * 64), DeviceId("2" * 64)
+
+requests = st.builds(
+    Permission,
+    project=st.sampled_from([PROJECT, ProjectId("b" * 64)]),
+    arguments=st.sampled_from(["", hash_of(("--epochs", "3"))]),
+    strategy=st.sampled_from(["managed", "own"]),
+    network=st.sampled_from(["none", "downloads", "open"]),
+    walls=st.sampled_from(["default", "none"]),
+    folders=st.sets(st.sampled_from(["/pictures", "/music", "/music/new"])).map(least),
+).flatmap(
+    lambda asked: st.sets(st.sampled_from(["/pictures", "/music/new"])).map(
+        lambda writes: replace(asked, writes=least(writes), folders=least(asked.folders, but=writes))
+    )
+)
+
+
+def planned(**changes: Any) -> Plan:
+    plan = make_plan(
+        RunSpec(script="train.py"),
+        starter=ANNA,
+        project=PROJECT,
+        script="train.py",
+        strategy="managed",
+        roles={ANNA: (Role.CHIEF,), BEN: (Role.WORKER,)},
+        names={ANNA: "Anna", BEN: "Ben"},
+        hosts=dict.fromkeys((ANNA, BEN), "127.0.0.1"),
+    )
+    return replace(plan, **changes)
+
+
+@given(requests, requests, requests)
+def test_covering_is_an_order(one: Permission, two: Permission, three: Permission) -> None:
+    assert covers(one, one)
+    assert not (covers(one, two) and covers(two, three)) or covers(one, three)
+    assert not (covers(one, two) and covers(two, one)) or one == two
+
+
+@given(requests, requests)
+def test_wider_in_any_part_is_not_covered(allowed: Permission, asked: Permission) -> None:
+    same = all(
+        getattr(allowed, part) == getattr(asked, part) for part in ("project", "arguments", "strategy")
+    )
+    networks, walls = ["none", "downloads", "open"], ["default", "none"]
+    within = (
+        networks.index(asked.network) <= networks.index(allowed.network)
+        and walls.index(asked.walls) <= walls.index(allowed.walls)
+        and all(is_within(each, (*allowed.folders, *allowed.writes)) for each in asked.folders)
+        and all(is_within(each, allowed.writes) for each in asked.writes)
+    )
+    assert covers(allowed, asked) is (same and within)
+
+
+@given(requests)
+def test_what_an_older_tandem_recorded_covers_nothing(asked: Permission) -> None:
+    older = Permission(project=asked.project, arguments=asked.arguments)
+    assert not covers(older, asked)
+    assert beyond(older, asked) == ("older",)
+
+
+def test_a_yes_to_no_network_covers_neither_downloads_nor_a_script_that_is_not_sealed() -> None:
+    sealed = planned(exchange="sealed", strategy="own", downloads=False)
+    allowed = asked_by(sealed, "none")
+    assert covers(allowed, asked_by(replace(sealed, exchange="sealed"), "none"))
+    others = {
+        "network": replace(sealed, downloads=True),
+        "strategy": planned(),
+        "arguments": replace(sealed, arguments=("--epochs", "3")),
+    }
+    for part, plan in others.items():
+        assert part in beyond(allowed, asked_by(plan, "none"))
+    assert "network" in beyond(allowed, asked_by(planned(strategy="own"), "none"))
+
+
+@pytest.mark.parametrize(("allowed", "asked"), list(product(("default", "none"), repeat=2)))
+def test_a_yes_inside_walls_is_none_without_them(allowed: Any, asked: Any) -> None:
+    is_covered = covers(asked_by(planned(), allowed), asked_by(planned(), asked))
+    assert is_covered is not ((allowed, asked) == ("default", "none"))
+
+
+def test_a_yes_to_a_folder_is_one_to_what_lies_in_it_and_reading_is_not_changing() -> None:
+    def asks(*paths: str, write: bool = False) -> Permission:
+        opened = tuple(Grant(asked=path, path=path, write=write) for path in paths)
+        return asked_by(planned(), "default", (), opened)
+
+    allowed = asks("/data")
+    for narrower in (asks(), asks("/data"), asks("/data/new", "/data")):
+        assert covers(allowed, narrower)
+    for wider in (asks("/"), asks("/database"), asks("/data", "/mnt"), asks("/data", write=True)):
+        assert beyond(allowed, wider) == ("folders",)
+    assert covers(asks("/data", write=True), asks("/data/new"))

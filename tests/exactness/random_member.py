@@ -1,0 +1,58 @@
+"""One process of the random models: plain Keras, or a member of a cluster. Its order names seeds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.exactness.member import Quiet, end_with_parent, join, leave
+
+
+class Telling(Quiet):
+    """Records separately how a result differs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.differences: list[str] = []
+
+    def on_said(self, words: str, difference: bool = False) -> None:
+        super().on_said(words)
+        self.differences += [words] if difference else []
+
+
+def main() -> None:
+    end_with_parent()
+    os.nice(10)
+    order, observer = json.loads(sys.argv[1]), Telling()
+    out = Path(order["out"])
+    installation = join(order, observer) if order["shares"] else None
+    import keras
+    import numpy as np
+
+    from tests.exactness.random_models import trained
+
+    record = {}
+    for seed in order["names"]:
+        print(f"{time.strftime('%X')} seed {seed}", file=sys.stderr, flush=True)
+        keras.backend.clear_session()
+        observer.words.clear()
+        observer.differences.clear()
+        if installation:
+            installation.say_again()
+        made = trained(int(seed))
+        np.savez(out / f"{seed}.npz", *map(np.asarray, made.model.weights))
+        (out / "times.json").write_text(json.dumps(time.monotonic()))
+        record[seed] = {
+            "what": made.words,
+            "of_rows": made.of_rows,
+            "words": list(observer.words),
+            "differences": list(observer.differences),
+        }
+    leave(out, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What shows in some steps only: those of the first seconds are audited one and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers, ops
+
+from core.trainer.exact.steps.course import AuditTime
+from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
+
+_MISSING = 99.0
+
+
+class Sometimes(keras.Model):
+    """Adds what depends on the batch as a whole, in steps that `due` chooses by their number."""
+
+    def __init__(self, due: Any) -> None:
+        super().__init__()
+        self.inner = keras.Sequential([layers.Dense(8, "tanh"), layers.Dense(1)])
+        self.due = due
+
+    def call(self, x: Any) -> Any:
+        return self.inner(x)
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            seen = self(x, training=True)
+            loss = tf.reduce_mean(tf.square(seen - y))
+            loss += tf.cond(
+                self.due(self.optimizer.iterations),
+                lambda: tf.math.reduce_std(seen),
+                lambda: tf.constant(0.0),
+            )
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def _fitted(model: Any, steps: int = 20, epochs: int = 1, **given: Any) -> Outcome:
+    x, y = table(steps * BATCH)
+    model.compile(keras.optimizers.SGD(0.05), **given)
+    model.fit(x, y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0)
+    return Outcome([model])
+
+
+@contextmanager
+def as_slow_steps(*, affords: bool = False) -> Iterator[None]:
+    """Of the first 64 steps those are audited that are whatever it takes."""
+    with mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: affords):
+        yield
+
+
+def as_quick_steps() -> AbstractContextManager[None]:
+    """However slow this machine is, all are audited."""
+    return as_slow_steps(affords=True)
+
+
+@scenario(once=True, core=True, told="audit")
+def term_at_every_seventh_step(folder: Path) -> Outcome:
+    with as_quick_steps():
+        return _fitted(Sometimes(lambda step: step % 7 == 6))
+
+
+@scenario(once=True, told="audit")
+def term_at_every_tenth_step(folder: Path) -> Outcome:
+    with as_quick_steps():
+        return _fitted(Sometimes(lambda step: step % 10 == 9), 40)
+
+
+@scenario(once=True, told="audit")
+def term_in_the_last_third(folder: Path) -> Outcome:
+    with as_quick_steps():
+        return _fitted(Sometimes(lambda step: step >= 80), 120)
+
+
+@scenario(once=True, core=True, told="audit")
+def three_batches_with_missing_targets(folder: Path) -> Outcome:
+    x, y = table()
+    missing = np.random.RandomState(5).uniform(size=y.shape) < 0.3
+    for batch in range(20):
+        if batch not in (5, 10, 18):
+            missing[batch * BATCH : (batch + 1) * BATCH] = False
+    y = np.where(missing, _MISSING, y).astype("float32")
+
+    def loss(true: Any, seen: Any) -> Any:
+        there = ops.cast(true != _MISSING, "float32")
+        return ops.sum(there * ops.square(true - seen)) / ops.sum(there)
+
+    model = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(8, "tanh"), layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.05), loss=loss)
+    with as_quick_steps():
+        model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0)
+    return Outcome([model])
+
+
+@scenario(once=True, told="audit")
+def larger_of_two_terms(folder: Path) -> Outcome:
+    """Which of them it is tips over from step to step."""
+
+    def loss(true: Any, seen: Any) -> Any:
+        far = true - seen
+        return ops.maximum(ops.mean(ops.square(far)), 0.9 * ops.mean(ops.abs(far)) - 0.16)
+
+    model = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(8, "tanh"), layers.Dense(1)])
+    with as_quick_steps():
+        return _fitted(model, loss=loss)
+
+
+@scenario(once=True, core=True, told="The result is exact, but")
+def slow_steps_that_are_done_again(folder: Path) -> Outcome:
+    """From the 13th on: an audit of the 16th finds it, and all since the second are done again."""
+    with as_slow_steps():
+        return _fitted(Sometimes(lambda step: step >= 12))
+
+
+@scenario(once=True, exact=False, told="Of the 10 steps before, some were not audited")
+def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
+    """In the sixth, and from the 16th on: what came of the first epoch cannot be taken back."""
+    with as_slow_steps():
+        return _fitted(Sometimes(lambda step: (step == 5) | (step >= 15)), 10, epochs=2)

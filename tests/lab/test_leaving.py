@@ -1,0 +1,180 @@
+"""A laptop lost during training does not end it: the other finishes it as one machine would have."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from core.vocabulary import events as ev
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import RunSpec
+from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
+from tests.lab.lab import linked
+from tests.lab.laptops import Laptops, saved
+
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
+
+SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
+STEPS = 200
+CLOSE = 2e-6
+"""float32 sums are added in another order once one laptop has all the rows."""
+
+
+def train(laptops: Laptops, folder: Path, pace_s: float, *arguments: str) -> RunId:
+    """Presses Train, for anna and ben."""
+    folder.mkdir()
+    shutil.copy(SCRIPT, folder)
+    spec = RunSpec(
+        script=str(folder / SCRIPT.name),
+        arguments=("--steps", str(STEPS), "--pace-s", str(pace_s), "--pure", *arguments),
+        devices=(laptops.ben.device,),
+        seed=7,
+        shares={laptops.anna.device: 40, laptops.ben.device: 24},
+    )
+    return laptops.anna.train(spec)
+
+
+def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
+    """The weights of the model that its node saved, by their path in the file."""
+    return saved(agent.home.runs / run / "outputs" / "trained" / "model.keras")
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, np.ndarray]:
+    """The weights after an undisturbed run, once there was one."""
+    return {}
+
+
+def expected(laptops: Laptops, folder: Path, undisturbed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if not undisturbed:
+        run = train(laptops, folder / "undisturbed", 0.0)
+        assert laptops.anna.ends(run, 2 * TRAINED_S) == Finished()
+        undisturbed.update(trained(laptops.anna, run))
+    return undisturbed
+
+
+def left(agent: Agent, run: RunId, device: str, limit_s: float = LIMIT_S) -> ev.MemberLeft:
+    told = agent.hears(
+        ev.MemberLeft, lambda event: (event.run, event.device) == (run, device), limit_s=limit_s
+    )
+    assert isinstance(told.event, ev.MemberLeft)
+    return told.event
+
+
+def newest_step(agent: Agent, run: RunId) -> int:
+    shown = agent.run()
+    progress = shown.members[shown.chief.device].progress
+    assert shown.plan.run == run and progress is not None
+    return progress.step
+
+
+def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: dict[str, np.ndarray]) -> None:
+    """The run ends without anybody's help, with the weights that both would have had."""
+    anna = laptops.anna
+    assert anna.ends(run, 2 * TRAINED_S) == Finished()
+    assert newest_step(anna, run) == STEPS - 1
+    summary = anna.run().summary
+    assert summary is not None and began <= summary.left[device] < STEPS and not summary.told
+    got = trained(anna, run)
+    assert got.keys() == wanted.keys() and got
+    for name, weights in wanted.items():
+        np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)
+    assert anna.trainers() == []
+    until_s = time.monotonic() + LIMIT_S
+    while (anna.home.runs / run / "tasks").exists():  # it is deleted after the end is reported
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return psutil.wait_procs(processes, timeout=60)[1] == []
+
+
+def test_without_a_killed_trainer_the_other_one_goes_on(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "killed", 0.05)
+    for agent in (anna, ben):
+        agent.trains(run)
+    began = newest_step(anna, run)
+    (trainer,) = ben.trainers()
+
+    trainer.kill()
+    assert gone([trainer])
+
+    for agent in (anna, ben):
+        event = left(agent, run, ben.device)
+        assert event.problem.code == "killed" and "SIGKILL" in event.problem.what
+    assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
+    ends_alone(laptops, run, began, ben.device, wanted)
+    assert ben.ends(run) == Finished() and ben.run().members[ben.device].left is not None
+    assert ben.trainers() == []
+    assert not (ben.home.runs / run / "tasks").exists()
+
+
+def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_the_starter(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "chief", 0.05)
+    for agent in (anna, ben):
+        agent.trains(run)
+    assert anna.run().plan.chief.device == anna.device == anna.run().plan.starter
+    began = newest_step(anna, run)
+    (trainer,) = anna.trainers()
+
+    trainer.kill()
+    assert gone([trainer])
+
+    for agent in (anna, ben):
+        assert left(agent, run, anna.device).problem.code == "killed"
+    assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
+    ends_alone(laptops, run, began, anna.device, wanted)
+    summary = anna.run().summary
+    assert summary is not None and summary.weights_sha256.keys() == {ben.device}
+    assert summary.steps == STEPS and any(path.endswith("model.keras") for path in summary.outputs)
+    assert ben.ends(run) == Finished() and ben.trainers() == []
+    until_s = time.monotonic() + LIMIT_S
+    while (ben.home.runs / run / "tasks").exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "memory", 0.02, "--no-memory", "60")
+    assert left(anna, run, ben.device, TRAINED_S).problem.code == "out-of-memory"
+    ends_alone(laptops, run, 50, ben.device, wanted)
+
+
+def test_without_a_killed_node_the_other_one_goes_on(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "gone", 0.05)
+    for agent in (anna, ben):
+        agent.trains(run)
+    began, device = newest_step(anna, run), ben.device
+    trainers = ben.trainers()
+    assert trainers
+
+    ben.kill()
+    assert ben.waits_until_gone() < 0 and gone(trainers)
+
+    assert left(anna, run, device).problem.what
+    assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
+    ends_alone(laptops, run, began, device, wanted)
+    linked(anna, laptops.restart(1))

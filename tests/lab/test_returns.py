@@ -1,0 +1,176 @@
+"""Lost laptops return to the run automatically: real agents and trainers."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from core.project import checkpoint_store
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Finished, Stopped
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import Run, State
+from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
+from tests.lab.lab import linked
+from tests.lab.laptops import Laptops, saved, weights
+
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
+
+SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
+STEPS = 1500
+CLOSE = 2e-6
+"""float32 sums are added in another order if one laptop has all the rows."""
+
+
+def train(laptops: Laptops, folder: Path, pace_s: float, *others: Agent) -> RunId:
+    """Presses Train on anna's, for these others."""
+    folder.mkdir()
+    shutil.copy(SCRIPT, folder)
+    spec = RunSpec(
+        script=str(folder / SCRIPT.name),
+        arguments=("--steps", str(STEPS), "--pace-s", str(pace_s), "--pure"),
+        devices=tuple(other.device for other in others),
+        solo=not others,
+        seed=7,
+    )
+    return laptops.anna.train(spec)
+
+
+def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
+    return saved(agent.home.runs / run / "outputs" / "trained" / "model.keras")
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Laptops], dict[str, np.ndarray]]:
+    """The weights of one machine's undisturbed run, made once."""
+    found: dict[str, np.ndarray] = {}
+
+    def undisturbed(laptops: Laptops) -> dict[str, np.ndarray]:
+        if not found:
+            run = train(laptops, tmp_path_factory.mktemp("undisturbed") / "naps", 0.0)
+            assert laptops.anna.ends(run, 4 * TRAINED_S) == Finished()
+            found.update(trained(laptops.anna, run))
+        return found
+
+    return undisturbed
+
+
+def kept(agent: Agent, run: RunId) -> None:
+    """Waits until it has a checkpoint of the run."""
+    folder, until_s = agent.home.runs / run / run_folder.CHECKPOINTS, time.monotonic() + LIMIT_S
+    while checkpoint_store.look(folder) is None:
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
+    """Waits until exactly these make steps in a run that resumes ``before``."""
+
+    def making_steps(state: State) -> Run | None:
+        run = state.run
+        if run is None or run.plan.resume is None or run.plan.resume.run != before:
+            return None
+        assert not run.over, f"{run.phase}\n{agent.log_end()}"
+        assert {member.device for member in run.plan.members} == {each.device for each in them}
+        return run if all(member.progress for member in run.members.values()) else None
+
+    return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S)
+
+
+def ends_well(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
+    """All finish without anybody's help, with equal weights, those of the undisturbed run."""
+    for each in them:
+        assert each.ends(run, 4 * TRAINED_S) == Finished()
+    summary = agent.run().summary
+    assert summary is not None and not summary.told
+    digests = weights(agent)
+    assert set(digests) == {each.name for each in them} and len(set(digests.values())) == 1
+    got = trained(agent, run)
+    assert got.keys() == wanted.keys() and got
+    for name, values in wanted.items():
+        np.testing.assert_allclose(got[name], values, rtol=0, atol=CLOSE, err_msg=name)
+    for each in them:
+        assert each.trainers() == []
+        until_s = time.monotonic() + LIMIT_S
+        while list(each.home.runs.glob("*/tasks")):  # they are deleted after the end is reported
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return psutil.wait_procs(processes, timeout=60)[1] == []
+
+
+def newest_step(agent: Agent) -> int:
+    progress = agent.run().members[agent.device].progress
+    assert progress is not None and progress.done is not None
+    return progress.done
+
+
+def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "killed", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+        kept(agent, run)
+    (trainer,) = ben.trainers()
+
+    trainer.kill()
+    assert gone([trainer])
+    killed_s = time.monotonic()
+
+    left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
+    assert isinstance(left.event, ev.MemberLeft) and left.event.problem.code == "killed"
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None
+    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
+    stopped = anna.hears(ev.RunPhaseChanged, lambda event: isinstance(event.phase, Stopped))
+    assert stopped.event == ev.RunPhaseChanged(run=run, phase=Stopped(by="anna", goes_on=True, back=("ben",)))
+    first = anna.hears(ev.MemberProgressed, lambda event: event.run == again.run)
+    last = max(
+        (each for each in anna.told if isinstance(each.event, ev.MemberProgressed) and each.event.run == run),
+        key=lambda each: each.at_s,
+    )
+    began_s = anna.hears(ev.MemberProgressed, lambda event: event.run == run).at_s
+    planned_s = anna.hears(ev.RunPlanned, lambda event: event.plan.run == run).at_s
+    print(
+        f"start of the run {began_s - planned_s:.1f} s; "
+        f"killed → in {told.at_s - killed_s:.1f} s; pause of the other {first.at_s - last.at_s:.1f} s; "
+        f"from step {again.resume.moment.step}"
+    )
+    ends_well(anna, again.run, expected, anna, ben)
+
+
+def test_a_laptop_whose_node_was_killed_is_back_once_it_is_started_again(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "gone", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+    kept(anna, run)
+    trainers, device = ben.trainers(), ben.device
+
+    ben.kill()
+    assert ben.waits_until_gone() < 0 and gone(trainers)
+    anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
+    alone = newest_step(anna)
+    anna.until(lambda state: newest_step(anna) > alone + 10 or None, "go on alone")
+    ben = laptops.restart(1)
+
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step > alone
+    ends_well(anna, again.run, expected, anna, ben)
+    linked(anna, ben)
