@@ -10,7 +10,7 @@ from core.exchange import problems as exchange
 from core.vocabulary import units
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
+from core.vocabulary.limits import CONSENT_S, FINISH_S, OUTPUTS_S, RECEIVE_S
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit, ExitReason
 from core.vocabulary.plan import Plan
 from core.vocabulary.text import listed, plain
@@ -394,4 +394,4 @@ def slow_to_stop(names: Sequence[str], waited_s: float, force: int) -> str:
 
 
 def ended_by_force(names: Sequence[str]) -> str:
-    return f"{listed(names)} did not say within {units.duration(END_S)} that the training there has ended."
+    return f"{listed(names)} did not say that the training there has ended."

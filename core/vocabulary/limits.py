@@ -43,6 +43,9 @@ CAUSE_S = 1.0
 """To wait for a better cause, after a failure that another one may have caused, such as a lost peer."""
 END_S = 5.0
 """After killing every trainer; a member that has not confirmed by then is left to itself."""
+END_LINK_S = 13.0
+"""The same after a cut between trainers that do not dial anew: a little longer than a link may be silent, so
+that the laptop behind the cut is named."""
 STOP_S = (120.0, 15.0, 5.0)
 """By force: for the step, the callbacks and the rest of the script; SIGTERM; SIGKILL. The chief gets the
 first, too, to save the weights after another member's script failed."""

@@ -135,7 +135,9 @@ def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
     again = goes_on(anna, run, anna, ben).plan
     assert again.resume is not None
     told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
-    stopped = anna.hears(ev.RunPhaseChanged, lambda event: isinstance(event.phase, Stopped))
+    stopped = anna.hears(
+        ev.RunPhaseChanged, lambda event: event.run == run and isinstance(event.phase, Stopped)
+    )
     assert stopped.event == ev.RunPhaseChanged(run=run, phase=Stopped(by="anna", goes_on=True, back=("ben",)))
     first = anna.hears(ev.MemberProgressed, lambda event: event.run == again.run)
     last = max(

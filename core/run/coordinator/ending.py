@@ -211,7 +211,9 @@ def abandon(
     for device in turn.state.parts:
         turn.send(device, ms.RunAbandoned(run=turn.state.plan.run, problem=problem))
     if launched and not turn.state.all_ended():
-        turn.wait("end", limits.END_S)
+        # A killed laptop is known to be lost only once its link has been silent; a cut shows sooner.
+        is_for_link = weak and cause is not None and not turn.state.plan.redials
+        turn.wait("end", limits.END_LINK_S if is_for_link else limits.END_S)
     else:
         conclude(turn)
 

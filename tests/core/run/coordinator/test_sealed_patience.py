@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.link.silence import SILENT_S
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import limits
@@ -61,6 +62,18 @@ def test_a_cut_between_trainers_names_the_laptop_that_is_away(reason: str) -> No
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
     assert LOST.what in world.phase.problem.what
+
+
+def test_a_cut_that_shows_before_the_laptops_silence_waits_for_its_name() -> None:
+    """The killed laptop's trainers may end a little before its relay: that closes a connection in order."""
+    world = training()
+    world.end_trainer(ANNA, "chief:0", failing("lost-peer", "Connection reset by peer"))
+    world.fire("cause")
+    world.settle()
+    assert world.waits == {"end": limits.END_LINK_S} and limits.END_LINK_S > SILENT_S
+    world.cut_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
 
 
 def back_again(away_s: float = 20.0) -> World:
