@@ -32,8 +32,8 @@ FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
 SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Tests marked `complete`: none, those whose turn it is on this commit, or all.
-COMPLETE ?= none
+# Leaves out the tests marked `complete`.
+SHORT ?= --short
 
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
 test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (14 minutes on 2 cores).
@@ -45,7 +45,7 @@ test: $(READY)  ## Every test; of the exactness matrix, every scenario at one sh
 
 test-all:  ## Every test and the whole matrix, from an empty cache.
 	rm -rf .pytest_cache
-	@$(MAKE) --no-print-directory test COMPLETE=all
+	@$(MAKE) --no-print-directory test SHORT=
 
 fuzz: $(READY)  ## 500 random models, each in one process and in two members; FIRST=1 is the first seed.
 	TANDEM_FUZZ_MODELS=500 TANDEM_FUZZ_FIRST=$(or $(FIRST),1) $(PYTEST) tests/exactness/test_random_models.py
@@ -54,16 +54,16 @@ cluster-test: $(READY)  ## Real Slurm and real Ray on this machine train the dig
 	$(PYTEST) -m launchers
 
 trainer-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed" --complete=$(COMPLETE)
+	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed" $(SHORT)
 
 node-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "real and not lab and not timed" --complete=$(COMPLETE)
+	@$(PYTEST) $(SLOWEST) -m "real and not lab and not timed" $(SHORT)
 
 lab:  ## The complete lab: laptops as network namespaces, with every fault (Linux).
-	@$(MAKE) --no-print-directory lab-tests COMPLETE=all
+	@$(MAKE) --no-print-directory lab-tests SHORT=
 
 lab-tests: $(READY)
-	@$(PYTEST) $(SLOWEST) -m "lab and not timed" --complete=$(COMPLETE)
+	@$(PYTEST) $(SLOWEST) -m "lab and not timed" $(SHORT)
 
 check: lint  ## Format, lint, strict types, fast tests.
 	$(FAST_TESTS) -q

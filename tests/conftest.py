@@ -9,8 +9,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QThread
 
-from tests.turns import turn_of, turn_of_commit
-
 # Windows are tested without a screen.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -31,28 +29,14 @@ QThread.currentThread()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pumps", action="store_true", help="wait for trainers' pipes as Windows has to")
-    parser.addoption(
-        "--complete",
-        choices=("all", "turn", "none"),
-        default="all",
-        help="of the tests marked complete: all, the quarter due on this commit, or none",
-    )
+    parser.addoption("--short", action="store_true", help="leave out the tests marked complete")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    which = config.getoption("--complete")
-    turn = turn_of_commit(config.rootpath) if which == "turn" else None
-
-    def due(item: pytest.Item) -> bool:
-        mark = item.get_closest_marker("complete")
-        if mark is None or turn is None:
-            return mark is None
-        return mark.kwargs.get("each_turn", False) or turn_of(item.location[0], *mark.args) == turn
-
-    if which != "all":
-        left = [item for item in items if not due(item)]
+    if config.getoption("--short"):
+        left = [item for item in items if item.get_closest_marker("complete") is not None]
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if due(item)]
+        items[:] = [item for item in items if item.get_closest_marker("complete") is None]
 
 
 @pytest.fixture(autouse=True)

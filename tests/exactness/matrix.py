@@ -49,14 +49,12 @@ WALLED_ALWAYS = ("saving_and_loading", "model_checkpoint", "backup_and_restore",
 """Also within walls in `make test`: they read, write, and start threads and processes."""
 
 
-def takes_turns(cell: Cell) -> bool:
-    """Every scenario runs at (48, 16) on each commit. The other shares take turns (tests/turns.py)."""
-    return cell[1] != UNEVEN and not (cell[1].walled and cell[0] in WALLED_ALWAYS)
-
-
 def left_out(cell: Cell) -> bool:
-    """`make test` omits the other shares, and of the scenarios that run once all but the core."""
-    return takes_turns(cell) or (cell[0] in ONCE and not SCENARIOS[cell[0]].core)
+    """`make test` omits all shares but (48, 16), and of the scenarios that run once all but the core."""
+    name, members = cell
+    if name in ONCE and not SCENARIOS[name].core:
+        return True
+    return members != UNEVEN and not (members.walled and name in WALLED_ALWAYS)
 
 
 def named(cell: Cell) -> str:

@@ -1,8 +1,8 @@
 """The exactness matrix: scenarios x members, on real clusters, against one plain Keras process.
 
 Every scenario runs at the shares (48, 16), (40, 16, 8) and (63, 1), those marked `core` also at (32, 32).
-`make test` runs them at (48, 16), and of those that run once the core; `.ci/run` runs all of them there, and
-the other shares in turn, as it does (48, 16) within walls. Members meet over TLS; for some scenarios by
+`make test` runs them at (48, 16), and of those that run once the core; `make test-all` runs all of them, at the
+other shares and within walls too. Members meet over TLS; for some scenarios by
 TensorFlow's collectives, too. In each cell the members must end with the same bits (weights, the state of an
 optimizer, values a script sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the
 plain process. What starts with `value/per_rank/` is true on the chief alone.
@@ -31,7 +31,6 @@ from tests.exactness.matrix import (
     difference,
     left_out,
     named,
-    takes_turns,
 )
 from tests.exactness.names import CORE, EVERY, SCENARIOS
 
@@ -48,8 +47,7 @@ def compared(arrays: dict[str, np.ndarray]) -> set[str]:
 
 
 def case(cell: Cell) -> object:
-    mark = pytest.mark.complete(named(cell), each_turn=not takes_turns(cell))
-    marks = [mark] if left_out(cell) else []
+    marks = [pytest.mark.complete] if left_out(cell) else []
     return pytest.param(*cell, id=named(cell), marks=marks)
 
 
