@@ -28,6 +28,8 @@ SMALL_BYTES = 500_000
 """Sent in a step: below this the network's latency counts, not its bandwidth."""
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
+_MUCH_BYTES = 100_000_000
+"""Less memory than this is not worth a sentence."""
 Names = Mapping[DeviceId, str]
 
 
@@ -83,6 +85,10 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
     count, kind = (laptops, "laptops") if laptops > 1 else (len(devices), "cards")
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
     what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
+    if expectation.audit_bytes >= _MUCH_BYTES:
+        what += (
+            f" Audited steps take up to {units.size(expectation.audit_bytes)} of memory more on one laptop."
+        )
     return SpeedWords(what, advice(expectation, plan, names))
 
 

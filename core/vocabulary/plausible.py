@@ -27,6 +27,7 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
         and all(a_step(each) for each in (*expectation.alone_s, expectation.step_s))
         and _fits(expectation.wire_s)
         and _fits(expectation.wire_bytes)
+        and _fits(expectation.audit_bytes)
         and all(share >= 0 for share in expectation.shares)
         and any(expectation.shares)
     )

@@ -112,6 +112,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that each member sends in a step."""
     shares: Few[int]
     """Rows of the global batch."""
+    audit_bytes: int = 0
+    """The most memory that an audited step takes beside the others, on one laptop; 0 if none is audited."""
 
 
 Blamed = Literal["unlike", "steps", "wire", "shares", "load"]

@@ -54,6 +54,13 @@ def test_what_is_expected_is_one_sentence() -> None:
     assert expected(measured(), PLAN).what.endswith("(1.2 MB each way)."), "the plan's own names do as well"
 
 
+def test_memory_that_audits_take_is_said_where_it_is_much() -> None:
+    assert said(replace(measured(), audit_bytes=1_240_000_000)) == (
+        f"{said(measured())} Audited steps take up to 1.2 GB of memory more on one laptop."
+    )
+    assert said(replace(measured(), audit_bytes=99_000_000)) == said(measured())
+
+
 def test_the_fastest_is_the_measure_and_the_starters_own_laptop_is_named_too() -> None:
     words = said(measured((0.2, 0.1), 0.07))
     assert words.startswith("Two laptops: about 1.4× as fast as ben alone and 2.9× as fast as anna alone;")

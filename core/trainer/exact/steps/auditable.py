@@ -59,6 +59,15 @@ def unable(engine: Engine, model: Any, traced: Traced) -> str:
     )
 
 
+def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:
+    """The most memory that an audited step takes beside a shared one: copies of the values, and a whole batch
+    on one member. 0 if no step is audited."""
+    if unable(engine, model, traced):
+        return 0
+    graph = traced.step.graph
+    return _COPIES * StateSnapshot([graph]).bytes + most_bytes(graph, rows)
+
+
 def lacks_memory(traced: Traced, rows: int) -> bool:
     """Whether this member may lack the memory to compute all of these rows."""
     return not traced.row_limits and most_bytes(traced.step.graph, rows) > memory.free_bytes() // 2

@@ -25,7 +25,7 @@ from core.trainer.exact.members import memory
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives, NoCollectives
 from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.steps import while_loop
+from core.trainer.exact.steps import auditable, while_loop
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import PortionResult, Traced
 from core.vocabulary.plan import split_rows
@@ -146,6 +146,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
                 wire_s=wire_s,
                 wire_bytes=wire_bytes,
                 shares=_rows(rows, engine.share_numbers),
+                audit_bytes=auditable.needed_bytes(engine, rehearsal.model, traced, rows),
             )
             engine.on_measured(expectation)
     finally:
