@@ -42,7 +42,7 @@ def advice_words(advice: Advice | None, face: Face) -> str:
     match advice.cause:
         case "unlike":
             faster = times(advice.slow_s / advice.fast_s)
-            words = f"{advice.fastest} is {faster}× as fast as {advice.slowest}, which has little to add."
+            words = f"{advice.fastest} is {faster}× as fast as {advice.slowest}, which adds little."
         case "steps":
             words = (
                 f"A step is too small to share: {advice.fastest} alone does it in "
@@ -56,7 +56,8 @@ def advice_words(advice: Advice | None, face: Face) -> str:
         case "load":
             words = "Use a larger batch_size, and close other programs on all laptops."
     how = face.alone_here if advice.here else face.alone_there.format(name=advice.alone)
-    return f"{words} Or train on {advice.alone} alone ({how})."
+    train = "Train" if advice.cause == "unlike" else "Or train"
+    return f"{words} {train} on {advice.alone} alone ({how})."
 
 
 def speed_lines(said: SpeedWords, face: Face) -> list[str]:

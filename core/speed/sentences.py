@@ -63,7 +63,7 @@ def audits_words(audits: Audits) -> str:
     if not audits.audited:
         return f"None of {audits.steps:,} shared steps was audited{f': {audits.why}' if audits.why else ''}"
     some = f" (those of a model were not: {audits.why})" if audits.why else ""
-    return f"{audits.audited:,} of {audits.steps:,} shared steps audited against one laptop's{some}"
+    return f"{audits.audited:,} of {audits.steps:,} shared steps were compared with one laptop's{some}"
 
 
 def epoch_words(epoch: EpochEnd) -> str:

@@ -23,23 +23,24 @@ ADVICE = Advice(
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        ("unlike", "anna is 12× as fast as ben, which has little to add."),
+        ("unlike", "anna is 12× as fast as ben, which adds little. Train"),
         (
             "steps",
             "A step is too small to share: anna alone does it in 3 ms. Use a larger batch_size, or set "
-            "steps_per_execution.",
+            "steps_per_execution. Or train",
         ),
         (
             "wire",
-            "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size.",
+            "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size. "
+            "Or train",
         ),
-        ("shares", "Leave out --share, and each laptop gets as many rows as it can compute."),
-        ("load", "Use a larger batch_size, and close other programs on all laptops."),
+        ("shares", "Leave out --share, and each laptop gets as many rows as it can compute. Or train"),
+        ("load", "Use a larger batch_size, and close other programs on all laptops. Or train"),
     ],
 )
 def test_the_terminal_names_options(cause: Blamed, words: str) -> None:
     advice = replace(ADVICE, cause=cause)
-    assert advice_words(advice, TERMINAL) == f"{words} Or train on anna alone (--solo)."
+    assert advice_words(advice, TERMINAL) == f"{words} on anna alone (--solo)."
     assert advice_words(replace(advice, here=False), TERMINAL).endswith("(--solo on anna).")
 
 
