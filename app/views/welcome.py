@@ -84,7 +84,7 @@ class WelcomeView(View):
         card = Card()
         self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
-        self.name.returnPressed.connect(lambda: self._named_then(lambda: None))
+        self.name.editingFinished.connect(lambda: self._named_then(_nothing))
         name_for_readers(self.name, "This laptop's name")
         self.findings = FindingsList()
         self.findings.hide()

@@ -55,6 +55,18 @@ def test_a_new_name_is_kept_before_the_next_step(qtbot: QtBot, view: WelcomeView
     assert view.steps.currentIndex() == 1
 
 
+def test_the_others_see_a_new_name_once_the_field_is_left(
+    qtbot: QtBot, view: WelcomeView, core: FakeCore
+) -> None:
+    view.activateWindow()
+    view.name.setFocus()
+    qtbot.waitUntil(view.name.hasFocus)
+    view.name.setText("desk")
+    assert not core.asked(ChangeSettings)
+    view.next.setFocus()
+    assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(name="desk"))]
+
+
 def test_the_other_laptop_is_paired_under_the_new_name(view: WelcomeView, core: FakeCore) -> None:
     core.happen(found())
     core.held = True
