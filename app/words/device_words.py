@@ -81,7 +81,7 @@ def deed_lines(files: Sequence[RequestFile]) -> list[tuple[str, bool]]:
                 words.setdefault(deed.what, f"{deed.what} ({place})" if deed.marked else deed.what)
         told = list(words.values())
         more = f" and {len(told) - _SHOWN_DEEDS} more" if len(told) > _SHOWN_DEEDS else ""
-        said = ", ".join(told[:_SHOWN_DEEDS]) + more or "nothing that the text says"
+        said = ", ".join(told[:_SHOWN_DEEDS]) + more or "nothing found in its code"
         lines.append((f"{title}: {said}", any(deed.kind == kind and deed.marked for deed, _ in found)))
     if unseen := [spelled(file.path) for file in code if file.deeds is None]:
         lines.append((f"Not looked through, read it yourself: {listed(unseen)}", True))

@@ -256,8 +256,8 @@ def test_what_the_script_does_is_said_in_a_line_each_and_its_lines_are_marked(
     core.flush()
     assert [(label.text(), label.property("kind")) for label in sheet.deeds if label.isVisible()] == [
         ("Reads: /etc/a (line 3)", "warning"),
-        ("Writes: nothing that the text says", ""),
-        ("Downloads: nothing that the text says", ""),
+        ("Writes: nothing found in its code", ""),
+        ("Downloads: nothing found in its code", ""),
         ("Starts: os.system curl x (line 2)", "warning"),
         ("Not looked through, read it yourself: large.py", "warning"),
     ]
