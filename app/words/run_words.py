@@ -109,10 +109,13 @@ def come_words(member: MemberState) -> str:
 
 
 def left_words(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
-    """``Ben left: The trainer was killed. Anna goes on alone.``"""
+    """``Ben left: The trainer was killed. Anna goes on alone.`` The end only if nobody is coming back."""
     others = [names[device] for device in run.staying]
+    back = isinstance(run.phase, phases.Stopping | phases.Stopped) and run.phase.back
     return [
-        problems.left(names[device], member.left, others)
+        f"{names[device]} left: {plain(member.left.what, 300)}"
+        if back
+        else problems.left(names[device], member.left, others)
         for device, member in run.members.items()
         if member.left is not None
     ]

@@ -79,7 +79,7 @@ def test_the_end_says_whether_the_weights_are_the_same() -> None:
     assert differ == ["The members' weights differ: here abababab, other cdcdcdcd"]
     assert run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32}), names, "") == []
     audited = run_words.summary_lines(Summary(audits=Audits(steps=1940, audited=21)), names, "")
-    assert audited == ["21 of 1,940 shared steps audited against one laptop's"]
+    assert audited == ["21 of 1,940 shared steps were compared with one laptop's"]
     not_one = run_words.summary_lines(Summary(audits=Audits(steps=30, audited=0)), names, "")
     assert not_one == ["None of 30 shared steps was audited"]
     why = Audits(steps=30, audited=0, why="tf.print cannot be done twice")
@@ -90,7 +90,7 @@ def test_the_end_says_whether_the_weights_are_the_same() -> None:
         Summary(audits=Audits(steps=90, audited=9, why="it runs eagerly")), names, ""
     )
     assert some == [
-        "9 of 90 shared steps audited against one laptop's (those of a model were not: it runs eagerly)"
+        "9 of 90 shared steps were compared with one laptop's (those of a model were not: it runs eagerly)"
     ]
 
 
@@ -103,6 +103,8 @@ def test_who_left_is_said_with_the_reason_and_who_goes_on() -> None:
     assert run_words.share_words(run, OTHER) == ""
     more = replace(run, members={**run.members, DeviceId("x"): MemberState()})
     assert run_words.left_words(more, names) == ["other left: Its trainer was killed. here and third go on."]
+    back = replace(run, phase=phases.Stopping(back=("other",)))
+    assert run_words.left_words(back, names) == ["other left: Its trainer was killed."]
     said = run_words.summary_lines(Summary(left={OTHER: 1_812}), names, "")
     assert said == ["other left after 1,812 steps, and the run went on without it"]
 
