@@ -204,6 +204,8 @@ class Node:
         self._store.add(event)
         if isinstance(event, ev.TelemetryReported):
             self._runs.history.note_use(event)
+        elif isinstance(event, ev.DeviceEvent):
+            self._runs.returns.look()
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))

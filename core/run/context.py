@@ -100,8 +100,6 @@ class RunLimits:
     said."""
     first_piece_s: float = 180.0
     """A laptop hashes its checkpoint, perhaps gigabytes, before it sends it."""
-    back_s: float = 1.0
-    """Interval of checks whether a laptop is back."""
     idle_s: float = 20.0
     """How long the members of a run that goes on may take to end their part in the previous one."""
     recover_s: float = 60.0

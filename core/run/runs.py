@@ -25,7 +25,7 @@ from core.run.precedence import HeldRequest, Present
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
-from core.run.returns import HEEDED, Returns
+from core.run.returns import Returns
 from core.runtime.timers import Clock
 from core.supervisor import temporary
 from core.supervisor.trainers import MakeTrainer
@@ -100,6 +100,7 @@ class NodeRuns:
             self.planner,
             state=state,
             coordinator=lambda: self._coordinator,
+            is_kept=lambda: self._participant is not None and self._participant.state.kept,
             start=self.start,
             notice=self._notice,
             on_over=self._end_work_if_idle,
@@ -108,7 +109,7 @@ class NodeRuns:
     @property
     def busy(self) -> bool:
         """A run is planned, under way, about to go on, or a peer's request waits for this user."""
-        return self._is_in_a_run or self.returns.following is not None
+        return self._is_in_a_run or self.returns.following.next is not None
 
     @property
     def _is_in_a_run(self) -> bool:
@@ -185,7 +186,7 @@ class NodeRuns:
             self._coordinator_context, planned, pressed_s, emit=self._show, on_over=self._coordinator_over
         )
         self._coordinator.begin()
-        self.returns.spec = spec
+        self.returns.following.spec = spec
         for words in (*project.warnings, *planned.remarks):
             self._coordinator.remark(words)
         return plan.run
@@ -198,7 +199,7 @@ class NodeRuns:
             self._participant.stop(self._my_name())
         elif self.planner.under_way:
             self.planner.end(problems.stopped_by(self._my_name()))
-        elif not self.returns.end():
+        elif not self.returns.following.end():
             raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
@@ -259,6 +260,7 @@ class NodeRuns:
     def on_link_up(self, device: DeviceId) -> None:
         if self._coordinator is not None:
             self._coordinator.handle(co.MemberReturned(device))
+            self.returns.look()
         elif self._participant is not None and self._participant.starter == device:
             self._participant.handle(pa.StarterReturned())
 
@@ -342,9 +344,7 @@ class NodeRuns:
             self.history.begin(event.plan, state=self._state())
         self._emit_event(event)
         self.history.record(event)
-        phase = event.phase if isinstance(event, ev.RunPhaseChanged) else None
-        if isinstance(event, ev.MemberLeft) or isinstance(phase, HEEDED):
-            self.returns.hear(event)
+        self.returns.hear(event)
 
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
@@ -374,8 +374,8 @@ class NodeRuns:
             self._on_busy(True)
 
     def _end_work_if_idle(self) -> None:
-        if self.returns.following is not None and not self._is_in_a_run:
-            self.returns.on_idle()
+        if not self._is_in_a_run:
+            self.returns.following.on_idle()
         if self.busy or self._idle.is_set():
             return
         self._idle.set()

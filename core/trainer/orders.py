@@ -80,3 +80,12 @@ def left_to_the_parent(trainer: int) -> Callable[[int, object], None]:
             os.kill(os.getpid(), number)
 
     return on_sigterm
+
+
+def interrupt_main() -> None:
+    """Like Ctrl-C in a terminal."""
+    main = threading.main_thread().ident
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGINT)  # Python's handler runs on the main thread, wherever it was raised
+    elif main is not None:
+        signal.pthread_kill(main, signal.SIGINT)

@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -37,14 +36,14 @@ from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
-from core.trainer.orders import Orders, left_to_the_parent
+from core.trainer.orders import Orders, interrupt_main, left_to_the_parent
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import problems as sealing
 from core.trainer.sealed.process import Sealed
 from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit
-from core.vocabulary.trainer_messages import ExchangeKeys, Met, Said, Seal, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Kept, Met, Said, Seal, Train
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
 """Environment: number of logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
@@ -194,7 +193,8 @@ class TrainerSession:
             return None
         resume = Path(train.resume) if train.resume else None
         told = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
-        return Checkpointing(Path(train.checkpoints), None if told is None else float(told), resume)
+        every_s, kept = None if told is None else float(told), partial(self._reporter.send, Kept())
+        return Checkpointing(Path(train.checkpoints), every_s, resume, kept)
 
     def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
         """Also saves what a script trained before its own error, or that of another member's script. Members
@@ -234,7 +234,7 @@ class TrainerSession:
         """The engine checks for a Stop in every step. Before the first ``fit`` nothing would check, and an
         interrupt loses nothing."""
         if not self._observer.began:
-            self._interrupt()
+            interrupt_main()
 
     # --- a script with its own strategy --------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class TrainerSession:
         """Alone, a ``fit`` ends after its step. Otherwise acts like Ctrl-C in a terminal: members cannot
         agree on a step in a custom loop; each gets the order, and any end after it counts as stopped."""
         if self._cluster or not self._observer.fitting:
-            self._interrupt()
+            interrupt_main()
 
     @property
     def _with_servers(self) -> bool:
@@ -367,15 +367,6 @@ class TrainerSession:
         if exit.problem is not None:
             print(_last_words(error, exit), file=sys.stderr, end="", flush=True)
         return exit
-
-    def _interrupt(self) -> None:
-        main = threading.main_thread().ident
-        if sys.platform == "win32":
-            signal.raise_signal(
-                signal.SIGINT
-            )  # Python's handler runs on the main thread, wherever it was raised
-        elif main is not None:
-            signal.pthread_kill(main, signal.SIGINT)
 
     def _close(self, limit_s: float) -> None:
         """Nobody leaves while another member still reads from it: all meet once more, within a limit."""

@@ -229,6 +229,10 @@ class StandChanged(Tagged, frozen=True, kw_only=True):
     stand: Stand | None = None
 
 
+class Kept(Tagged, frozen=True, kw_only=True):
+    """A checkpoint was written."""
+
+
 class Ended(Tagged, frozen=True, kw_only=True):
     """The last report. A process that dies without it was killed; its parent reports that."""
 
@@ -246,5 +250,6 @@ Report = (
     | Evaluated
     | Said
     | StandChanged
+    | Kept
     | Ended
 )

@@ -63,6 +63,8 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
             _begin(turn)
         case From(device, message) if device in state.parts and state.parts[device].takes_part:
             _on_message(turn, device, message)
+        case From(device, ms.Reported(event=ev.MemberEnded() as end)) if device in state.parts:
+            _on_report(turn, device, end)  # it has left, and can come back from now on
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
         case co.MemberAway(device, problem) if device in state.parts and state.parts[device].takes_part:
@@ -271,6 +273,8 @@ def _on_report(turn: CoordinatorTurn, device: DeviceId, event: MirroredEvent) ->
 def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> None:
     state, part, end = turn.state, turn.state.parts[device], event.exit
     own = {task.name for task in state.plan.tasks_of(device)}
+    if not (part.takes_part or part.left):
+        return
     if isinstance(state.stage, co.Assembling) or event.task not in own or event.task in part.exits:
         return
     part = replace(part, exits=MappingProxyType({**part.exits, event.task: end}))
@@ -278,6 +282,8 @@ def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> 
         part = replace(part, phase="ended")
     turn.know(device, part)
     turn.share(event)
+    if part.left:
+        return
     if losses.is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
         if losses.is_loss(end) and losses.may_go_on_without(state, device):

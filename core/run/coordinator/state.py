@@ -245,7 +245,7 @@ class Part:
     takes_part: bool = True
     """It is there, or waited for."""
     left: bool = False
-    """It is gone for good, and the others go on without it: nothing from it counts any more."""
+    """It is gone for good, and the others go on without it: only its trainers' ends still count."""
     joined: bool = False
     """Its user allowed the run: from here on it sees every event."""
     prepared: Prepared | None = None

@@ -332,6 +332,8 @@ def _on_said(turn: ParticipantTurn, task: str, said: trainer_messages.Report) ->
             turn.say(task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
+        case trainer_messages.Kept():
+            turn.state = replace(turn.state, kept=True)
         case trainer_messages.Progressed() | trainer_messages.EpochEnded():
             pass  # of another task than this laptop's first
         case trainer_messages.Booted() | trainer_messages.FitBegan() | trainer_messages.Ended():

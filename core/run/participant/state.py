@@ -346,6 +346,8 @@ class Participation:
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     outputs_taken: bool = False
+    kept: bool = False
+    """A trainer here has written a checkpoint of this run."""
     gone: tuple[DeviceId, ...] = ()
     """Members that have left the run, as far as the starter has said so."""
     asked_force: int = -1

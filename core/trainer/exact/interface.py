@@ -17,7 +17,7 @@ Every Observer method is called on the main thread, between steps, and must retu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,6 +34,8 @@ class Checkpointing:
     """Seconds of training between two checkpoints; None: follows what one costs, see ``keeper``."""
     resume: Path | None = None
     """A single checkpoint's folder; every member must have the same one."""
+    on_kept: Callable[[], None] = lambda: None
+    """Called after each checkpoint, on the thread that writes it."""
 
 
 @dataclass(frozen=True, slots=True)

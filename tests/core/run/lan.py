@@ -151,9 +151,13 @@ class Lan:
         names: tuple[str, ...] = ("Anna", "Ben"),
         limits: RunLimits | None = None,
         level: Level = Level(0, False),  # noqa: B008 (frozen)
+        *,
+        tells_busy: bool = False,
     ) -> None:
+        """``tells_busy``: nodes learn which others are busy, as over links; else all look idle."""
         self.clock = HandClock()
         self.limits = limits
+        self.tells_busy = tells_busy
         self.level = level
         certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
@@ -273,6 +277,7 @@ class LanNode:
             transfers=self.files,
             trust=self.trust,
             emit=self.emit,
+            on_busy=self.tell_busy,
             clock=lan.clock,
             make_trainer=self.make_trainer,
             limits=lan.limits,
@@ -287,6 +292,13 @@ class LanNode:
     def emit(self, event: ev.Event) -> None:
         self.state = apply(self.state, event)
         self.events.append(event)
+        if isinstance(event, ev.LinkUp | ev.LinkDown | ev.BusyChanged):
+            self.runs.returns.look()
+
+    def tell_busy(self, busy: bool) -> None:
+        for other in self.lan.nodes.values() if self.lan.tells_busy else ():
+            if self.device in other.state.devices and not self.lan.is_lost(self.device, other.device):
+                self.lan.carry(partial(other.emit, ev.BusyChanged(device=self.device, busy=busy)))
 
     def meet(self, other: LanNode) -> None:
         self.emit(ev.DevicePaired(device=other.device, name=other.name, policy="always"))
@@ -299,6 +311,7 @@ class LanNode:
                 address="127.0.0.1:1",
                 versions=me.versions,
                 hardware=me.hardware,
+                busy=self.lan.tells_busy and other.runs.busy,
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.run.context import RunLimits
-from core.run.returns import MOST_PAUSE_S, is_worth, pause_s
+from core.run.returns import KEPT_S, MOST_PAUSE_S, is_in_fit, is_worth, pause_s
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, TandemError
@@ -18,17 +19,17 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
-from core.vocabulary.trainer_messages import Progressed
+from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, Lan, LanNode, keep
 from tests.core.run.world import failing
 
-QUICK = RunLimits(back_s=0.01, look_s=0.05, idle_s=5.0)
+QUICK = RunLimits(look_s=0.05, idle_s=5.0)
 STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
 
 
 @pytest.fixture
 async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
         yield lan
 
 
@@ -60,12 +61,25 @@ async def train(lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True
     if checkpoint:
         for node in them:
             keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
+            node.trainers[-1].say(Kept())
     return run
 
 
 def left(node: LanNode, gone: LanNode) -> bool:
     run = node.state.run
     return run is not None and gone.device in run.members and run.members[gone.device].left is not None
+
+
+def said(node: LanNode) -> str:
+    return "".join(event.lines.text for event in node.events if isinstance(event, ev.MemberLogged))
+
+
+def has_timer_in(lan: Lan, seconds: float) -> bool:
+    return any(due.at_s == lan.clock.now_s + seconds for due in lan.clock.waiting)
+
+
+def tasks_that_look() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks() if task.get_name() == "look who is back"}
 
 
 async def goes_on_with(lan: Lan, before: RunId, *them: LanNode) -> RunId:
@@ -158,17 +172,68 @@ async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec)
     await finish(three, anna, ben)
 
 
-async def test_a_run_without_checkpoints_is_left_alone(three: Lan, spec: RunSpec) -> None:
+async def test_a_run_without_checkpoints_is_left_alone_and_the_user_is_told_once(
+    three: Lan, spec: RunSpec
+) -> None:
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben, checkpoint=False)
     ben.trainers[-1].end(failing("killed"))
-    await three.wait_until(lambda: left(anna, ben))
-    for _ in range(20):
-        await three.wait_until(lambda: True)
+    await three.wait_until(lambda: left(anna, ben) and has_timer_in(three, KEPT_S))
+    for _ in range(3):
+        three.clock.advance(KEPT_S)
+        anna.trainers[-1].say(Progressed(progress=STEP))
+        await three.wait_until(lambda: not tasks_that_look())
+        assert not has_timer_in(three, KEPT_S)
+    assert said(anna).count("Ben could come back, but no checkpoint is kept") == 1
     assert run_of(anna) == run and not anna.trainers[-1].forces
     anna.trainers[-1].end()
     await three.wait_until(lambda: anna.over)
     assert isinstance(anna.phase, Finished)
+
+
+async def test_the_first_checkpoint_brings_back_who_waits_for_it(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben, checkpoint=False)
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(anna, ben) and has_timer_in(three, KEPT_S))
+    for node in (anna, ben):
+        keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
+    anna.trainers[-1].say(Kept())
+    anna.trainers[-1].say(Progressed(progress=STEP))
+    await goes_on_with(three, run, anna, ben)
+    assert "no checkpoint" not in said(anna)
+    await finish(three, anna, ben)
+
+
+async def test_no_timer_runs_while_nothing_happens(three: Lan, spec: RunSpec) -> None:
+    """An absent laptop is waited for without looking: its link tells that it is there."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    before = {due.number for due in three.clock.waiting}
+    looked = tasks_that_look()
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: left(anna, ben) and not ben.runs.busy and not tasks_that_look())
+    assert not looked and {due.number for due in three.clock.waiting} <= before
+    three.clock.advance(3600.0)
+    assert not tasks_that_look()
+    three.mend(anna, ben)
+    await goes_on_with(three, run, anna, ben, cleo)
+    await finish(three, anna, ben, cleo)
+
+
+async def test_who_was_away_for_too_long_is_back_once_its_trainer_has_ended(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.cut(anna, ben)
+    plan = anna.state.run.plan if anna.state.run else None
+    assert plan is not None
+    three.clock.advance(plan.away_s + 60.0)
+    await three.wait_until(lambda: left(anna, ben))
+    three.mend(anna, ben)
+    await goes_on_with(three, run, anna, ben, cleo)
+    await finish(three, anna, ben, cleo)
 
 
 async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> None:
@@ -239,9 +304,13 @@ def test_pauses_grow_and_end_somewhere() -> None:
 def test_a_run_is_stopped_only_where_more_is_left_than_a_start_takes() -> None:
     assert is_worth(STEP, 85.8) and not is_worth(STEP, 86.0)
     assert is_worth(replace(STEP, steps_in_epoch=None), 1e6), "nobody knows how much is left"
-    assert not is_worth(None, 0.0)
-    assert not is_worth(replace(STEP, epochs=0), 0.0), "train_on_batch"
-    assert not is_worth(replace(STEP, batch=0), 0.0), "train_on_batch after a fit"
+
+
+def test_only_within_a_fit_a_checkpoint_is_of_use() -> None:
+    assert is_in_fit(STEP) and is_in_fit(replace(STEP, step=0, batch=0))
+    assert not is_in_fit(None)
+    assert not is_in_fit(replace(STEP, epochs=0)), "train_on_batch"
+    assert not is_in_fit(replace(STEP, batch=0)), "train_on_batch after a fit"
 
 
 # --- after a crash ----------------------------------------------------------------------------------------
@@ -249,7 +318,7 @@ def test_a_run_is_stopped_only_where_more_is_left_than_a_start_takes() -> None:
 
 async def crashed(tmp_path: Path, spec: RunSpec) -> RunId:
     """Anna's home after Tandem ended there during a run with Ben."""
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
         anna, ben, _ = nodes(lan)
         run = await train(lan, spec, anna, ben)
         summary = anna.home.runs / run / run_folder.SUMMARY
@@ -261,7 +330,7 @@ async def crashed(tmp_path: Path, spec: RunSpec) -> RunId:
 
 async def test_after_a_crash_the_run_is_offered(tmp_path: Path, spec: RunSpec) -> None:
     run = await crashed(tmp_path, spec)
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
         anna, ben, _ = nodes(lan)
         for node in (anna, ben):
             await node.runs.returns.recover(node.runs.history, go_on=False)
@@ -275,7 +344,7 @@ async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
     tmp_path: Path, spec: RunSpec
 ) -> None:
     run = await crashed(tmp_path, spec)
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK) as lan:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
         anna, ben, _ = nodes(lan)
         await anna.runs.returns.recover(anna.runs.history, go_on=True)
         await lan.wait_until(lambda: anna.state.run is not None and ben.state.run is not None)
@@ -289,7 +358,7 @@ async def test_after_a_crash_the_run_goes_on_by_itself_where_that_is_set(
 async def test_after_a_crash_who_is_missing_comes_later(tmp_path: Path, spec: RunSpec) -> None:
     run = await crashed(tmp_path, spec)
     hasty = dataclasses.replace(QUICK, recover_s=0.05)
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), hasty) as lan:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), hasty, tells_busy=True) as lan:
         anna, ben, _ = nodes(lan)
         lan.lose(anna, ben, LOST)
         await anna.runs.returns.recover(anna.runs.history, go_on=True)
@@ -298,6 +367,7 @@ async def test_after_a_crash_who_is_missing_comes_later(tmp_path: Path, spec: Ru
         alone = run_of(anna)
         assert members(anna) == {"Anna"} and alone != run
         keep(anna.home.runs / alone / run_folder.CHECKPOINTS, 40)
+        anna.trainers[-1].say(Kept())
         lan.mend(anna, ben)
         await lan.wait_until(lambda: ben.state.run is not None)
         await goes_on_with(lan, alone, anna, ben)

@@ -42,7 +42,9 @@ class Keeper:
         """Seconds between two checkpoints within an epoch."""
         self._captured_s = 0.0
         self._resumed = _opened(order.resume) if order is not None and order.resume else None
-        self._writer = Writer(order.folder, host.say_once, self._resumed) if order is not None else None
+        self._writer = None
+        if order is not None:
+            self._writer = Writer(order.folder, host.say_once, self._resumed, order.on_kept)
         self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
         self._fits = 0
         self._fit: FitProgress | None = None

@@ -78,9 +78,17 @@ def _dtype(variable: Any) -> str:
 class Writer:
     """Writes one checkpoint at a time, on its own thread. The main thread waits for it only at a Stop."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], resumed: Checkpoint | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        say: Callable[[str], None],
+        resumed: Checkpoint | None,
+        on_kept: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_kept`` is called after each checkpoint, on the thread that writes it."""
         self._folder = folder
         self._say = say
+        self._on_kept = on_kept
         self._thread: threading.Thread | None = None
         self._finished: dict[int, Any] = {}
         """Fits that ended and are not in a checkpoint yet."""
@@ -185,6 +193,7 @@ class Writer:
                 return
             check_room(self._folder, size)
             self._written = checkpoint_store.write(self._folder, moment, shares, files, self._unchanged)
+            self._on_kept()
         except TandemError as error:
             self._trouble = error.what
         except OSError as error:

@@ -20,7 +20,8 @@ from core.trainer.exact.resume import writer as checkpoint
 
 base, told = pathlib.Path(sys.argv[1]), {}
 said = []
-writer = checkpoint.Writer(base / "kept", said.append, None)
+kept = []
+writer = checkpoint.Writer(base / "kept", said.append, None, lambda: kept.append(1))
 writer.add_finished(0, {"model": [np.arange(3.0)]})
 told["wrote"] = writer.write(Moment(step=1, fit=1), (1,), None, wait=True)
 go = threading.Event()
@@ -35,6 +36,7 @@ told["second"] = writer.write(Moment(step=2, fit=1), (1,), {"epoch": 4}, wait=Fa
 told["while busy"] = writer.write(Moment(step=3, fit=1), (1,), {"epoch": 5}, wait=False)
 go.set()
 told["waits"] = writer.write(Moment(step=4, fit=1), (1,), {"epoch": 6}, wait=True)
+told["kept"] = len(kept)
 found = checkpoints.newest(base / "kept")
 told["step"] = found.head.moment.step
 told["files"] = sorted(file.name for file in found.head.files)
@@ -70,6 +72,7 @@ print(json.dumps(told))
 def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> None:
     told = json.loads(run(["-c", CODE, str(tmp_path)]).splitlines()[-1])
     assert (told["wrote"], told["second"], told["while busy"], told["waits"]) == (True, True, False, True)
+    assert told["kept"] == 3, "once for each that was written"
     assert told["step"] == 4 and told["now"] == {"epoch": 6} and told["none"] is None
     assert told["files"] == ["fit-0.bin", "fit-0.json", "now.bin", "now.json"] == told["carried"]
     assert told["ended"] == [0.0, 1.0, 2.0] and told["said"] == []

@@ -1,0 +1,126 @@
+"""Starts the run that continues another: one that was stopped to go on with more laptops, or that a crash cut
+off. On the core loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from core.run import planning
+from core.run.context import RunContext
+from core.run.resume.plan import among
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import State
+
+
+class Start(Protocol):
+    """``NodeRuns.start``; ``back``: as in ``Planner.plan``."""
+
+    def __call__(self, spec: RunSpec, back: tuple[str, ...]) -> Coroutine[object, object, RunId]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The run that continues ``run``, with ``devices``; if that is impossible, with those of ``before``."""
+
+    run: RunId
+    devices: tuple[DeviceId, ...]
+    before: tuple[DeviceId, ...]
+    back: tuple[str, ...]
+    wait_s: float | None = None
+    """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
+
+
+class Following:
+    """``on_over``: the continuation that was planned has begun, or is cancelled."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        *,
+        state: Callable[[], State],
+        start: Start,
+        notice: Callable[[Problem], None],
+        on_over: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._state = state
+        self._start = start
+        self._notice = notice
+        self._on_over = on_over
+        self.spec: RunSpec | None = None
+        """The request behind the newest run that was started here."""
+        self.next: Next | None = None
+        """Not None between a run and its continuation."""
+        self._starting: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+
+    def on_idle(self) -> None:
+        """No run is under way here: a continuation may begin."""
+        if self.next is not None and self._starting is None:
+            self._starting = self._context.background.start("go on with a run", self._follow(self.next))
+
+    def on_news(self) -> None:
+        """A laptop is there, gone, busy or idle."""
+        self._news.set()
+
+    def end(self) -> bool:
+        """The user wants no continuation. False: none was planned."""
+        following, self.next = self.next, None
+        self._news.set()
+        return following is not None
+
+    def close(self) -> None:
+        self.end()
+        if self._starting is not None:
+            self._starting.cancel()
+
+    async def _follow(self, following: Next) -> None:
+        assert self.spec is not None
+        spec, why = self.spec, None
+        try:
+            for devices, back in ((following.devices, following.back), (following.before, ())):
+                wanted = among(spec, devices, self._context.me)
+                await self._until_idle(wanted.devices, following.wait_s)
+                if following.wait_s is not None:  # missing laptops come later
+                    wanted = among(spec, tuple(filter(self._may_come, devices)), self._context.me)
+                if self.next is None:
+                    return
+                try:
+                    await self._start(replace(wanted, resume=following.run), back)
+                    return
+                except TandemError as error:
+                    why = why or error.problem
+            if self.next is not None and why is not None:
+                self._notice(_not_followed(following.run, why))
+        finally:
+            self.next = self._starting = None
+            self._on_over()
+
+    async def _until_idle(self, devices: tuple[DeviceId, ...], wait_s: float | None) -> None:
+        """Wait: members report the end of the previous run a moment after it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._context.limits.idle_s if wait_s is None else wait_s):
+                while self.next is not None and not all(map(self._may_come, devices)):
+                    self._news.clear()
+                    await self._news.wait()
+
+    def _may_come(self, device: DeviceId) -> bool:
+        known = self._state().devices.get(device)
+        return device == self._context.me or (known is not None and planning.why_not(known) is None)
+
+
+def _not_followed(run: RunId, why: Problem) -> Problem:
+    return Problem(
+        code="not-gone-on",
+        what=f"The run was stopped for a laptop that is back, and could not go on: {why.what}",
+        fix=f"Resume it: tandem resume {run}.",
+    )
