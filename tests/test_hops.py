@@ -32,7 +32,7 @@ from app.core_thread import CoreThread
 from core.vocabulary.commands import StartRun
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import RunSpec
-from core.vocabulary.trainer_messages import MeetWithout, Train
+from core.vocabulary.trainer_messages import Order, Train
 from tests.core import nodes
 
 ROOT = Path(__file__).parent.parent
@@ -161,7 +161,7 @@ class StandIn:
     def cpu_s(self) -> float:
         return 0.0
 
-    def order(self, order: MeetWithout) -> None:
+    def order(self, order: Order) -> None:
         raise AssertionError("nobody leaves")
 
     def stop(self, force: int = 0) -> None:

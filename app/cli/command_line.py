@@ -25,6 +25,7 @@ SUBCOMMANDS = {
     "forget": "devices",
     "clear": "clear",
     "add": "add",
+    "leave": "leave",
     "agent": "agent",
     "run": "run",
     "resume": "run",

@@ -19,6 +19,7 @@ from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
 from app.widgets.card import Card, column
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
+from app.widgets.leave_run import LeaveThisRun
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
@@ -35,8 +36,10 @@ from core.vocabulary.state import Run, State
 
 STOP = "Stop"
 END = "End now"
+WATCH_NO_MORE = "Stop watching"
 _STOP_HINT = "Ends at the end of a step; what the script saves by then is kept."
 _END_HINT = "Does not wait for the script any longer."
+_WATCH_HINT = "This laptop is free again; the others go on."
 
 
 class TrainLive(QWidget):
@@ -72,7 +75,10 @@ class TrainLive(QWidget):
         self.page.head.addWidget(self.script, 1)
         self.page.head.addStretch()  # in place of a hidden label
         self.add_laptop = AddLaptop(self, bridge)
+        self.leave = LeaveThisRun(self, bridge)
+        self.leave.stop_asked.connect(self._stop)
         self.page.head.addWidget(self.add_laptop.button)
+        self.page.head.addWidget(self.leave.button)
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
@@ -91,8 +97,9 @@ class TrainLive(QWidget):
         plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
         self.page.add(
-            self.add_laptop.said, self.progress, self.outcome, plots, self.log, 1
-        )  # the last for a run without plots
+            *(self.add_laptop.said, self.leave.question, self.progress, self.outcome, plots, self.log),
+            1,  # for a run without plots
+        )
         self.page.body.setStretchFactor(plots, 1000)
         self.page.body.setSpacing(GAP)
 
@@ -216,8 +223,9 @@ class TrainLive(QWidget):
         self.script.setVisible(bool(self.script.text()))
         over = _is_over(run)
         stopped = over and self.stop.hasFocus()
-        self._show_stop(run)
+        self._show_stop(run, state)
         self.add_laptop.show_run(run, state)
+        self.leave.show_run(run, state)
         self.plots.setVisible(bool(self.points.curves))
         if not over:
             self.no_gpu.say_or_hide(laptop_rows.why_no_gpu(run, state, names))
@@ -248,15 +256,17 @@ class TrainLive(QWidget):
             self.progress.show_run(run, state, names, self._who_waits.words(run, names))
             self.progress.show()
 
-    def _show_stop(self, run: Run) -> None:
+    def _show_stop(self, run: Run, state: State) -> None:
         self.stop.setVisible(not _is_over(run))
         ending = isinstance(run.phase, Stopping) or self._pressed > 0
-        words = END if ending else STOP
+        words, hint = (END, _END_HINT) if ending else (STOP, _STOP_HINT)
+        if state.me is not None and state.me.device not in (run.plan.starter, *run.staying):
+            words, hint = WATCH_NO_MORE, _WATCH_HINT
         if self.stop.text() != words:
             self.stop.setText(words)
             self.stop.setAccessibleName(words)
             set_kind(self.stop, "danger")
-        set_tooltip(self.stop, _END_HINT if ending else _STOP_HINT)
+        set_tooltip(self.stop, hint)
 
     def _go_on(self) -> None:
         if self.entry is not None:
@@ -271,7 +281,7 @@ class TrainLive(QWidget):
         self._bridge.submit(StopRun())
         state = self._bridge.state
         if state.run is not None:
-            self._show_stop(state.run)
+            self._show_stop(state.run, state)
 
 
 def _is_over(run: Run) -> bool:

@@ -58,10 +58,15 @@ class AddLaptop(QObject):
 
 
 def joinable(run: Run, state: State) -> list[DeviceId]:
-    """Laptops that ``AddLaptops`` takes: idle ones outside of a managed run that trains and began here."""
+    """Laptops that ``AddLaptops`` takes: those outside of a managed run that trains and began here, if
+    they are idle or have left it."""
     mine = state.me is not None and run.plan.starter == state.me.device
     if not mine or run.plan.strategy != "managed" or not isinstance(run.phase, Training):
         return []
     present = {device for device, member in run.members.items() if member.left is None}
-    idle = (device.device for device in state.devices.values() if why_not(device) is None)
-    return [device for device in idle if device not in present]
+    return [
+        device.device
+        for device in state.devices.values()
+        if device.device not in present
+        and (why_not(device) is None or (device.linked and device.device in run.members))  # it watches
+    ]

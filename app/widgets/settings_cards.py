@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QSpinBox
 from app.widgets.buttons import button
 from app.widgets.card import ByKey, Card, column, row
 from app.widgets.inputs import NAME_BYTES, NameEdit, unscrolled
-from app.widgets.labels import faint, heading, name_for_readers, set_tooltip
+from app.widgets.labels import Label, faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.settings import Settings, SettingsChange, Theme
 from core.vocabulary.state import Me
@@ -86,6 +86,14 @@ class BackgroundCard(Card):
         self.awake.clicked.connect(lambda on: self.changed.emit(SettingsChange(stay_awake=on)))
         self.go_on = QCheckBox("Go on with my runs after a crash or a power cut")
         self.go_on.clicked.connect(lambda on: self.changed.emit(SettingsChange(go_on=on)))
+        self.battery = unscrolled(QSpinBox())
+        self.battery.setRange(0, 95)
+        self.battery.setSuffix(" %")
+        self.battery.setSpecialValueText("never")
+        self.battery.setKeyboardTracking(False)
+        self.battery.valueChanged.connect(self._on_battery)
+        self.battery.setObjectName("leave-below")
+        name_for_readers(self.battery, "Leave a run when the battery is below", "Zero percent means never")
         names = {
             self.login: "start-at-login",
             self.tray: "tray",
@@ -98,6 +106,7 @@ class BackgroundCard(Card):
         self.add(
             *(heading("In the background"), self.login, self.tray, self.awake),
             faint("With the lid closed it still sleeps; the other laptops wait for it.", wraps=True),
+            row(Label("Leave a run when the battery is below"), self.battery, 1),
             *(self.go_on, self.warm),
             faint("A run starts at once then. Takes about 400 MB of memory all the time.", wraps=True),
         )
@@ -109,8 +118,13 @@ class BackgroundCard(Card):
         self.login.setChecked(settings.start_at_login)
         self.tray.setChecked(settings.tray)
         self.awake.setChecked(settings.stay_awake)
+        self.battery.setValue(settings.leave_below_pct)
         self.go_on.setChecked(settings.go_on)
         self.warm.setChecked(settings.warm_trainer)
+
+    def _on_battery(self, below_pct: int) -> None:
+        if self._shown is not None and below_pct != self._shown.leave_below_pct:
+            self.changed.emit(SettingsChange(leave_below_pct=below_pct))
 
 
 Interfaces = Callable[[], dict[str, str]]

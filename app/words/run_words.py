@@ -11,6 +11,7 @@ from core.run import problems
 from core.run.outputs import is_model
 from core.speed import sentences
 from core.vocabulary import phases, units
+from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.events import CheckpointCame
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.phases import Phase
@@ -91,7 +92,8 @@ def _inside(words: str) -> str:
 def member_words(member: MemberState) -> str:
     """``receiving the files, 40 % of 2 GB, 85 MB/s, 14 s left`` and so on."""
     if member.left is not None:
-        return f"left: {plain(member.left.what, 120)}"
+        what = plain(member.left.what, 120)
+        return what if member.left.code == LEFT_RUN else f"left: {what}"
     words = _MEMBERS[member.phase]
     if member.phase == "receiving" and member.total:
         words += f", {come_words(member)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.net.address import Address
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:  # the state imports numpy, which a node, which makes the keys, does without
@@ -20,7 +20,7 @@ LEFT = "exchange-left"
 OLD = "exchange-old"
 BROKEN = "exchange-broken"
 DISK_FULL = "disk-full"
-LOSSES = frozenset({"out-of-memory", DISK_FULL, "trainer-broke", BROKEN})
+LOSSES = frozenset({"out-of-memory", DISK_FULL, "trainer-broke", BROKEN, LEFT_RUN})
 """Reason codes of members that leave through no fault of the others: they may go on without them."""
 
 

@@ -267,6 +267,8 @@ class Node:
                 self._runs.go_on_waiting(run)
             case cm.AddLaptops(run=run, devices=devices):
                 self._runs.returns.add(run, devices)
+            case cm.LeaveRun(run=run):
+                self._runs.departure.leave(run)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
             case cm.LookAtRequest(run=run):
@@ -353,6 +355,8 @@ class Node:
     def _on_reading(self, reading: Reading) -> None:
         self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
         self._neighbours.links.send_all(TelemetrySent(reading=reading, busy=self._runs.busy))
+        if problem := self._runs.departure.on_reading(reading, self._settings.leave_below_pct):
+            self._notice(problem)
 
     def _on_busy(self, busy: bool) -> None:
         self._neighbours.links.send_all(BusyTold(busy=busy))

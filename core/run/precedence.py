@@ -30,7 +30,10 @@ class Present:
 def present(coordinator: co.Coordination | None, participant: pa.Participation | None) -> Present | None:
     if coordinator is not None:
         return Present(coordinator.plan, not isinstance(coordinator.stage, co.Assembling))
-    return None if participant is None else Present(participant.plan, participant.launched)
+    if participant is None:
+        return None
+    launched = isinstance(participant.stage, pa.TrainersRunning | pa.Trained | pa.Leaving | pa.Gone)
+    return Present(participant.plan, launched)
 
 
 def is_over(participant: pa.Participation | None) -> bool:

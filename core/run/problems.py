@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from core.exchange import problems as exchange
 from core.vocabulary import units
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import CONSENT_S, FINISH_S, OUTPUTS_S, RECEIVE_S
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Exit, ExitReason
@@ -215,6 +215,9 @@ def why_lost(plan: Plan, problem: Problem) -> Problem:
 def left(name: str, why: Problem, others: Sequence[str], step: int = 0) -> str:
     """``ben left at step 812: The trainer was killed. anna goes on alone.``"""
     at = f" at step {step:,}" if step else ""
+    if why.code == LEFT_RUN:
+        on = "goes on alone" if len(others) == 1 else "go on"
+        return f"{plain(why.what, 300)} {listed(others)} {on}{at.replace(' at', ' from')}."
     go_on = "goes on alone" if len(others) == 1 else "go on"
     return f"{name} left{at}: {plain(why.what, 300)} {listed(others)} {go_on}."
 

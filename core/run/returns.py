@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from core.project import checkpoint_store
 from core.run import planning, problems
 from core.run.context import RunContext
+from core.run.continuation import Continuation, Next, Start
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
-from core.run.following import Following, Next, Start
 from core.run.invitation import Invitation
 from core.run.planner import Planner
 from core.run.recorder import Recorder
@@ -27,7 +27,7 @@ from core.runtime.timers import Timers
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.errors import CUT_OFF, Problem, TandemError
+from core.vocabulary.errors import CUT_OFF, LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Stopped, Training, ended
 from core.vocabulary.plan import Plan
@@ -39,7 +39,7 @@ FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
 KEPT_S = 60.0
 """How long a laptop that is back waits for the run's first checkpoint before the user is told."""
-STAYS_AWAY = frozenset({"stopped", "left", "out-of-memory", "disk-full", "consent-refused"})
+STAYS_AWAY = frozenset({"stopped", LEFT_RUN, "out-of-memory", "disk-full", "consent-refused"})
 """Codes of departures after which a laptop does not come back automatically."""
 
 
@@ -51,6 +51,8 @@ class Absent:
     not_before_s: float = 0.0
     invited: bool = False
     ready: bool = False
+    asked: bool = False
+    """The user asked for it."""
 
 
 def pause_s(losses: int) -> float:
@@ -90,14 +92,14 @@ class Returns:
         on_over: Callable[[], None],
     ) -> None:
         """``is_kept``: whether the trainer here has written a checkpoint of this run. ``on_over``: as in
-        ``Following``."""
+        ``Continuation``."""
         self._context = context
         self._planner = planner
         self._state = state
         self._coordinator = coordinator
         self._is_kept = is_kept
         self._notice = notice
-        self.following = Following(context, state=state, start=start, notice=notice, on_over=on_over)
+        self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
         self._absent: dict[DeviceId, Absent] = {}
         self._losses: Counter[DeviceId] = Counter()
         self.invitation: Invitation | None = None
@@ -109,6 +111,8 @@ class Returns:
         """Laptops that are ready while the run may not be stopped: steps or a checkpoint may change that."""
         self._is_told = False
         """The user knows that this run has no checkpoint to go on from."""
+        self._has_left = False
+        """This laptop left the run at its user's wish: only the user brings others in, and it with them."""
         self._restart_s = 0.0
         """From pressing Train to the first step."""
 
@@ -123,6 +127,7 @@ class Returns:
         match event:
             case ev.MemberLeft(device=device, problem=problem):
                 self._losses[device] += 1
+                self._has_left |= problem.code == LEFT_RUN and device == self._context.me
                 if problem.code not in STAYS_AWAY:
                     now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
@@ -140,7 +145,7 @@ class Returns:
 
     def look(self) -> None:
         """Something changed that a return may wait for."""
-        self.following.on_news()
+        self.continuation.on_news()
         self._has_news = True
         if self._absent and (self._looking is None or self._looking.done()):
             self._looking = self._context.background.start("look who is back", self._look())
@@ -153,7 +158,7 @@ class Returns:
     def close(self) -> None:
         self._withdraw()
         self._timers.cancel_all()
-        self.following.close()
+        self.continuation.close()
         if self._looking is not None:
             self._looking.cancel()
 
@@ -163,7 +168,7 @@ class Returns:
             self._absent.pop(member.device, None)
         for absent in self._absent.values():
             absent.invited = absent.ready = False
-        self._held_back, self._is_told = (), False
+        self._held_back, self._is_told, self._has_left = (), False, False
         self.look()
 
     def _on_end(self, state: co.Coordination, back: tuple[str, ...] | None) -> None:
@@ -184,7 +189,7 @@ class Returns:
                     self._absent[member.device] = Absent(member.name, not_before_s)
         coming = tuple(device for device, absent in self._absent.items() if absent.name in back)
         run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run
-        self.following.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
+        self.continuation.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
 
     def _on_time(self, name: Literal["due", "kept"]) -> None:
         starter = self._coordinator()
@@ -207,15 +212,15 @@ class Returns:
             self._notice(_could_go_on(entry))
             return
         me = self._context.me
-        self.following.spec = replace(entry.spec, script=entry.source)
+        self.continuation.spec = replace(entry.spec, script=entry.source)
         self._absent = {
             device: Absent(name)
             for device, name in zip(entry.device_ids, entry.devices, strict=False)
             if device != me
         }
         wait_s = self._context.limits.recover_s
-        self.following.next = Next(entry.run, (me, *self._absent), (me,), (), wait_s)
-        self.following.on_idle()
+        self.continuation.next = Next(entry.run, (me, *self._absent), (me,), (), wait_s)
+        self.continuation.on_idle()
 
     # --- laptops to bring in ---------------------------------------------------------------------------
 
@@ -236,7 +241,7 @@ class Returns:
                 raise TandemError.of(_unknown())
             if device not in starter.state.parts and (why := planning.why_not(known)) is not None:
                 raise why
-            self._absent[device] = Absent(known.shown_name)
+            self._absent[device] = Absent(known.shown_name, asked=True)
         self.look()
 
     async def _look(self) -> None:
@@ -253,6 +258,8 @@ class Returns:
         if later_s:
             self._timers.set("due", min(later_s))
         due = {device: each for device, each in self._absent.items() if each.not_before_s <= now_s}
+        if self._has_left and not any(each.asked for each in due.values()):
+            return  # every resumed run has this laptop
         back = [each.name for device, each in due.items() if self._is_ready(device, each, state)]
         if self.invitation is None:
             for device, absent in due.items():
@@ -286,10 +293,10 @@ class Returns:
         return known is not None and planning.why_not(known) is None
 
     async def _invite(self, device: DeviceId, absent: Absent, plan: Plan) -> None:
-        assert self.following.spec is not None
+        assert self.continuation.spec is not None
         absent.invited = True
         try:
-            planned = await self._planner.invite(self.following.spec, device, plan)
+            planned = await self._planner.invite(self.continuation.spec, device, plan)
         except TandemError as error:
             self._refused(device, error.problem)
             return

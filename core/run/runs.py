@@ -16,6 +16,7 @@ from core.run.admission import Admission
 from core.run.context import RunLimits, RunLinks, RunTransfers, context_of
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
+from core.run.departure import Departure
 from core.run.leftovers import DAY_S, GB, Leftovers, Trimming, sweep_copies
 from core.run.modules import Modules
 from core.run.participant import state as pa
@@ -92,6 +93,7 @@ class NodeRuns:
         self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
+        self.departure = Departure(me, state, lambda: self._participant)
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
@@ -109,7 +111,7 @@ class NodeRuns:
     @property
     def busy(self) -> bool:
         """A run is planned, under way, about to go on, or a peer's request waits for this user."""
-        return self._is_in_a_run or self.returns.following.next is not None
+        return self._is_in_a_run or self.returns.continuation.next is not None
 
     @property
     def _is_in_a_run(self) -> bool:
@@ -186,7 +188,7 @@ class NodeRuns:
             self._coordinator_context, planned, pressed_s, emit=self._show, on_over=self._coordinator_over
         )
         self._coordinator.begin()
-        self.returns.following.spec = spec
+        self.returns.continuation.spec = spec
         for words in (*project.warnings, *planned.remarks):
             self._coordinator.remark(words)
         return plan.run
@@ -199,7 +201,7 @@ class NodeRuns:
             self._participant.stop(self._my_name())
         elif self.planner.under_way:
             self.planner.end(problems.stopped_by(self._my_name()))
-        elif not self.returns.following.end():
+        elif not self.returns.continuation.end():
             raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
@@ -357,16 +359,12 @@ class NodeRuns:
         self._admission.over(last)
         self._end_work_if_idle()
 
-    # --- as the starter -----------------------------------------
-
     def _coordinator_over(self) -> None:
         self._coordinator = None
         self._loop.call_soon(self._end_work_if_idle)
 
     def _notice(self, problem: Problem) -> None:
         self._emit_event(ev.NoticeRaised(problem=problem))
-
-    # --- small steps -----------------------------------------
 
     def _begin_work(self) -> None:
         if self._idle.is_set():
@@ -375,7 +373,7 @@ class NodeRuns:
 
     def _end_work_if_idle(self) -> None:
         if not self._is_in_a_run:
-            self.returns.following.on_idle()
+            self.returns.continuation.on_idle()
         if self.busy or self._idle.is_set():
             return
         self._idle.set()

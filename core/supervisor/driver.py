@@ -104,7 +104,7 @@ class TrainerProcess:
         """Ask it to end; see ``state.Force``. After its end this does nothing."""
         self._asked.ask(force)
 
-    def order(self, order: trainer_messages.MeetWithout) -> None:
+    def order(self, order: trainer_messages.Order) -> None:
         """Pass this on, unless the process has not begun yet or has ended."""
         self._asked.ask(order)
 
@@ -206,7 +206,7 @@ class _Asked:
     """Requests from any thread; a pipe wakes the run thread for them."""
 
     def __init__(self) -> None:
-        self._asked: deque[Force | trainer_messages.MeetWithout] = deque()
+        self._asked: deque[Force | trainer_messages.Order] = deque()
         self._read = self._write = -1
         self._guard = threading.Lock()
 
@@ -224,7 +224,7 @@ class _Asked:
         """Readable once there is a request."""
         return self._read
 
-    def ask(self, what: Force | trainer_messages.MeetWithout) -> None:
+    def ask(self, what: Force | trainer_messages.Order) -> None:
         self._asked.append(what)
         with self._guard:
             if self._write >= 0:
@@ -236,7 +236,7 @@ class _Asked:
     def __bool__(self) -> bool:
         return bool(self._asked)
 
-    def take(self) -> Force | trainer_messages.MeetWithout:
+    def take(self) -> Force | trainer_messages.Order:
         """The oldest request."""
         return self._asked.popleft()
 
@@ -287,11 +287,11 @@ class _Attendance:
                 self._on_ready(key.fd, key.data)
             while self._asked:
                 match self._asked.take():
-                    case trainer_messages.MeetWithout() as order:
+                    case (0 | 1 | 2) as force:
+                        self._do(self._supervision.on_stop(force, time.monotonic()))
+                    case order:
                         if self._supervision.booted:
                             self._order(order)
-                    case force:
-                        self._do(self._supervision.on_stop(force, time.monotonic()))
             self._do(self._supervision.on_time(time.monotonic()))
             self._pass_on()
 

@@ -20,7 +20,7 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Plan, Role, Task, ranks, shares_by_rank
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
-from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, MeetWithout, Report, Seal, Train
+from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, Order, Report, Seal, Train
 from core.walls import places
 
 
@@ -29,7 +29,7 @@ class Trainer(Protocol):
 
     def stop(self, force: Literal[0, 1, 2] = 0) -> None: ...
 
-    def order(self, order: MeetWithout) -> None: ...
+    def order(self, order: Order) -> None: ...
 
     @property
     def is_stopped(self) -> bool: ...
@@ -223,7 +223,7 @@ class Trainers:
         for trainer in tuple(self._running.values()):
             trainer.stop(cast("Literal[0, 1, 2]", force))
 
-    def order(self, order: MeetWithout) -> None:
+    def order(self, order: Order) -> None:
         for trainer in tuple(self._running.values()):
             trainer.order(order)
 

@@ -54,6 +54,7 @@ class Sampler:
             received_bytes_s=received,
             temperature_c=self._temperature(),
             disk_free_bytes=self._free(),
+            battery_pct=self._battery(),
             gpus=self._gpus.read(),
             no_gpu=self._gpus.no_gpu,
         )
@@ -82,6 +83,13 @@ class Sampler:
             return None if self._disk is None else int(self._system.disk_usage(str(self._disk)).free)
         except OSError:
             return None  # the folder is gone, or its disk does not answer
+
+    def _battery(self) -> float | None:
+        try:
+            battery = self._system.sensors_battery()
+        except (AttributeError, OSError, ValueError):
+            return None  # a system without such a reading; drivers may fail
+        return None if battery is None or battery.power_plugged is not False else float(battery.percent)
 
     def _temperature(self) -> float | None:
         try:

@@ -15,7 +15,7 @@ from tensorflow.python.autograph.impl.api import StagingError
 
 from core.exchange import problems as exchange
 from core.trainer.walls import problem_at_wall
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.trainer_messages import Enclosure
 
@@ -117,6 +117,11 @@ def of_meeting(error: BaseException) -> Exit:
             detail="".join(traceback.format_exception_only(error)),
         ),
     )
+
+
+def of_leaving() -> Exit:
+    """The exit for a member whose laptop leaves the run. The others do not end with it."""
+    return Exit(reason="killed", problem=Problem(code=LEFT_RUN, what="It left the run."))
 
 
 def of_exchange(failure: TandemError) -> Exit:

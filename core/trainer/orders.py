@@ -26,6 +26,7 @@ class Orders:
     def __init__(self, fd: int) -> None:
         self._lines = io.BufferedReader(io.FileIO(fd, "rb"))
         self.stop_asked = threading.Event()
+        self.leave_asked = threading.Event()
 
     def wait_train(self) -> Train | None:
         """The run to train; None if the pipe closed, or Stop came first."""
@@ -49,7 +50,9 @@ class Orders:
     def _follow(self, on_stop: Callable[[], None], on_without: Callable[[MeetWithout], None] | None) -> None:
         while line := self._lines.readline():
             order = _ORDER.decode(line)
-            if isinstance(order, Stop) and not self.stop_asked.is_set():
+            if isinstance(order, Stop) and order.leaves:
+                self.leave_asked.set()
+            elif isinstance(order, Stop) and not self.stop_asked.is_set():
                 self.stop_asked.set()
                 on_stop()
             elif isinstance(order, MeetWithout) and on_without is not None:

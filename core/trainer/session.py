@@ -90,6 +90,9 @@ class TrainerSession:
         return exit
 
     def _may_stop(self) -> bool:
+        """Called between steps. Raises ``StopRequested`` where only this member ends."""
+        if self._orders.leave_asked.is_set():
+            raise StopRequested
         # In a cluster, a fit outside the engine must not stop on one member: the others would wait.
         alike = self._train.strategy == "managed" or not self._cluster
         return alike and self._orders.stop_asked.is_set()
@@ -344,7 +347,7 @@ class TrainerSession:
             with scope():
                 script.run(path, self._train.arguments, after_cell=shown.save)
         except StopRequested:
-            return Exit(reason="stopped")
+            return exits.of_leaving() if self._orders.leave_asked.is_set() else Exit(reason="stopped")
         except BaseException as error:
             return self._exit_of(error)
         finally:

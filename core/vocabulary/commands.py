@@ -98,6 +98,13 @@ class AddLaptops(Tagged, frozen=True, kw_only=True):
     devices: Few[DeviceId]
 
 
+class LeaveRun(Tagged, frozen=True, kw_only=True):
+    """End this laptop's part in the run under way, after the present step; the others go on. Refused with
+    ``not-leavable`` where they cannot."""
+
+    run: RunId
+
+
 class AnswerConsent(Tagged, frozen=True, kw_only=True):
     """The user's decision on a peer's request to run a project here."""
 
@@ -201,6 +208,7 @@ Command = (
     | StopRun
     | GoOnWaiting
     | AddLaptops
+    | LeaveRun
     | AnswerConsent
     | LookAtRequest
     | ListRuns

@@ -8,6 +8,8 @@ from core.vocabulary.bounds import DETAIL, WORDS, Detail, Word, Words, fit
 
 CUT_OFF = "run-cut-off"
 """Code of the notice that a run could go on after a crash; its detail is the run's id."""
+LEFT_RUN = "left"
+"""Code of a laptop that left a run at its user's wish, or because of its battery."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ Wait = Literal[
     "farewell",
     "look",
     "away",
+    "leave",
 ]
 """Waits of a run's machines."""
 
@@ -51,6 +52,8 @@ STOP_S = (120.0, 15.0, 5.0)
 first, too, to save the weights after another member's script failed."""
 STOP_WHILE_STARTING = 1
 """The force of a first Stop before any step: there is no step boundary to wait for."""
+LEAVE_S = 20.0
+"""For a trainer whose laptop leaves the run to end its step; then it is killed, and the step taken back."""
 FINISH_S = 600.0
 """Between members' ends of the same script, on unequal laptops."""
 OUTPUTS_S = 60.0

@@ -15,6 +15,7 @@ DEFAULT_PORT = 27600
 
 Theme = Literal["system", "light", "dark"]
 KeepDays = Annotated[int, msgspec.Meta(ge=0, le=3650)]
+BatteryPct = Annotated[int, msgspec.Meta(ge=0, le=95)]
 KeepGB = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 Smoothing = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
@@ -38,6 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     go_on: bool = False
     """When Tandem opens again after a crash, continue the runs that this laptop started and that were under
     way."""
+    leave_below_pct: BatteryPct = 0
+    """Leave the run when this laptop's battery is below so many percent; 0: never."""
     keep_days: KeepDays = 30
     keep_gb: KeepGB = 10
     """How long, and how much at most, other laptops' project and run files stay here."""
@@ -60,6 +63,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     warm_trainer: bool | None = None
     stay_awake: bool | None = None
     go_on: bool | None = None
+    leave_below_pct: BatteryPct | None = None
     keep_days: KeepDays | None = None
     keep_gb: KeepGB | None = None
     first_run_done: bool | None = None

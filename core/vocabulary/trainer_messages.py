@@ -161,6 +161,9 @@ class MeetWithout(Tagged, frozen=True, kw_only=True):
 class Stop(Tagged, frozen=True, kw_only=True):
     """End at the end of a step; callbacks' ``on_train_end`` run."""
 
+    leaves: bool = False
+    """Only this member ends, at once after its step, and the others go on."""
+
 
 Order = Train | MeetWithout | Stop
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,11 +13,15 @@ import numpy as np
 import psutil
 import pytest
 
+from core.project import checkpoint_store
 from core.vocabulary import events as ev
+from core.vocabulary import run_folder
+from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
-from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
+from core.vocabulary.state import Run, State
+from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, saved
 
@@ -178,3 +185,65 @@ def test_without_a_killed_node_the_other_one_goes_on(
     assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
     ends_alone(laptops, run, began, device, wanted)
     linked(anna, laptops.restart(1))
+
+
+def says(agent: Agent, *words: str) -> dict[str, object]:
+    """What a user's command answers at a terminal of that laptop."""
+    command = (sys.executable, "-m", "app", *words, "--json", "--home", str(agent.home.folder))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    answer = json.loads(done.stdout)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def goes_on(agent: Agent, before: RunId, *them: Agent) -> RunId:
+    """Waits until these make steps in the run that resumes ``before``."""
+
+    def making_steps(state: State) -> Run | None:
+        run = state.run
+        if run is None or run.plan.resume is None or run.plan.resume.run != before:
+            return None
+        assert not run.over and run.members.keys() == {each.device for each in them}, run.phase
+        return run if all(member.progress for member in run.members.values()) else None
+
+    return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S).plan.run
+
+
+def test_who_leaves_by_command_stays_out_until_it_is_added_again(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    brake = tmp_path / "brake"
+    brake.touch()
+    run = train(laptops, tmp_path / "left", 0.0, "--brake", str(brake))
+    for agent in (anna, ben):
+        agent.trains(run)
+    trainers = ben.trainers()
+    assert trainers
+
+    assert says(ben, "leave") == {"ok": True, "run": run, "did": "leave"}
+
+    for agent in (anna, ben):
+        event = left(agent, run, ben.device)
+        assert (event.problem.code, event.problem.what) == (LEFT_RUN, "ben left the run.")
+    assert gone(trainers) and ben.trainers() == []
+    began = newest_step(anna, run)
+    anna.until(lambda state: newest_step(anna, run) > began or None, "go on alone")
+    until_s = time.monotonic() + LIMIT_S
+    while checkpoint_store.look(anna.home.runs / run / run_folder.CHECKPOINTS) is None:
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+    assert not anna.run().over and ben.trainers() == [], "nobody brings it back"
+
+    assert says(anna, "add", "ben")["ok"] is True
+
+    again = goes_on(anna, run, anna, ben)
+    brake.unlink()
+    for agent in (anna, ben):
+        assert agent.ends(again, 2 * TRAINED_S) == Finished()
+        assert agent.trainers() == []
+    got = trained(anna, again)
+    assert got.keys() == wanted.keys() and got
+    for name, weights in wanted.items():
+        np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)

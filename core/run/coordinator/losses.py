@@ -8,12 +8,12 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import patience
 from core.run.coordinator import state as co
-from core.run.coordinator.ending import fail, look_for_end, outputs_lost, stop
+from core.run.coordinator.ending import close, fail, look_for_end, outputs_lost, stop
 from core.run.turn import CoordinatorTurn
 from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, ExitReason, Training
 
@@ -47,6 +47,17 @@ def may_go_on_without(state: co.Coordination, device: DeviceId) -> bool:
     trains = isinstance(state.stage, co.Running) and isinstance(state.phase, Training)
     others = {each for each, part in state.parts.items() if part.takes_part} - {device}
     return trains and state.plan.outlasts_losses and bool(others)
+
+
+def lose(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> bool:
+    """Go on without a member whose trainer is lost. False: the run fails."""
+    if may_go_on_without(turn.state, device):
+        go_on_without(turn, device, why)
+        return True
+    if why.code == LEFT_RUN:  # the others left at the same moment
+        close(turn, turn.state.name(device), why)
+        return True
+    return False
 
 
 def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None:

@@ -286,8 +286,7 @@ def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> 
         return
     if losses.is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
-        if losses.is_loss(end) and losses.may_go_on_without(state, device):
-            losses.go_on_without(turn, device, problems.what_ended(end))
+        if losses.is_loss(end) and losses.lose(turn, device, problems.what_ended(end)):
             return
         if end.reason == "script-error":
             fail_with_script(turn, problem, device)

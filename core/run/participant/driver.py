@@ -38,6 +38,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Message, Send
+from core.vocabulary.phases import Stopping
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import AGREED, OUTPUTS, TASKS, task_name
 from core.vocabulary.wire import to_json
@@ -135,7 +136,7 @@ class ParticipantDriver:
         if self.state.me in self.state.gone:
             self._leave_starter(by, problems.stopped_by(by))
             return
-        force = min(max(self._stops_pressed, self.state.next_force), 2)
+        force = min(max(self._stops_pressed, _next_force(self.state)), 2)
         self._stops_pressed += 1
         self.context.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
         if self.state.away_s is not None:
@@ -368,3 +369,9 @@ class ParticipantDriver:
         with contextlib.suppress(OSError):  # it is empty where this laptop was only invited
             self.folder.rmdir()
         checkpoint_store.trim(self.context.runs)
+
+
+def _next_force(state: pa.Participation) -> int:
+    """The least force with which a further Stop has an effect: the starter may have begun with more."""
+    run = state.shown.run
+    return state.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0

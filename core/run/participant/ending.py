@@ -30,6 +30,17 @@ def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
         turn.effects.append(pa.FindOutputs())  # its script had ended before it led
 
 
+def leave_run(turn: ParticipantTurn, why: Problem) -> None:
+    """Trainers here end after their step; at once if it cannot end, since somebody is waited for."""
+    turn.state = state = replace(turn.state, leaves=why)
+    run = state.shown.run
+    if state.stopped or state.away_s is not None or (run is not None and run.waiting is not None):
+        turn.effects.append(pa.StopTrainers(2))
+    else:
+        turn.effects.append(pa.OrderTrainers(trainer_messages.Stop(leaves=True)))
+        turn.wait("leave", limits.LEAVE_S)
+
+
 # --- the end -----------------------------------------------------------------------------------------------
 
 
@@ -89,6 +100,8 @@ def leave(
 def go_if_over(turn: ParticipantTurn) -> None:
     """Finish once no trainer runs and the run's end has been shown."""
     state = turn.state
+    if not state.doing:
+        turn.no_longer("leave")
     if not isinstance(state.stage, pa.Leaving) or state.doing:
         return
     if not state.stage.concluded:

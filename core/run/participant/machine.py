@@ -15,7 +15,7 @@ from typing import assert_never
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.cluster.tf_config import check
 from core.run import problems
-from core.run.participant import patience
+from core.run.participant import ending, patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
     conclude,
@@ -112,6 +112,8 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
                 patience.give_up(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
+        case pa.LeaveWanted(why) if isinstance(state.stage, pa.TrainersRunning) and state.leaves is None:
+            ending.leave_run(turn, why)
         case pa.TrainersSeen(stopped, cpu_s):
             patience.see(turn, stopped & set(state.doing))
             patience.listen(turn, cpu_s)
@@ -134,6 +136,7 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             | pa.PreparingFailed()
             | pa.StarterAway()
             | pa.StarterLost()
+            | pa.LeaveWanted()
             | pa.TrainerSaid()
             | pa.TrainerEnded()
             | TimerFired()
@@ -360,6 +363,8 @@ def _do(turn: ParticipantTurn, doing: Mapping[str, MemberPhase]) -> None:
 def _on_exit(turn: ParticipantTurn, task: str, end: Exit) -> None:
     _do(turn, {name: phase for name, phase in turn.state.doing.items() if name != task})
     state, leaving = turn.state, isinstance(turn.state.stage, pa.Leaving)
+    if state.leaves is not None and end.reason != "finished":
+        end = Exit(reason="killed", problem=state.leaves)
     turn.report(ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
     if task == state.chief.name and not leaving:
         turn.effects.append(pa.FindOutputs())
@@ -389,5 +394,7 @@ def _on_wait_over(turn: ParticipantTurn, wait: Wait) -> None:
             patience.look(turn)
         case "away", _:
             patience.on_away_over(turn)
+        case "leave", _:
+            turn.effects.append(pa.StopTrainers(2))
         case "farewell", pa.Leaving() as leaving:
             turn.enter(replace(leaving, starter_lost=True))

@@ -16,11 +16,11 @@ from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
 from core.vocabulary.peer_messages import From, Send
 from core.vocabulary.permission import Gap, Part, Permission
-from core.vocabulary.phases import Exit, MemberPhase, Stopping
+from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
-from core.vocabulary.trainer_messages import MeetWithout, Report
+from core.vocabulary.trainer_messages import Order, Report
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -115,6 +115,13 @@ class StarterReturned:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveWanted:
+    """This laptop leaves; the others go on. ``why``: what they are told."""
+
+    why: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class TrainersSeen:
     """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and each one's processor time in
     seconds."""
@@ -161,6 +168,7 @@ Input = (
     | StarterAway
     | StarterReturned
     | StarterLost
+    | LeaveWanted
     | TrainersSeen
     | TrainerSaid
     | TrainerWrote
@@ -200,7 +208,7 @@ class StopTrainers:
 class OrderTrainers:
     """Send this order to every running trainer here."""
 
-    order: MeetWithout
+    order: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +354,8 @@ class Participation:
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     outputs_taken: bool = False
+    leaves: Problem | None = None
+    """Why this laptop leaves the run; None: it does not."""
     kept: bool = False
     """A trainer here has written a checkpoint of this run."""
     gone: tuple[DeviceId, ...] = ()
@@ -379,16 +389,6 @@ class Participation:
     def unheard(self) -> bool:
         """The starter has not heard this laptop's yes, so it reports no last phase here."""
         return self.joined and not self.local and self.shown.run is None
-
-    @property
-    def next_force(self) -> int:
-        """The least force with which a further Stop has an effect: the starter may have begun with more."""
-        run = self.shown.run
-        return self.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0
-
-    @property
-    def launched(self) -> bool:
-        return isinstance(self.stage, TrainersRunning | Trained | Leaving | Gone)
 
     @property
     def starter_lost(self) -> bool:

@@ -135,7 +135,8 @@ class Observer(Protocol):
 
     def should_stop(self) -> bool:
         """True once this member has been asked to stop. The members agree, end after the same step, run
-        their callbacks' on_train_end, and then StopRequested leaves `fit`."""
+        their callbacks' on_train_end, and then StopRequested leaves `fit`. Raises StopRequested itself where
+        only this member ends."""
 
 
 class StopRequested(BaseException):

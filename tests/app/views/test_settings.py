@@ -117,6 +117,15 @@ def test_a_box_changes_its_setting(
     assert box(view).isChecked() is value
 
 
+def test_below_which_charge_a_run_is_left_is_one_number(view: SettingsView, core: FakeCore) -> None:
+    field = view.background.battery
+    assert field.text() == "never"
+    field.setValue(15)
+    assert core.commands == [change(leave_below_pct=15)] and field.text() == "15 %"
+    field.setValue(0)
+    assert core.commands[1:] == [change(leave_below_pct=0)]
+
+
 def test_a_refused_box_shows_again_what_holds(view: SettingsView, core: FakeCore) -> None:
     core.answers[ChangeSettings] = Refused(problem=PROBLEM)
     view.background.warm.click()

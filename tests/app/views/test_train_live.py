@@ -17,6 +17,7 @@ from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from app.widgets.run_progress import RunProgress
 from core.report.points import CPU_USE, GPU_USE, USES, CurveKey
+from core.run.departure import left
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry
@@ -26,6 +27,7 @@ from core.vocabulary.commands import (
     FindCheckpoints,
     GetRun,
     GoOnWaiting,
+    LeaveRun,
     PlanRun,
     StartRun,
     StopRun,
@@ -499,11 +501,52 @@ def test_an_idle_laptop_can_be_added_while_a_run_from_here_trains(
     assert not add.button.isVisible()
 
 
+def test_a_laptop_that_left_and_watches_can_be_added_again(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    core.happen(ev.BusyChanged(device=OTHER, busy=True))
+    core.happen(ev.MemberLeft(run=world.RUN, device=OTHER, problem=left("Bob's laptop")))
+    (action,) = live.add_laptop.button.menu().actions()
+    assert live.add_laptop.button.isVisible() and action.text() == "Bob's laptop"
+
+
 def test_no_laptop_can_be_added_to_a_run_from_elsewhere(core: FakeCore, live: TrainLive) -> None:
     cleo = DeviceId("c" * 64)
     elsewhere = replace(world.plan(), starter=OTHER)
     core.happen(*world.linked(), *world.linked(name="cleo", device=cleo), *world.begun(elsewhere))
     assert live.stop.isVisible() and not live.add_laptop.button.isVisible()
+
+
+def test_this_laptop_leaves_after_a_plain_question(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    elsewhere = replace(world.plan(), starter=OTHER, exchange="tls")
+    core.happen(*world.linked(), *world.begun(elsewhere))
+    leave = live.leave
+    assert leave.button.isVisible() and not leave.question.isVisible()
+    leave.button.click()
+    assert leave.question.isVisible() and leave.stay.hasFocus() and not leave.stop.isVisible()
+    assert leave.words.text().startswith("Bob's laptop goes on from the same step without this laptop")
+    assert "copy of the project is deleted when the run ends" in leave.words.text()
+    leave.stay.click()
+    assert not leave.question.isVisible() and not core.asked(LeaveRun)
+    leave.button.click()
+    leave.really.click()
+    assert core.asked(LeaveRun) == [LeaveRun(run=world.RUN)] and not leave.question.isVisible()
+    core.happen(ev.MemberLeft(run=world.RUN, device=ME, problem=left("here")))
+    assert not leave.button.isVisible() and live.stop.text() == "Stop watching"
+
+
+def test_where_the_others_cannot_go_on_stop_is_offered(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(world.plan(strategy="own")))
+    leave = live.leave
+    leave.button.click()
+    assert "cannot go on without one of the laptops" in leave.words.text()
+    assert leave.stop.isVisible() and not leave.really.isVisible()
+    leave.stop.click()
+    assert core.asked(StopRun) == [StopRun()] and not core.asked(LeaveRun)
+
+
+def test_alone_there_is_only_stop(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.begun(world.plan(members=((ME, "here", 64),))))
+    assert live.stop.isVisible() and not live.leave.button.isVisible()
 
 
 def test_what_came_out_is_shown_with_its_folder(

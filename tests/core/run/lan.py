@@ -111,7 +111,7 @@ class FakeTrainer:
         self.is_stopped = False
         self.cpu_s = 0.0
         self.forces: list[int] = []
-        self.orders: list[trainer_messages.MeetWithout] = []
+        self.orders: list[trainer_messages.Order] = []
 
     @property
     def work(self) -> Path:
@@ -126,7 +126,7 @@ class FakeTrainer:
             end = failing("killed") if force == 2 else Exit(reason="stopped", weights_sha256="f" * 64)
             asyncio.get_running_loop().call_soon(self.end, end)
 
-    def order(self, order: trainer_messages.MeetWithout) -> None:
+    def order(self, order: trainer_messages.Order) -> None:
         self.orders.append(order)
 
     def meet(self) -> None:

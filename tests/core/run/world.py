@@ -53,7 +53,7 @@ class Member:
     """Running tasks, with the highest stop force requested of each (-1: none)."""
     shown: list[ev.Event] = field(default_factory=list)
     waits: dict[str, float] = field(default_factory=dict)
-    orders: list[trainer_messages.MeetWithout] = field(default_factory=list)
+    orders: list[trainer_messages.Order] = field(default_factory=list)
     """Departures reported to its trainers."""
     outputs_taken: bool | None = None
     looked: int = 0

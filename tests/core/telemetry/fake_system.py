@@ -14,6 +14,7 @@ class FakeSystem:
         self.seconds = 100.0
         self.bytes: dict[str, tuple[int, int]] = {"lo": (0, 0), "wlan0": (0, 0)}
         self.sensors: dict[str, list[float]] | None = {}
+        self.battery: SimpleNamespace | None = SimpleNamespace(percent=80, power_plugged=False)
         self.free: int | None = 7 << 30
         self.memory = SimpleNamespace(total=16 << 30, available=12 << 30)
 
@@ -35,6 +36,9 @@ class FakeSystem:
     def net_io_counters(self, pernic: bool) -> dict[str, SimpleNamespace]:
         assert pernic
         return {name: SimpleNamespace(bytes_sent=s, bytes_recv=r) for name, (s, r) in self.bytes.items()}
+
+    def sensors_battery(self) -> SimpleNamespace | None:
+        return self.battery
 
     def sensors_temperatures(self) -> dict[str, list[SimpleNamespace]]:
         if self.sensors is None:

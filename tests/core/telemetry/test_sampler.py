@@ -1,6 +1,7 @@
 """One reading: use, traffic over real network cards, temperature."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 from core.telemetry.gpus import Gpus
 from core.telemetry.sampler import Sampler
@@ -18,8 +19,18 @@ def test_a_reading_has_everything(tmp_path: Path) -> None:
     assert (reading.memory_used_bytes, reading.memory_total_bytes) == (4 << 30, 16 << 30)
     assert reading.temperature_c == 51.0
     assert reading.disk_free_bytes == 7 << 30
+    assert reading.battery_pct == 80.0
     assert reading.no_gpu == "CPU only: a test."
     assert unsaid(reading) == {"gpus"}, "a field of Reading that the sampler does not fill"
+
+
+def test_a_battery_counts_only_while_the_laptop_runs_on_it(tmp_path: Path) -> None:
+    system = FakeSystem()
+    for plugged in (True, None):
+        system.battery = SimpleNamespace(percent=9, power_plugged=plugged)
+        assert system.sampler(tmp_path).sample().battery_pct is None
+    system.battery = None
+    assert system.sampler(tmp_path).sample().battery_pct is None
 
 
 def test_rates_are_bytes_a_second_since_the_reading_before(tmp_path: Path) -> None:

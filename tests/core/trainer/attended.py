@@ -68,7 +68,7 @@ class Attended:
     def stop(self, force: Force = 0) -> None:
         self.process.stop(force)
 
-    def order(self, order: trainer_messages.MeetWithout) -> None:
+    def order(self, order: trainer_messages.Order) -> None:
         self.process.order(order)
 
     async def wait(self, condition: Callable[[], Any], limit_s: float = LONG_S) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.vocabulary.trainer_messages import MeetWithout
+from core.vocabulary.errors import LEFT_RUN
+from core.vocabulary.trainer_messages import MeetWithout, Stop
 from tests.core.trainer.attended import Attended, cluster, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -50,6 +51,10 @@ async def test_a_chief_is_lost_where_every_member_computes_whole_batches(tmp_pat
     await lose(tmp_path, {"chief:0": "step"}, workers=2, options=("--whole",))
 
 
+async def test_the_chief_leaves_by_an_order_after_its_step(tmp_path: Path) -> None:
+    await lose(tmp_path, {"chief:0": "order"}, workers=2)
+
+
 async def lose(
     tmp_path: Path, deaths: dict[str, str], *, workers: int = 3, options: tuple[str, ...] = ()
 ) -> None:
@@ -69,8 +74,13 @@ async def lose(
     )
     ranks, gone = list(trainers), []
     for generation, task in enumerate(deaths, 1):
+        leaves = deaths[task] == "order"
+        if leaves:
+            await trainers[task].wait(trainers[task].progress)
+            trainers[task].order(Stop(leaves=True))
         exit = await trainers[task].exit()
-        assert exit.reason == "killed" and exit.problem is not None and exit.problem.code == "killed", exit
+        code = LEFT_RUN if leaves else "killed"
+        assert exit.reason == "killed" and exit.problem is not None and exit.problem.code == code, exit
         gone.append(ranks.index(task))
         for other in ranks:
             if ranks.index(other) not in gone:

@@ -27,6 +27,17 @@ def test_the_run_comes_first_and_stop_is_heard_once() -> None:
     assert not heard.acquire(blocking=False)
 
 
+def test_an_order_to_leave_stops_nobody_else() -> None:
+    read, write = os.pipe()
+    orders = Orders(read)
+    os.write(write, to_json(TRAIN) + b"\n" + to_json(trainer_messages.Stop(leaves=True)) + b"\n")
+    assert orders.wait_train() == TRAIN
+    following = orders.follow(lambda: None)
+    assert orders.leave_asked.wait(60) and not orders.stop_asked.is_set()
+    os.close(write)
+    following.join(60)
+
+
 def test_a_pipe_that_closes_brings_no_run() -> None:
     read, write = os.pipe()
     os.close(write)

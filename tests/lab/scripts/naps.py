@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("ST
 parser.add_argument(
     "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
 )
+parser.add_argument("--brake", default="", help="while this file exists, each step takes half a second")
 parser.add_argument("--pure", action="store_true", help="no step does anything but train")
 args = parser.parse_args()
 
@@ -42,7 +44,7 @@ class Naps(keras.callbacks.Callback):
             raise MemoryError("no more")
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        time.sleep(args.pace_s)
+        time.sleep(0.5 if args.brake and Path(args.brake).exists() else args.pace_s)
         if present == args.asleep[0] and task["type"] == "worker":
             nap("callback", args.asleep[1])
 

@@ -11,11 +11,13 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from core.run import departure
 from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import Problem
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
@@ -328,6 +330,76 @@ def test_without_these_no_run_goes_on(plan: Plan) -> None:
     assert isinstance(world.phase, Failed) and not left(world)
 
 
+def leaves(world: World, device: DeviceId) -> None:
+    world.tell_member(device, pa.LeaveWanted(departure.left(world.starter.name(device))))
+    world.settle()
+
+
+@pytest.mark.parametrize("device", [ANNA, BEN, CLEO])
+def test_who_leaves_politely_ends_its_step_and_the_others_go_on_at_once(device: DeviceId) -> None:
+    world = training()
+    name, (task,) = world.starter.name(device), world.starter.plan.tasks_of(device)
+    leaves(world, device)
+    assert world.members[device].orders == [trainer_messages.Stop(leaves=True)]
+    assert world.members[device].trainers[task.name] == -1, "it may end its step"
+    assert not left(world)
+    end = Exit(reason="killed", problem=Problem(code=LEFT_RUN, what="It left the run."))
+    world.end_trainer(device, task.name, end)
+    (event,) = left(world)
+    assert (event.device, event.problem.code, event.problem.what) == (
+        device,
+        LEFT_RUN,
+        f"{name} left the run.",
+    )
+    others = [each for each in world.members if each != device]
+    rank = [each.device for each in world.starter.plan.tasks].index(device)
+    for each in others:
+        assert world.members[each].orders == [MeetWithout(generation=1, gone=(rank,))]
+    assert f"{name} left the run. " in world.said() and "go on from step 1." in world.said()
+    assert "leave" not in world.members[device].waits
+    ends(world, *others)
+    assert isinstance(world.phase, Finished)
+    assert world.taken_from == [others[0]], "from whoever leads by then"
+
+
+def test_a_trainer_that_does_not_end_its_step_is_killed() -> None:
+    world = training()
+    leaves(world, BEN)
+    world.fire_member(BEN, "leave")
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.end_trainer(BEN, "worker:0", failing("killed"))
+    assert left(world)[0].problem.code == LEFT_RUN
+
+
+def test_where_a_step_cannot_end_the_trainer_is_killed_at_once() -> None:
+    world = training()
+    world.cut_link(CLEO, AWAY)
+    world.now_s += 5.0
+    world.fire("look")
+    world.settle()
+    leaves(world, BEN)
+    assert world.members[BEN].trainers == {"worker:0": 2} and not world.members[BEN].orders
+
+
+def test_a_script_that_ended_just_before_has_not_left() -> None:
+    world = training()
+    leaves(world, BEN)
+    world.end_trainer(BEN, "worker:0", FINISHED)
+    assert not left(world)
+    ends(world, ANNA, CLEO)
+    assert isinstance(world.phase, Finished)
+
+
+def test_where_all_leave_at_once_the_run_was_stopped() -> None:
+    world = training(TWO)
+    leaves(world, BEN)
+    world.tell_member(ANNA, pa.LeaveWanted(departure.left("Anna's")))
+    killed(world)
+    world.settle()
+    world.end_trainer(ANNA, "chief:0", failing("killed"))
+    assert world.phase == Stopped(by="Anna's")
+
+
 def test_nobody_is_left_to_go_on() -> None:
     world = training(TWO)
     world.end_trainer(ANNA, "chief:0", failing("killed"))
@@ -379,7 +451,7 @@ def test_no_run_fails_by_the_loss_of_members_that_it_can_do_without(data: st.Dat
     gone = {event.device for event in left(world)}
     assert len(left(world)) == len(gone)
     for device in world.members.keys() - world.lost - gone:
-        orders = world.members[device].orders
+        orders = [each for each in world.members[device].orders if isinstance(each, MeetWithout)]
         assert [order.generation for order in orders] == list(range(1, len(gone) + 1))
         ranks = {rank for rank, task in enumerate(THREE.tasks) if task.device in gone}
         assert not orders or set(orders[-1].gone) == ranks

@@ -39,7 +39,7 @@ class Next:
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
 
 
-class Following:
+class Continuation:
     """``on_over``: the continuation that was planned has begun, or is cancelled."""
 
     def __init__(
