@@ -21,7 +21,7 @@ parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("ST
 parser.add_argument(
     "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
 )
-parser.add_argument("--brake", default="", help="while this file exists, each step takes half a second")
+parser.add_argument("--brake", default="", help="while this file exists, each step takes a second")
 parser.add_argument("--pure", action="store_true", help="no step does anything but train")
 args = parser.parse_args()
 
@@ -44,7 +44,7 @@ class Naps(keras.callbacks.Callback):
             raise MemoryError("no more")
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        time.sleep(0.5 if args.brake and Path(args.brake).exists() else args.pace_s)
+        time.sleep(args.pace_s)
         if present == args.asleep[0] and task["type"] == "worker":
             nap("callback", args.asleep[1])
 
@@ -57,6 +57,8 @@ class Slow(keras.Model):
         return super().train_step(data)
 
     def stay(self) -> None:
+        if args.brake and Path(args.brake).exists():
+            time.sleep(1.0)
         if present == args.slow[0] and not self.slept:
             self.slept = True
             nap("step", args.slow[1])
@@ -68,6 +70,8 @@ rows = random.standard_normal((args.steps * BATCH, 32)).astype("float32")
 labels = random.integers(0, 10, len(rows))
 inputs = keras.Input((32,))
 hidden = keras.layers.Dropout(0.2)(keras.layers.Dense(64, activation="relu")(inputs))
-model = (keras.Model if args.pure else Slow)(inputs, keras.layers.Dense(10, activation="softmax")(hidden))
+model = (keras.Model if args.pure and not args.brake else Slow)(
+    inputs, keras.layers.Dense(10, activation="softmax")(hidden)
+)
 model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(rows, labels, batch_size=BATCH, epochs=1, verbose=0, callbacks=[Naps()])
