@@ -27,7 +27,11 @@ from core.walls import enclosure, levels, places
 
 PROXY_S = 30.0
 _READ = 65536
-_TENSORFLOW_S = re.compile(r"(/[^;\n]+); (?:Permission denied|Operation not permitted)")
+_ONLY_TOLD = {
+    "PermissionDeniedError": re.compile(r"(/[^;\n]+); (?:Permission denied|Operation not permitted)"),
+    "FileNotFoundError": re.compile(r"^(/[^\n]+) not found\.$"),
+}
+"""Errors of TensorFlow and NumPy that name the path in their words alone."""
 
 
 def read_walls(text: str) -> Enclosure:
@@ -189,11 +193,10 @@ def _is_hidden(path: str, walls: Enclosure) -> bool:
 
 def _path(error: BaseException) -> str:
     """The absolute path that could not be opened."""
-    if isinstance(error, PermissionError | FileNotFoundError):
-        return (
-            str(Path.cwd() / os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else ""
-        )
-    found = _TENSORFLOW_S.search(str(error)) if type(error).__name__ == "PermissionDeniedError" else None
+    if isinstance(error, PermissionError | FileNotFoundError) and isinstance(error.filename, str | bytes):
+        return str(Path.cwd() / os.fsdecode(error.filename))
+    told = _ONLY_TOLD.get(type(error).__name__)
+    found = told.search(str(error)) if told is not None else None
     return found[1] if found else ""
 
 

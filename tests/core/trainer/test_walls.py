@@ -235,6 +235,7 @@ def test_an_error_is_a_walls_only_where_it_is_one(tmp_path: Path, monkeypatch: p
         refused,
         tf.errors.PermissionDeniedError(None, None, f"{theirs}; Permission denied"),
         FileNotFoundError(2, "No such file", str(own / "data.csv")),
+        FileNotFoundError(f"{own / 'data.csv'} not found."),  # as np.loadtxt says it
         ValueError("cannot load"),
     ):
         if isinstance(error, ValueError):
