@@ -70,7 +70,7 @@ def add_subcommand(
     )
     if json:
         parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
-    parser.set_defaults(runs=runs)
+    parser.set_defaults(runs=runs, error=parser.error)
     return parser
 
 
@@ -120,13 +120,12 @@ def read(argv: Sequence[str]) -> argparse.Namespace:
     if "--" in given:
         at = given.index("--")
         given, rest = given[:at], given[at + 1 :]
-    parser = build()
-    arguments, unknown = parser.parse_known_args(given)
+    arguments, unknown = build().parse_known_args(given)
     takes_script = "script" in arguments
     if unknown:
-        hint = f" The script's own arguments go after --: tandem run SCRIPT -- {' '.join(unknown)}"
-        parser.error(f"not understood: {' '.join(unknown)}.{hint if takes_script else ''}")
+        hint = f". The script's own arguments go after --: tandem run SCRIPT -- {' '.join(unknown)}"
+        arguments.error(f"not understood: {' '.join(unknown)}{hint if takes_script else ''}")
     if rest and not takes_script:
-        parser.error(f"not understood: -- {' '.join(rest)}")
+        arguments.error(f"not understood: -- {' '.join(rest)}")
     arguments.script_arguments = tuple(rest)
     return arguments

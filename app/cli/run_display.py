@@ -12,7 +12,6 @@ from app.models import stragglers
 from app.models.paces import Pace, Paces, left_words
 from app.words import device_names, run_words, wait_words
 from app.words.advice_words import expected_lines
-from core.speed.sentences import epoch_words
 from core.vocabulary import events as ev
 from core.vocabulary import units
 from core.vocabulary.events import CheckpointCame, Event
@@ -84,8 +83,7 @@ class Plain:
             case ev.MemberProgressed() if self._clock() - self._said_s >= PLAIN_EVERY_S:
                 self._say(_progress_line(run, event.device, names, self._paces.recent))
             case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
-                words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
-                self._say(f"{names[event.device]}: {words} ({units.duration(epoch.seconds)})")
+                self._say(f"{names[event.device]}: {run_words.epoch_line(epoch)}")
             case ev.MemberLogged() | ev.MemberMeasured():
                 for line in _lines_above(event, run, names):
                     self._say(line)

@@ -13,7 +13,6 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from app.models.run_again import may_go_on, where_on
 from app.words import run_words
-from core.speed.sentences import epoch_words
 from core.vocabulary import answers, units
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -112,8 +111,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     for device, epochs in found.epochs.items():
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
-            words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
-            screen.say(f"{name}: {words} ({units.duration(epoch.seconds)})")
+            screen.say(f"{name}: {run_words.epoch_line(epoch)}")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
     if may_go_on(entry):

@@ -16,7 +16,7 @@ from core.vocabulary.events import CheckpointCame
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
-from core.vocabulary.progress import Progress, Summary
+from core.vocabulary.progress import EpochEnd, Progress, Summary
 from core.vocabulary.state import MemberState, Run
 from core.vocabulary.text import listed as listed_names
 from core.vocabulary.text import plain
@@ -132,6 +132,12 @@ def logs_words(logs: dict[str, float]) -> str:
     """``loss 0.2345, accuracy 0.9667``: the loss first, validation after training."""
     order = sorted(logs, key=lambda name: (name.startswith("val_"), name.removeprefix("val_") != "loss"))
     return ", ".join(f"{plain(name, 30)} {number(logs[name])}" for name in order[:SHOWN_LOGS])
+
+
+def epoch_line(epoch: EpochEnd) -> str:
+    """``epoch 3/8: loss 0.2345 (1.2 s)``; without a finite value only its time."""
+    said = (f"epoch {sentences.epoch_words(epoch)}", logs_words(epoch.logs))
+    return f"{': '.join(filter(None, said))} ({units.duration(epoch.seconds)})"
 
 
 def number(value: float) -> str:

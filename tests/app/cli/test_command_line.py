@@ -21,7 +21,8 @@ def test_a_home_is_named_before_or_after_the_subcommand(argv: list[str]) -> None
     [
         (["run", "train.py", "--epochs", "3"], "tandem run SCRIPT -- --epochs 3"),
         (["run", "train.py", "--see", "3"], "Not understood: --see 3"),
-        (["devices", "--", "x"], "Not understood: -- x"),
+        (["devices", "--", "x"], "Not understood: -- x.\nSee: tandem devices --help\n"),
+        (["clear", "x"], "Not understood: x.\nSee: tandem clear --help\n"),
         (["trian"], "invalid choice: 'trian'"),
         (["run"], "SCRIPT --again"),
         (["run", "a.py", "--again", "2026"], "not allowed with"),

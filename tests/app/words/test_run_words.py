@@ -6,7 +6,7 @@ from core.vocabulary import phases
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Member, Moment
-from core.vocabulary.progress import Audits, Diverged, Expectation, Progress, Settled, Summary
+from core.vocabulary.progress import Audits, Diverged, EpochEnd, Expectation, Progress, Settled, Summary
 from core.vocabulary.state import MemberState, Run
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, plan
 
@@ -92,6 +92,12 @@ def test_the_end_says_whether_the_weights_are_the_same() -> None:
     assert some == [
         "9 of 90 shared steps were compared with one laptop's (those of a model were not: it runs eagerly)"
     ]
+
+
+def test_an_epoch_without_a_finite_value_has_its_time_alone() -> None:
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=19, logs={"loss": 0.5}, seconds=1.25)
+    assert run_words.epoch_line(epoch) == "epoch 1/2: loss 0.5000 (1.2 s)"
+    assert run_words.epoch_line(replace(epoch, logs={})) == "epoch 1/2 (1.2 s)"
 
 
 def test_who_left_is_said_with_the_reason_and_who_goes_on() -> None:
