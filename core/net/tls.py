@@ -7,6 +7,7 @@ OpenSSL's chain building alone is not enough.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Collection, Iterable
@@ -140,7 +141,7 @@ async def connect(
     except (OSError, EOFError) as error:
         raise TandemError(
             code="unreachable",
-            what=f"{address} can't be reached ({_reason(error)}).",
+            what=f"{address} can't be reached ({reason(error)}).",
             fix="Check that Tandem is open there, that both are on one network, and the firewall.",
         ) from error
     if peer_der(writer) != pin:
@@ -149,9 +150,14 @@ async def connect(
     return reader, writer
 
 
-def _reason(error: Exception) -> str:
-    strerror = error.strerror if isinstance(error, OSError) else None
-    return strerror or str(error) or type(error).__name__
+def reason(error: Exception) -> str:
+    """Why a connection could not be made: ``No route to host``."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error) or type(error).__name__
+    # asyncio replaces the system's words by its own, with the address as a tuple.
+    if error.errno is not None and error.strerror.startswith("Connect call failed"):
+        return os.strerror(error.errno)
+    return error.strerror
 
 
 def _refused(who: str, why: object) -> TandemError:
