@@ -29,7 +29,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import CUT_OFF, LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Stopped, Training, ended
+from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
@@ -39,6 +39,11 @@ FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
 KEPT_S = 60.0
 """How long a laptop that is back waits for the run's first checkpoint before the user is told."""
+HEEDED = (
+    *(Training, Finished, Stopped, Failed),
+    *(ev.MemberLeft, ev.MemberEnded, ev.MemberProgressed, ev.WaitingChanged),
+)
+"""Phases of a run, and other events of it, that ``Returns.hear`` handles."""
 STAYS_AWAY = frozenset({"stopped", LEFT_RUN, "out-of-memory", "disk-full", "consent-refused"})
 """Codes of departures after which a laptop does not come back automatically."""
 

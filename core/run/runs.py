@@ -26,7 +26,7 @@ from core.run.precedence import HeldRequest, Present
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
-from core.run.returns import Returns
+from core.run.returns import HEEDED, Returns
 from core.runtime.timers import Clock
 from core.supervisor import temporary
 from core.supervisor.trainers import MakeTrainer
@@ -346,7 +346,8 @@ class NodeRuns:
             self.history.begin(event.plan, state=self._state())
         self._emit_event(event)
         self.history.record(event)
-        self.returns.hear(event)
+        if isinstance(event.phase if isinstance(event, ev.RunPhaseChanged) else event, HEEDED):
+            self.returns.hear(event)
 
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
