@@ -15,6 +15,7 @@ from core.node import neighbours
 from core.node.client import Client
 from core.node.node import Node
 from core.run import planning
+from core.run.departure import Departure
 from core.supervisor import seals
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
@@ -31,8 +32,9 @@ from core.vocabulary.commands import (
     SaveDiagnostics,
     StopRun,
 )
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.readings import Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.core.nodes import Heard, home_of, id_of, node, quick_watch, refusal, wait_for
 
@@ -56,6 +58,23 @@ async def test_a_started_node_knows_itself_and_says_so(tmp_path: Path) -> None:
         assert anna.state.notices == ()
         state = await wait_for(anna, lambda s: s.me is not None and s.me.reading is not None)
         assert state.me is not None and state.me.reading is not None
+
+
+async def test_each_reading_is_held_against_the_charge_below_which_a_run_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Problem(code="battery-low", what="The battery is low.")
+
+    def on_reading(self: Departure, reading: Reading, below_pct: int) -> Problem | None:
+        return told if below_pct == 15 else None
+
+    monkeypatch.setattr(Departure, "on_reading", on_reading)
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        await wait_for(anna, lambda s: s.me is not None and s.me.reading is not None)
+        assert not anna.state.notices
+        await anna.submit(ChangeSettings(change=SettingsChange(leave_below_pct=15)))
+        state = await wait_for(anna, lambda s: bool(s.notices))
+        assert state.notices[0] == told
 
 
 async def test_a_home_has_one_node_and_frees_it(tmp_path: Path) -> None:
