@@ -158,9 +158,8 @@ class TrainerProcess:
         limits = self._limits
         if self._loading is not None:
             limits = replace(limits, boot_s=self._loading.limit_s())
-        self._child = child = self._child or spawn.spawn(
-            sealed=self._train.seal is not None, walls=self._train.walls
-        )
+        sealed, walls = self._train.seal is not None, self._train.walls
+        self._child = child = self._child or spawn.spawn(sealed=sealed, walls=walls)
         supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
@@ -174,6 +173,9 @@ class TrainerProcess:
                 partial(self._post, self._on_output),
             )
             temporary.make(self._train.temporary)
+            if child.warm:
+                # It reads nothing while it still loads TensorFlow.
+                attendance.order(spawn.beginning(sealed=sealed, walls=walls), limits.boot_s)
             attendance.watch()
             status, tail = attendance.finish()
         finally:
@@ -291,7 +293,7 @@ class _Attendance:
                         self._do(self._supervision.on_stop(force, time.monotonic()))
                     case order:
                         if self._supervision.booted:
-                            self._order(order)
+                            self.order(order)
             self._do(self._supervision.on_time(time.monotonic()))
             self._pass_on()
 
@@ -361,9 +363,9 @@ class _Attendance:
         for effect in effects:
             match effect:
                 case "train":
-                    self._order(self._supervision.train)
+                    self.order(self._supervision.train)
                 case "stop":
-                    self._order(trainer_messages.Stop())
+                    self.order(trainer_messages.Stop())
                 case "terminate":
                     self._child.signal(signal.SIGTERM)
                 case "kill":
@@ -372,10 +374,10 @@ class _Attendance:
                     peers, limit_s = self._supervision.train.peers, self._supervision.limits.knock_s
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
 
-    def _order(self, order: trainer_messages.Order) -> None:
+    def order(self, order: trainer_messages.Order, limit_s: float | None = None) -> None:
         """The trainer reads orders all the time: end one that does not accept them within seconds."""
         data = to_json(order) + b"\n"
-        until_s = time.monotonic() + self._supervision.limits.terminate_s
+        until_s = time.monotonic() + (limit_s or self._supervision.limits.terminate_s)
         with selectors.DefaultSelector() as writable:
             writable.register(self._child.orders, selectors.EVENT_WRITE)
             while data:

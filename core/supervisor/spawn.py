@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import core
 from core.supervisor import kinship, parent_death, pipe_ends, pumps
 from core.supervisor.job_object import JobObject
 from core.vocabulary.errors import TandemError
-from core.vocabulary.trainer_messages import Enclosure
+from core.vocabulary.trainer_messages import Begin, Enclosure
 from core.vocabulary.versions import is_frozen
 from core.vocabulary.wire import to_json
 from core.walls import enclosure
@@ -33,6 +34,9 @@ SEALED_ARGUMENT = "--sealed"
 
 WALLS_ARGUMENT = "--walls"
 """The same for walls: an ``Enclosure`` as JSON follows."""
+
+WARM_ARGUMENT = "--warm"
+"""The same for a trainer that is kept ready: it loads TensorFlow, then waits for ``Begin``."""
 
 PROBE_ARGUMENT = "--tensorflow-probe"
 """First argument that turns Tandem into ``core.trainer.probe``."""
@@ -63,6 +67,8 @@ _FIXED = {
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
 _CHANNELS = ("--orders", "--reports", "--leash")
+ONE_THREAD = "OPENBLAS_NUM_THREADS"
+"""Environment: NumPy's library would otherwise start its threads while it is loaded."""
 BACKEND_ASKED = "TANDEM_KERAS_BACKEND_ASKED"
 """Environment: the node's original KERAS_BACKEND, so that a trainer can report that it uses TensorFlow."""
 _LEFT_OUT = (
@@ -91,6 +97,8 @@ class Child:
     pumped: tuple[int, int, int] | None = None
     """Its stdout, stderr and death, where `pumps` carries them to sockets."""
     job: JobObject | None = None
+    warm: bool = False
+    """It waits for ``Begin``."""
 
     @property
     def pid(self) -> int:
@@ -191,24 +199,70 @@ def spawn(*, sealed: bool = False, walls: Enclosure | None = None) -> Child:
 
     ``sealed``: in a network of its own (``core.trainer.sealed``). ``walls``: see ``core.walls``.
     """
-    surroundings = environment()
-    if walls is not None:
-        try:
-            enclosure.prepare(walls)
-        except OSError as error:
-            raise _not_started(error) from error
-        surroundings = enclosure.environment(walls, surroundings)
+    return _start(_surroundings(walls), options(sealed=sealed, walls=walls))
+
+
+def spawn_warm() -> Child:
+    """Start a trainer that imports TensorFlow and then waits for ``Begin``. Raises ``TandemError``.
+
+    Security invariant: its memory and /proc/PID/environ hold no more of the user's than those of a walled
+    trainer, as it may become one.
+    """
+    given = environment()
+    kept = enclosure.computing(given) | {name: given[name] for name in ("HOME",) if name in given}
+    if sys.platform == "linux":
+        kept[ONE_THREAD] = "1"
+    child = _start(kept, [WARM_ARGUMENT])
+    child.warm = True
+    return child
+
+
+def beginning(*, sealed: bool = False, walls: Enclosure | None = None) -> Begin:
+    """What a warm trainer begins with: as ``spawn`` would start one. Raises ``TandemError``."""
+    return Begin(environment=packed(_surroundings(walls)), sealed=sealed, walls=walls)
+
+
+def packed(variables: dict[str, str]) -> tuple[bytes, ...]:
+    """``NAME=value`` of each."""
+    return tuple(os.fsencode(f"{name}={value}") for name, value in variables.items())
+
+
+def unpacked(variables: Sequence[bytes]) -> dict[str, str]:
+    """The opposite of ``packed``."""
+    pairs = (os.fsdecode(each).partition("=") for each in variables)
+    return {name: value for name, _, value in pairs}
+
+
+def channels(numbers: Sequence[int]) -> list[str]:
+    """The words of a trainer's command line for its orders, reports and leash."""
+    return [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
+
+
+def options(*, sealed: bool, walls: Enclosure | None) -> list[str]:
+    """The words that follow ``channels`` for a trainer that is started for one run."""
+    words = [SEALED_ARGUMENT] if sealed else []
+    return words + ([WALLS_ARGUMENT, to_json(walls).decode()] if walls is not None else [])
+
+
+def _surroundings(walls: Enclosure | None) -> dict[str, str]:
+    if walls is None:
+        return environment()
+    try:
+        enclosure.prepare(walls)
+    except OSError as error:
+        raise _not_started(error) from error
+    return enclosure.environment(walls, environment())
+
+
+def _start(surroundings: dict[str, str], words: list[str]) -> Child:
     orders_read, orders_write = os.pipe()
     reports_read, reports_write = os.pipe()
     leash_read, leash_write = os.pipe()
     theirs = (orders_read, reports_write, leash_read)
-    numbers, options = pipe_ends.handed_on(theirs)
-    words = [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
-    words += [SEALED_ARGUMENT] if sealed else []
-    words += [WALLS_ARGUMENT, to_json(walls).decode()] if walls is not None else []
+    numbers, inherited = pipe_ends.handed_on(theirs)
     try:
         process = subprocess.Popen(
-            command() + words,
+            command() + channels(numbers) + words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -216,7 +270,7 @@ def spawn(*, sealed: bool = False, walls: Enclosure | None = None) -> Child:
             # `-m` searches the working directory first: it must be ours, never a script's folder.
             cwd=HOUSE if HOUSE.is_dir() else None,
             env=surroundings,
-            **options,
+            **inherited,
         )
     except OSError as error:
         for fd in (orders_write, reports_read, leash_write):

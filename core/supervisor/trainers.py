@@ -56,9 +56,7 @@ def real_trainers(warm: WarmTrainer, loading: LoadingTimes) -> MakeTrainer:
     """Real processes, starting with the warm one, if any. ``loading``: TensorFlow's earlier loading times."""
 
     def make(train: Train, **callbacks: Any) -> Trainer:
-        # Seals and walls must come before a second thread, and so before anything is loaded.
-        child = warm.take() if train.seal is None and train.walls is None else None
-        return TrainerProcess(train, child=child, loading=loading, **callbacks)
+        return TrainerProcess(train, child=warm.take(), loading=loading, **callbacks)
 
     return make
 

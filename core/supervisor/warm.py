@@ -1,6 +1,7 @@
 """A trainer kept warm, with TensorFlow imported, so that a run starts seconds earlier. On the core thread.
 
-The child waits for its order; it costs memory (about 400 MB) and no CPU. Its leash ends it with the node.
+The child waits for its order, with one thread and the environment of no run (``core.trainer.warm``); it costs
+memory (about 400 MB) and no CPU. Its leash ends it with the node.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class WarmTrainer:
             if self._child.process.poll() is None:
                 return
             await self._drop()
-        child = await asyncio.to_thread(spawn.spawn)
+        child = await asyncio.to_thread(spawn.spawn_warm)
         # Meanwhile another call may have been quicker, or the setting was turned off.
         if self._child is not None or not self._wanted:
             await asyncio.to_thread(child.end)

@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 from core.supervisor import kinship, parent_death
-from core.supervisor.spawn import SEALED_ARGUMENT, WALLS_ARGUMENT
-from core.trainer import script
+from core.supervisor.spawn import SEALED_ARGUMENT, WALLS_ARGUMENT, WARM_ARGUMENT
+from core.trainer import script, warm
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import process
@@ -30,43 +31,83 @@ def run(arguments: list[str]) -> None:
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument(SEALED_ARGUMENT, action="store_true")
     parser.add_argument(WALLS_ARGUMENT, type=read_walls)
-    fds = parser.parse_args(arguments)
+    parser.add_argument(WARM_ARGUMENT, action="store_true")
+    told = parser.parse_args(arguments)
     kinship.mark()
-    parent_death.arm(own(fds.leash))
-    main(own(fds.orders), own(fds.reports), sealed=fds.sealed, walls=fds.walls)
+    channels = own(told.orders), own(told.reports), own(told.leash)
+    parent_death.arm(channels[2])
+    # The node's parent may have ignored these signals, as a shell does for background jobs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if told.warm:
+        wait(channels)
+    else:
+        main(Orders(channels[0]), channels[1], sealed=told.sealed, walls=told.walls)
 
 
-def main(order_fd: int, report_fd: int, *, sealed: bool = False, walls: Enclosure | None = None) -> None:
-    """Imports TensorFlow, reports it, takes the order, runs it, leaves. Does not return."""
+def wait(channels: tuple[int, int, int]) -> None:
+    """Imports TensorFlow before its run is known, and then goes on as ``main``. Does not return."""
+    given = dict(os.environ)
+    loaded_s = _load(channels[1])
+    orders = Orders(channels[0])
+    begin = orders.wait_begin()
+    if begin is None:
+        os._exit(0)
+    ready = warm.become(begin, given, channels)
+    main(orders, channels[1], sealed=begin.sealed, walls=begin.walls, loaded_s=loaded_s, ready=ready)
+
+
+def main(
+    orders: Orders,
+    report_fd: int,
+    *,
+    sealed: bool = False,
+    walls: Enclosure | None = None,
+    loaded_s: float | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Raises the walls, imports TensorFlow, reports it, takes the order, runs it, leaves. Does not return.
+
+    ``loaded_s``: how long the import took, if it came before. ``ready`` is called within the walls.
+    """
     seal = process.begin(report_fd) if sealed else None
     try:
         if walls is not None:
             raise_walls(walls)
     except TandemError as error:
         _leave(Reporter(report_fd), Exit(reason="killed", shared=False, problem=error.problem), 1)
-    # The node's parent may have ignored these signals, as a shell does for background jobs.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    reporter = Reporter(report_fd)
-    began_s = time.monotonic()
-    gc.disable()  # Nothing that is imported is garbage, and collecting took a fifth of the time.
-    try:
-        import tensorflow as tf
+    ready()
+    if loaded_s is None:
+        loaded_s = _load(report_fd)
+    import tensorflow as tf
 
-        from core.trainer.session import TrainerSession
-    except BaseException as error:
-        _leave(reporter, _broken(error), 1)
-        raise
-    gc.freeze()
-    gc.enable()
+    from core.trainer.session import TrainerSession
+
+    reporter = Reporter(report_fd)
+    # Not before: where there are any, their driver starts threads.
     devices = tuple(_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
-    reporter.send(Booted(seconds=time.monotonic() - began_s, devices=devices))
-    orders = Orders(order_fd)
+    reporter.send(Booted(seconds=loaded_s, devices=devices))
     train = orders.wait_train()
     if train is None:
         os._exit(0)
     exit = TrainerSession(train, reporter, orders, seal).run()
     _leave(reporter, exit, 0 if exit.reason in ("finished", "stopped") else 1)
+
+
+def _load(report_fd: int) -> float:
+    """Imports TensorFlow, without a second thread. Returns how many seconds that took."""
+    began_s = time.monotonic()
+    gc.disable()  # Nothing that is imported is garbage, and collecting took a fifth of the time.
+    try:
+        import tensorflow  # noqa: F401
+
+        import core.trainer.session  # noqa: F401
+    except BaseException as error:
+        _leave(Reporter(report_fd), _broken(error), 1)
+        raise
+    gc.freeze()
+    gc.enable()
+    return time.monotonic() - began_s
 
 
 def _leave(reporter: Reporter, exit: Exit, status: int) -> None:

@@ -1,4 +1,5 @@
-"""Reads the node's orders: first the run, then perhaps Stop. On its own thread."""
+"""Reads the node's orders: what to begin with where it was kept ready, the run, then perhaps Stop. The latter
+on a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,31 +9,41 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
-from core.vocabulary.trainer_messages import MeetWithout, Order, Stop, Train
+from core.vocabulary.trainer_messages import Begin, MeetWithout, Order, Stop, Train
 
 # Created at import: later, the script's modules may hide those in which the annotations are looked up.
 _ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+
+_First = TypeVar("_First", Begin, Train)
 
 if sys.platform == "win32":
     import msvcrt
 
 
 class Orders:
-    """Call ``wait_train`` once, then ``follow``."""
+    """Call ``wait_train`` once, then ``follow``. ``wait_begin`` comes before, without a second thread."""
 
     def __init__(self, fd: int) -> None:
         self._lines = io.BufferedReader(io.FileIO(fd, "rb"))
         self.stop_asked = threading.Event()
         self.leave_asked = threading.Event()
 
+    def wait_begin(self) -> Begin | None:
+        """What to begin with; None if the pipe closed."""
+        return self._first(Begin)
+
     def wait_train(self) -> Train | None:
         """The run to train; None if the pipe closed, or Stop came first."""
+        return self._first(Train)
+
+    def _first(self, kind: type[_First]) -> _First | None:
         line = self._lines.readline()
         order = _ORDER.decode(line) if line else None
-        if isinstance(order, Train):
+        if isinstance(order, kind):
             return order
         self._lines.close()
         return None

@@ -33,6 +33,8 @@ Key = Annotated[bytes, Meta(max_length=4_096)]
 """A certificate, a private key, a random number."""
 Piece = Annotated[bytes, Meta(max_length=1 << 20)]
 """Bytes of a file."""
+Variable = Annotated[bytes, Meta(max_length=1 << 17)]
+"""``NAME=value`` of an environment: no longer than Linux accepts it (execve(2))."""
 
 Few = Annotated[tuple[T, ...], Meta(max_length=FEW)]
 Some = Annotated[tuple[T, ...], Meta(max_length=1_000)]

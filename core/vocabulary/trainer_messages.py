@@ -23,6 +23,7 @@ from core.vocabulary.bounds import (
     LogText,
     Many,
     Name,
+    Variable,
     Words,
     fit,
 )
@@ -82,6 +83,18 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     """Ports that it may call. None: all, as it has a network of its own."""
     downloads: bool = False
     """Through a proxy, where it shares the laptop's network."""
+
+
+class Begin(Tagged, frozen=True, kw_only=True):
+    """To a trainer that was kept ready, before anything else: what another one is started with."""
+
+    environment: Many[Variable]
+    """``NAME=value``; not as text, which paths on POSIX need not be."""
+    sealed: bool = False
+    walls: Enclosure | None = None
+
+    def __repr__(self) -> str:
+        return f"Begin(sealed={self.sealed}, walls={self.walls})"
 
 
 class Train(Tagged, frozen=True, kw_only=True):
@@ -165,7 +178,7 @@ class Stop(Tagged, frozen=True, kw_only=True):
     """Only this member ends, at once after its step, and the others go on."""
 
 
-Order = Train | MeetWithout | Stop
+Order = Begin | Train | MeetWithout | Stop
 
 # --- trainer to node ---------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ def prepare(enclosure: Enclosure) -> None:
                     link.symlink_to(opened.path)
 
 
-def environment(enclosure: Enclosure, given: dict[str, str]) -> dict[str, str]:
+def computing(given: dict[str, str]) -> dict[str, str]:
     """The variables of ``given`` that configure computing, without the user's credentials (tokens, agents,
     buses).
 
@@ -61,7 +61,14 @@ def environment(enclosure: Enclosure, given: dict[str, str]) -> dict[str, str]:
     """
     if sys.platform == "win32":
         return given
-    kept = {name: text for name, text in given.items() if name in _NAMES or name.startswith(_BEGINNINGS)}
+    return {name: text for name, text in given.items() if name in _NAMES or name.startswith(_BEGINNINGS)}
+
+
+def environment(enclosure: Enclosure, given: dict[str, str]) -> dict[str, str]:
+    """The environment of a walled trainer, of the variables in ``given``."""
+    kept = computing(given)
+    if sys.platform == "win32":
+        return kept
     if enclosure.downloads:
         kept |= {name: text for name, text in given.items() if name.lower() in ("http_proxy", "https_proxy")}
     own = {"HOME": enclosure.home, "TMPDIR": enclosure.home}

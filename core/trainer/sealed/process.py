@@ -26,6 +26,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Ended, Seal
 from core.vocabulary.wire import from_json, to_json
+from core.walls import enclosure
 
 OPEN_S = 30.0
 """Time for the relay to load its modules, and to listen."""
@@ -86,6 +87,8 @@ def begin(report_fd: int) -> Sealed:
         of_the_relay.close()
     refusal = None
     try:
+        if enclosure.threads() > 1:
+            raise OSError(errno.EINVAL, "the process has several threads already")
         _try_to_enter()
         namespace.enter()
     except OSError as error:

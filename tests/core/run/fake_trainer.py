@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from core.supervisor import parent_death
+from core.supervisor.spawn import WARM_ARGUMENT
 from core.trainer.orders import Orders, own
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
@@ -19,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("orders", "reports", "leash"):
         parser.add_argument(f"--{name}", type=int)
+    parser.add_argument(WARM_ARGUMENT, action="store_true")
     fds = parser.parse_args()
     parent_death.arm(own(fds.leash))
     reports = own(fds.reports)
@@ -26,8 +28,10 @@ def main() -> None:
     def say(report: trainer_messages.Report) -> None:
         os.write(reports, to_json(report) + b"\n")
 
-    say(trainer_messages.Booted(seconds=0.1, devices=()))
     orders = Orders(own(fds.orders))
+    if fds.warm and orders.wait_begin() is None:
+        return
+    say(trainer_messages.Booted(seconds=0.1, devices=()))
     train = orders.wait_train()
     if train is not None:
         names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": reports}

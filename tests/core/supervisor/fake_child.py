@@ -32,7 +32,7 @@ class _FakePopen:
 class FakeChild(spawn.Child):
     """Dies of SIGKILL, and of SIGTERM unless ``deaf``."""
 
-    def __init__(self, *, deaf: bool = False) -> None:
+    def __init__(self, *, deaf: bool = False, warm: bool = False) -> None:
         self.deaf = deaf
         self.signals: list[signal.Signals] = []
         self.reaped = False
@@ -49,6 +49,7 @@ class FakeChild(spawn.Child):
             reports=reports,
             leash=leash,
             started_s=0.0,
+            warm=warm,
         )
 
     def say(self, *reports: trainer_messages.Report) -> None:

@@ -38,8 +38,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     children: dict[int, FakeChild] = {}
     monkeypatch.setattr(parent_death, "watch_death", lambda pid: children[pid].death)
 
-    def make(*, deaf: bool = False, limits: Limits = GENEROUS, **train: Any) -> tuple[FakeChild, Attended]:
-        child = FakeChild(deaf=deaf)
+    def make(
+        *, deaf: bool = False, warm: bool = False, limits: Limits = GENEROUS, **train: Any
+    ) -> tuple[FakeChild, Attended]:
+        child = FakeChild(deaf=deaf, warm=warm)
         children[child.pid] = child
         return child, Attended(tmp_path / "log", child=child, limits=limits, **{"script": "s.py", **train})
 
@@ -64,6 +66,28 @@ async def test_a_booted_trainer_gets_its_order_and_its_reports_are_passed_on(run
     assert (await trainer.exit()).weights_sha256 == "ab"
     assert trainer.reports == [BOOTED, STEP, READY], "the last word is the exit"
     assert child.reaped and child.signals == [signal.SIGKILL], "what is left of its group goes"
+
+
+async def test_a_warm_one_is_told_first_what_another_is_started_with(
+    run: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "secret")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    own = str(tmp_path / "own")
+    walls = trainer_messages.Enclosure(folders=(own,), home=own, user=str(tmp_path))
+    for inside in (None, walls):
+        child, trainer = run(warm=True, walls=inside)
+        await ready(child, trainer)
+        begin, train = child.orders_given()
+        assert isinstance(begin, trainer_messages.Begin) and isinstance(train, trainer_messages.Train)
+        assert (begin.walls, begin.sealed) == (inside, False)
+        variables = spawn.unpacked(begin.environment)
+        assert variables["OMP_NUM_THREADS"] == "3" and variables["PYTHONHASHSEED"] == "0"
+        assert ("A_TOKEN" in variables) == (inside is None)
+        assert inside is None or (variables["HOME"] == own and Path(own).is_dir())
+        child.say(ENDED)
+        child.die()
+        await trainer.exit()
 
 
 async def test_what_is_printed_before_the_order_is_for_the_log_alone(run: Make) -> None:
@@ -324,7 +348,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeChild]:
         children.append(FakeChild())
         return children[-1]
 
-    monkeypatch.setattr(spawn, "spawn", start)
+    monkeypatch.setattr(spawn, "spawn_warm", start)
     return children
 
 

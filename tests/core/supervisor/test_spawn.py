@@ -84,6 +84,30 @@ def test_a_group_that_is_gone_already_is_no_failure(
     assert spawn.spawn().end() == -9
 
 
+def test_invariant_a_warm_trainer_starts_with_nothing_of_its_users_but_how_to_compute(
+    popen: list[Started], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its script, which may be another laptop's, reads /proc/self/environ."""
+    monkeypatch.setattr(os, "killpg", lambda pid, number: None)
+    for name in ("A_TOKEN", "SSH_AUTH_SOCK", "https_proxy", "KERAS_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    child = spawn.spawn_warm()
+    (started,) = popen
+    found = started.options["env"]
+    assert child.warm and started.command[-1] == spawn.WARM_ARGUMENT
+    assert "secret" not in found.values()
+    assert (found["HOME"], found["PYTHONHASHSEED"]) == (os.environ["HOME"], "0")
+    assert found["OPENBLAS_NUM_THREADS"] == ("1" if sys.platform == "linux" else "3")
+    child.end()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its variables are text")
+def test_variables_arrive_as_they_are() -> None:
+    given = {"A": "b=c", "EMPTY": "", "LINES": "a\nb", "NOT_UTF_8": os.fsdecode(b"\xff/caf\xe9")}
+    assert spawn.unpacked(spawn.packed(given)) == given
+
+
 def test_a_trainer_that_cannot_be_started_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     make = os.pipe

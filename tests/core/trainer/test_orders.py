@@ -38,7 +38,20 @@ def test_an_order_to_leave_stops_nobody_else() -> None:
     following.join(60)
 
 
-def test_a_pipe_that_closes_brings_no_run() -> None:
+def test_one_that_was_kept_ready_is_told_first_what_to_begin_with() -> None:
     read, write = os.pipe()
+    orders = Orders(read)
+    begin = trainer_messages.Begin(environment=(b"HOME=/h", b"TOKEN=x"), sealed=True)
+    os.write(write, to_json(begin) + b"\n")
+    assert orders.wait_begin() == begin and "TOKEN" not in repr(begin)
+    os.write(write, to_json(TRAIN) + b"\n")
+    assert orders.wait_train() == TRAIN
     os.close(write)
-    assert Orders(read).wait_train() is None
+    assert orders.wait_train() is None
+
+
+def test_a_pipe_that_closes_brings_no_run() -> None:
+    for wait in (Orders.wait_begin, Orders.wait_train):
+        read, write = os.pipe()
+        os.close(write)
+        assert wait(Orders(read)) is None

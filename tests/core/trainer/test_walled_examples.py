@@ -1,4 +1,4 @@
-"""Every shipped example trains within walls, on all members; one start each."""
+"""Every shipped example trains within walls, on all members, of which one was kept ready; one start each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.supervisor import spawn
 from core.vocabulary.trainer_messages import Enclosure, Seal
 from core.walls import enclosure, levels
 from tests.core.trainer.attended import Attended, free_ports, keys_for
@@ -64,6 +65,7 @@ async def test_an_example_trains_within_walls(tmp_path: Path, name: str) -> None
                 seal=Seal(keys=keys[rank], outside=outside, inside=inside) if sealed else None,
                 temporary=walls.home,
                 walls=walls,
+                child=spawn.spawn_warm() if role == "worker" else None,
             )
         )
     script = members[: 1 if sealed else 2]

@@ -1,5 +1,5 @@
 """Real trainers within walls: how much of the laptop their scripts, and other members, reach; one start
-each."""
+each. Some of the trainers were kept ready."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from core.supervisor import spawn
 from core.trainer import walls as raising
 from core.trainer.walls import problem_at_wall
 from core.vocabulary import trainer_messages
@@ -86,6 +87,7 @@ async def test_a_script_of_anothers_gets_nothing_trains_on_and_is_told_at_which_
                     exchange=keys[rank],
                     temporary=walls.home,
                     walls=walls,
+                    child=spawn.spawn_warm() if role == "worker" else None,
                 )
             )
         exits = await asyncio.gather(*(member.exit() for member in members))
@@ -143,14 +145,16 @@ for victim, folder in victims.items():
         except tf.errors.OpError:
             got = "nothing"
         print(f"{victim} {name}: {got}", flush=True)
-attackers = [each for each in victims if each != "worker:1"]
-for each in attackers:
-    if each != me:
-        on(each, lambda: tf.io.write_file(done(each, me), "done"))
-while not all(os.path.exists(done(me, each)) for each in attackers if each != me):
+others = [each for each in victims if each not in ("chief:0", "worker:1")]
+if me != "chief:0":
+    on("chief:0", lambda: tf.io.write_file(done("chief:0", me), "done"))
+while not all(os.path.exists(done(me, each)) for each in (others if me == "chief:0" else ["chief:0"])):
     time.sleep(0.1)
+for each in others if me == "chief:0" else ():
+    on(each, lambda: tf.io.write_file(done(each, me), "done"))
 """
-"""Actions of each member except ``worker:1``, which serves, against all others."""
+"""Actions of each member except ``worker:1``, which serves, against all others. Nobody leaves before all have
+acted: TensorFlow waits for every member where one connects."""
 
 
 @pytest.mark.cluster
@@ -189,6 +193,7 @@ async def test_another_member_gets_the_folder_of_the_run_alone_by_tensorflows_ru
                 seal=Seal(keys=keys[rank], outside=outside, inside=inside),
                 temporary=walls[task].home,
                 walls=walls[task],
+                child=spawn.spawn_warm() if task in ("chief:0", "ps:0") else None,
             )
         exits = {task: await members[task].exit() for task in tasks[:3]}
         members["worker:1"].stop()

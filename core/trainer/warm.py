@@ -1,0 +1,105 @@
+"""Turns a trainer that was kept ready into a run's, as if it had been started for it. On its only thread.
+
+Until then it has run Tandem's code and what that loads, and no script's. It has loaded TensorFlow, whose
+threads begin with the first tensor, so that walls and seals can still be raised: both bind one thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from core.supervisor import spawn
+from core.vocabulary.trainer_messages import Begin
+from core.walls import enclosure, levels
+
+_SETTERS = (
+    *("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads"),
+    *("openblas_set_num_threads64_", "openblas_set_num_threads"),
+)
+"""In the wheels of NumPy 2, in older ones, and in other distributions."""
+_COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+"""In this order OpenBLAS reads them."""
+
+
+def become(begin: Begin, given: dict[str, str], descriptors: Sequence[int]) -> Callable[[], None]:
+    """Takes over the run's environment. Returns what starts NumPy's threads; call it once walls are raised.
+
+    ``given``: the environment with which this process was started. ``descriptors``: those of its channels.
+
+    Security invariant: within walls, or sealed, a process that has become more than a new one has (threads,
+    open files) does not go on: it starts anew, and raises them before TensorFlow is loaded.
+    """
+    variables = spawn.unpacked(begin.environment)
+    confined = begin.sealed or (begin.walls is not None and levels.found().walls != "none")
+    threads = _numpys_threads()
+    if confined and not (is_like_new(descriptors) and threads):
+        _start_anew(begin, variables, descriptors)
+    for name in given.keys() - variables.keys():
+        os.environ.pop(name, None)
+    os.environ.update(variables)
+    # Found while TensorFlow was loaded, from the environment of then.
+    tempfile.tempdir = None
+    importlib.reload(sys.modules["keras.src.backend.config"])
+    return threads or (lambda: None)
+
+
+def is_like_new(descriptors: Sequence[int]) -> bool:
+    """Whether this process has one thread, and beside ``descriptors`` and its standard streams nothing open.
+
+    Linux.
+    """
+    return enclosure.threads() == 1 and _open() <= {0, 1, 2, *descriptors}
+
+
+def _open() -> set[int]:
+    listed = [int(each.name) for each in Path("/proc/self/fd").iterdir()]
+    return {fd for fd in listed if Path(f"/proc/self/fd/{fd}").is_symlink()}
+
+
+def _start_anew(begin: Begin, variables: dict[str, str], descriptors: Sequence[int]) -> None:
+    for fd in descriptors:
+        os.set_inheritable(fd, True)
+    options = spawn.options(sealed=begin.sealed, walls=begin.walls)
+    words = [*spawn.command(), *spawn.channels(descriptors), *options]
+    os.execve(words[0], words, variables)
+
+
+def _numpys_threads() -> Callable[[], None] | None:
+    """Starts as many as OpenBLAS would have started when it was loaded. None if it cannot be told to."""
+    if spawn.ONE_THREAD not in os.environ:
+        return lambda: None
+    setters = [found for path in _libraries() if (found := _setter(path)) is not None]
+    if not setters:
+        return None
+
+    def start() -> None:
+        told = next(filter(None, (_number(os.environ.get(name, "")) for name in _COUNTS)), None)
+        processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        for setter in setters:
+            setter(min(told or processors, processors))
+
+    return start
+
+
+def _libraries() -> list[str]:
+    """The loaded builds of OpenBLAS, by path."""
+    lines = Path("/proc/self/maps").read_text("utf-8", errors="surrogateescape").splitlines()
+    paths = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
+    return sorted(path for path in paths if "openblas" in Path(path).name)
+
+
+def _setter(path: str) -> Callable[[int], object] | None:
+    library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD)
+    return next((getattr(library, name) for name in _SETTERS if hasattr(library, name)), None)
+
+
+def _number(text: str) -> int:
+    found = re.match(r"\s*(\d+)", text)
+    return int(found[1]) if found else 0
