@@ -18,7 +18,7 @@ import core
 from core.supervisor import kinship, parent_death, pipe_ends, pumps
 from core.supervisor.job_object import JobObject
 from core.vocabulary.errors import TandemError
-from core.vocabulary.trainer_messages import Begin, Enclosure
+from core.vocabulary.trainer_messages import Become, Enclosure
 from core.vocabulary.versions import is_frozen
 from core.vocabulary.wire import to_json
 from core.walls import enclosure
@@ -36,7 +36,7 @@ WALLS_ARGUMENT = "--walls"
 """The same for walls: an ``Enclosure`` as JSON follows."""
 
 WARM_ARGUMENT = "--warm"
-"""The same for a trainer that is kept ready: it loads TensorFlow, then waits for ``Begin``."""
+"""The same for a trainer that is kept ready: it loads TensorFlow, then waits for ``Become``."""
 
 PROBE_ARGUMENT = "--tensorflow-probe"
 """First argument that turns Tandem into ``core.trainer.probe``."""
@@ -98,7 +98,7 @@ class Child:
     """Its stdout, stderr and death, where `pumps` carries them to sockets."""
     job: JobObject | None = None
     warm: bool = False
-    """It waits for ``Begin``."""
+    """It waits for ``Become``."""
 
     @property
     def pid(self) -> int:
@@ -203,7 +203,7 @@ def spawn(*, sealed: bool = False, walls: Enclosure | None = None) -> Child:
 
 
 def spawn_warm() -> Child:
-    """Start a trainer that imports TensorFlow and then waits for ``Begin``. Raises ``TandemError``.
+    """Start a trainer that imports TensorFlow and then waits for ``Become``. Raises ``TandemError``.
 
     Security invariant: its memory and /proc/PID/environ hold no more of the user's than those of a walled
     trainer, as it may become one.
@@ -217,9 +217,9 @@ def spawn_warm() -> Child:
     return child
 
 
-def beginning(*, sealed: bool = False, walls: Enclosure | None = None) -> Begin:
+def beginning(*, sealed: bool = False, walls: Enclosure | None = None) -> Become:
     """What a warm trainer begins with: as ``spawn`` would start one. Raises ``TandemError``."""
-    return Begin(environment=packed(_surroundings(walls)), sealed=sealed, walls=walls)
+    return Become(environment=packed(_surroundings(walls)), sealed=sealed, walls=walls)
 
 
 def packed(variables: dict[str, str]) -> tuple[bytes, ...]:

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 import msgspec
 
-from core.vocabulary.trainer_messages import Begin, MeetWithout, Order, Stop, Train
+from core.vocabulary.trainer_messages import Become, MeetWithout, Order, Stop, Train
 
 # Created at import: later, the script's modules may hide those in which the annotations are looked up.
 _ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 
-_First = TypeVar("_First", Begin, Train)
+_First = TypeVar("_First", Become, Train)
 
 if sys.platform == "win32":
     import msvcrt
@@ -32,9 +32,9 @@ class Orders:
         self.stop_asked = threading.Event()
         self.leave_asked = threading.Event()
 
-    def wait_begin(self) -> Begin | None:
+    def wait_begin(self) -> Become | None:
         """What to begin with; None if the pipe closed."""
-        return self._first(Begin)
+        return self._first(Become)
 
     def wait_train(self) -> Train | None:
         """The run to train; None if the pipe closed, or Stop came first."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core.supervisor import spawn
-from core.vocabulary.trainer_messages import Begin
+from core.vocabulary.trainer_messages import Become
 from core.walls import enclosure, levels
 
 _SETTERS = (
@@ -28,7 +28,7 @@ _COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 """In this order OpenBLAS reads them."""
 
 
-def become(begin: Begin, given: dict[str, str], descriptors: Sequence[int]) -> Callable[[], None]:
+def become(begin: Become, given: dict[str, str], descriptors: Sequence[int]) -> Callable[[], None]:
     """Takes over the run's environment. Returns what starts NumPy's threads; call it once walls are raised.
 
     ``given``: the environment with which this process was started. ``descriptors``: those of its channels.
@@ -63,7 +63,7 @@ def _open() -> set[int]:
     return {fd for fd in listed if Path(f"/proc/self/fd/{fd}").is_symlink()}
 
 
-def _start_anew(begin: Begin, variables: dict[str, str], descriptors: Sequence[int]) -> None:
+def _start_anew(begin: Become, variables: dict[str, str], descriptors: Sequence[int]) -> None:
     for fd in descriptors:
         os.set_inheritable(fd, True)
     options = spawn.options(sealed=begin.sealed, walls=begin.walls)

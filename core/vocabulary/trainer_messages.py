@@ -85,7 +85,7 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     """Through a proxy, where it shares the laptop's network."""
 
 
-class Begin(Tagged, frozen=True, kw_only=True):
+class Become(Tagged, frozen=True, kw_only=True):
     """To a trainer that was kept ready, before anything else: what another one is started with."""
 
     environment: Many[Variable]
@@ -94,7 +94,7 @@ class Begin(Tagged, frozen=True, kw_only=True):
     walls: Enclosure | None = None
 
     def __repr__(self) -> str:
-        return f"Begin(sealed={self.sealed}, walls={self.walls})"
+        return f"Become(sealed={self.sealed}, walls={self.walls})"
 
 
 class Train(Tagged, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ class Stop(Tagged, frozen=True, kw_only=True):
     """Only this member ends, at once after its step, and the others go on."""
 
 
-Order = Begin | Train | MeetWithout | Stop
+Order = Become | Train | MeetWithout | Stop
 
 # --- trainer to node ---------------------------------------------------------------------------------------
 

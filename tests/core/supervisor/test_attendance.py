@@ -79,7 +79,7 @@ async def test_a_warm_one_is_told_first_what_another_is_started_with(
         child, trainer = run(warm=True, walls=inside)
         await ready(child, trainer)
         begin, train = child.orders_given()
-        assert isinstance(begin, trainer_messages.Begin) and isinstance(train, trainer_messages.Train)
+        assert isinstance(begin, trainer_messages.Become) and isinstance(train, trainer_messages.Train)
         assert (begin.walls, begin.sealed) == (inside, False)
         variables = spawn.unpacked(begin.environment)
         assert variables["OMP_NUM_THREADS"] == "3" and variables["PYTHONHASHSEED"] == "0"

@@ -41,7 +41,7 @@ def test_an_order_to_leave_stops_nobody_else() -> None:
 def test_one_that_was_kept_ready_is_told_first_what_to_begin_with() -> None:
     read, write = os.pipe()
     orders = Orders(read)
-    begin = trainer_messages.Begin(environment=(b"HOME=/h", b"TOKEN=x"), sealed=True)
+    begin = trainer_messages.Become(environment=(b"HOME=/h", b"TOKEN=x"), sealed=True)
     os.write(write, to_json(begin) + b"\n")
     assert orders.wait_begin() == begin and "TOKEN" not in repr(begin)
     os.write(write, to_json(TRAIN) + b"\n")

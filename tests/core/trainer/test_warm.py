@@ -17,7 +17,7 @@ import pytest
 
 from core.supervisor import spawn
 from core.trainer import warm
-from core.vocabulary.trainer_messages import Begin, Enclosure
+from core.vocabulary.trainer_messages import Become, Enclosure
 from core.walls import enclosure, levels
 from tests.core.trainer.attended import Attended
 
@@ -138,9 +138,9 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def walled_begin(tmp_path: Path) -> Begin:
+def walled_begin(tmp_path: Path) -> Become:
     home = str(tmp_path)
-    return Begin(
+    return Become(
         environment=spawn.packed({"HOME": home}),
         walls=Enclosure(folders=(home,), home=home, user="/nowhere"),
     )
@@ -177,7 +177,7 @@ def test_invariant_a_second_thread_makes_it_start_anew_within_walls_and_sealed(
     thread = threading.Thread(target=over.wait, daemon=True)
     thread.start()
     monkeypatch.setattr(warm, "_open", set)
-    for begin in (walled_begin(tmp_path), Begin(environment=(), sealed=True)):
+    for begin in (walled_begin(tmp_path), Become(environment=(), sealed=True)):
         with pytest.raises(InterruptedError):
             warm.become(begin, {}, (3, 4, 5))
     over.set()
@@ -196,7 +196,7 @@ def test_an_own_run_takes_over_its_environment_whatever_else_runs(
     monkeypatch.setattr(tempfile, "tempdir", "/of/then")
     os.environ.clear()
     os.environ.update(KEPT="1", LOADED="by a library", GONE="1")
-    begin = Begin(environment=spawn.packed({"KEPT": "2", "NEW": "a=b"}))
+    begin = Become(environment=spawn.packed({"KEPT": "2", "NEW": "a=b"}))
     warm.become(begin, {"KEPT": "1", "GONE": "1"}, ())
     assert os.environ == {"KEPT": "2", "NEW": "a=b", "LOADED": "by a library"}
     assert tempfile.tempdir is None and not executed
