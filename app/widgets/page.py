@@ -47,10 +47,13 @@ class Page(QScrollArea):
         self.setWidget(inner)
         # Always on: a bar that appears makes lines wrap, and a page that just fits would lose and regain it.
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
-        bar = self.verticalScrollBar()
-        bar.rangeChanged.connect(lambda _, most: bar.setEnabled(most > 0))  # else the handle is not drawn
-        bar.setEnabled(False)
+        self.verticalScrollBar().rangeChanged.connect(self._on_range)
+        self.verticalScrollBar().setEnabled(False)
 
     def add(self, *pieces: Piece) -> None:
         """Adds from top to bottom; a number is a stretch."""
         fill(self.body, *pieces)
+
+    def _on_range(self, _: int, most: int) -> None:
+        # Asked for anew each time: PySide may drop its object of a bar that Qt still has.
+        self.verticalScrollBar().setEnabled(most > 0)  # else the handle is not drawn
