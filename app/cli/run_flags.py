@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from core.vocabulary.options import ASK_AFTER_S, AWAY_S, RunOptions, Wire
+from core.vocabulary.options import ASK_AFTER_S, AWAY_S, GO_ON_S, RunOptions, Wire
 
 
 def _minutes(text: str) -> float:
@@ -40,7 +40,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
             "type": _minutes,
             "metavar": "MINUTES",
             "help": "how long the run waits for a silent member (asleep or offline) "
-            f"(default: {AWAY_S / 60:.0f})",
+            f"(default: {AWAY_S / 60:.0f}, and {GO_ON_S:.0f} seconds where the others can go on without it)",
         },
     ),
     "ask_after_s": (
@@ -74,4 +74,5 @@ def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(FLAG
 def options_of(arguments: argparse.Namespace, then: RunOptions) -> RunOptions:
     """Given options replace the run's."""
     given = {name: getattr(arguments, name, None) for name in FLAGS}
+    given["go_on_s"] = given["away_s"]
     return replace(then.options, **{name: value for name, value in given.items() if value is not None})

@@ -16,7 +16,8 @@ from app.theme import GAP
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
-from core.vocabulary.options import RunOptions, Wire
+from core.vocabulary import units
+from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions, Wire
 from core.vocabulary.plan import StrategyKind
 
 STRATEGIES: dict[StrategyKind | None, str] = {
@@ -58,6 +59,14 @@ class OptionsFold(Fold):
             "Its trainers are sealed off. Without this they reach nothing but the other laptops of the run. "
             "Each user is told which, and asked.",
         )
+        self._waits = QCheckBox("The others wait for it")
+        self._waits.setObjectName("waits")
+        self._waits.setAccessibleName("A laptop that is away: the others wait for it")
+        set_tooltip(
+            self._waits,
+            f"Up to {units.duration(AWAY_S)}. Without this they go on {units.duration(GO_ON_S)} after it was "
+            "noticed, and it joins them again when it is back.",
+        )
         self._opens = QLineEdit()
         self._opens.setObjectName("opens")
         self._opens.setPlaceholderText("ben=~/Pictures")
@@ -72,6 +81,7 @@ class OptionsFold(Fold):
             ("Strategy", self._strategy),
             ("Gradients travel as", self._wire),
             ("Downloads", self._downloads),
+            ("A laptop that is away", self._waits),
             ("Files on other laptops", self._opens),
         ):
             label = Label(title, "faint")
@@ -85,6 +95,7 @@ class OptionsFold(Fold):
         self._strategy.activated.connect(lambda _: self.changed.emit())
         self._wire.activated.connect(lambda _: self.changed.emit())
         self._downloads.clicked.connect(lambda _: self.changed.emit())
+        self._waits.clicked.connect(lambda _: self.changed.emit())
 
     def chosen(self, draft: RunDraft) -> RunDraft:
         """``draft`` with the choices made here; other fields are unchanged."""
@@ -93,6 +104,7 @@ class OptionsFold(Fold):
             draft.options,
             wire=list(WIRES)[self._wire.currentIndex()],
             downloads=self._downloads.isChecked(),
+            go_on_s=draft.options.away_s if self._waits.isChecked() else GO_ON_S,
         )
         return replace(
             draft,
@@ -108,6 +120,7 @@ class OptionsFold(Fold):
         self._strategy.setCurrentIndex(list(STRATEGIES).index(draft.strategy))
         self._wire.setCurrentIndex(list(WIRES).index(draft.options.wire))
         self._downloads.setChecked(draft.options.downloads)
+        self._waits.setChecked(draft.options.go_on_s > GO_ON_S)
         self._opens.setText(draft.opens)
         if (draft.seed, draft.strategy, draft.options, draft.opens) != (None, None, RunOptions(), ""):
             self.head.setChecked(True)

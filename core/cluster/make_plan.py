@@ -94,6 +94,7 @@ def make_plan(
         for device in in_order
     )
     _check_patience(spec.away_s, "away", least_s=LEAST_AWAY_S)
+    _check_patience(spec.go_on_s, "before it goes on", least_s=0.0)
     _check_patience(spec.ask_after_s, "before it asks", least_s=0.0)
     return Plan(
         **asdict(spec.options),

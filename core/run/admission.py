@@ -156,6 +156,7 @@ def why_unfit(
         and all(_is_placed_soundly(task) for task in plan.tasks)
         and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
+        and 0.0 <= plan.go_on_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)
     )

@@ -242,8 +242,7 @@ def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
     then = "then resume the run" if began else "then train again"
     return Problem(
         code="device-away",
-        what=f"Nothing has come from {name} for {units.duration(limit_s)}, "
-        "which is as long as this run waits.",
+        what=f"{name} has been away for {units.duration(limit_s)}, which is as long as this run waits.",
         fix=f"See that {name} is on, awake and in the network; {then}. --wait-for-away MINUTES waits longer.",
     )
 

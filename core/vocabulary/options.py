@@ -15,6 +15,9 @@ Wire = Literal["f32", "bf16", "fp16", "auto"]
 
 AWAY_S = 600.0
 """How long a run waits by default for a silent laptop."""
+GO_ON_S = 10.0
+"""The same where the others can go on without it. Its return takes a little longer than this: a shorter wait
+would often cost more time than it saves."""
 ASK_AFTER_S = 300.0
 """How long after the last progress the user is asked by default whether to keep waiting."""
 
@@ -27,7 +30,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     downloads: bool = True
     """A script with sealed trainers may still download: each laptop lets it call out."""
     away_s: float = AWAY_S
-    """How long the run waits for a silent laptop."""
+    """How long the run waits for a silent laptop without which it cannot go on."""
+    go_on_s: float = GO_ON_S
+    """How long it waits for any other silent laptop."""
     ask_after_s: float = ASK_AFTER_S
     """How long after the last progress the user is asked whether to keep waiting; 0: never."""
     accept_differences: bool = False

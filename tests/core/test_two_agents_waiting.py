@@ -12,6 +12,7 @@ from core.home.home import Home
 from core.vocabulary import events as ev
 from core.vocabulary.commands import SetCodePolicy
 from core.vocabulary.ids import RunId
+from core.vocabulary.options import AWAY_S
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import Settings
@@ -112,6 +113,7 @@ def test_a_script_asleep_a_stopped_trainer_and_a_stopped_node_are_named_and_wait
             arguments=(str(bed), str(end)),
             devices=(ben.device,),
             seed=7,
+            go_on_s=AWAY_S,
         )
     )
 

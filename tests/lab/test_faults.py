@@ -1,4 +1,4 @@
-"""A training survives a laptop's faults: it continues with the same step, and ends with the same bits."""
+"""A training that waits for a silent laptop continues with the same step, and ends with the same bits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from core.vocabulary import events as ev
 from core.vocabulary.ids import RunId
+from core.vocabulary.options import AWAY_S
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.waits import Cause
@@ -71,6 +72,7 @@ def train(laptops: Laptops, folder: Path, steps: int, *arguments: str) -> RunId:
         seed=7,
         # Fixed: the laptops' speeds must not decide the order of addition.
         shares={laptops.anna.device: 40, laptops.ben.device: 24},
+        go_on_s=AWAY_S,
     )
     return laptops.anna.train(spec)
 

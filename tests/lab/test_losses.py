@@ -145,7 +145,7 @@ def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
     spec = digits(tmp_path / "digits", "--epochs", "10000", others=(ben,))
-    run = anna.train(replace(spec, away_s=20.0))
+    run = anna.train(replace(spec, away_s=20.0, go_on_s=20.0))
     for agent in (anna, ben):
         agent.trains(run)
     trainers = [*anna.trainers(), *ben.trainers()]
@@ -155,12 +155,12 @@ def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_
         told = misses(anna, run, ben)
         assert leaves(anna, run, ben.device).at_s - told.at_s >= 15.0
         left = anna.run().members[ben.device].left
-        assert left is not None and left.what.startswith("Nothing has come from ben for 20 s")
+        assert left is not None and left.what.startswith("ben has been away for 20 s")
         goes_on(anna, run, len(anna.told))
         told = misses(ben, run, anna)
         assert end_of(ben, run).at_s - told.at_s >= 15.0
         why = reason(ben.run().phase)
-        assert why.startswith("starter-lost: ") and "Nothing has come from anna for 20 s" in why
+        assert why.startswith("starter-lost: ") and "anna has been away for 20 s" in why
         assert time.monotonic() - began_s >= 20.0
         anna.do(StopRun())
         assert anna.ends(run) == Stopped(by="anna")

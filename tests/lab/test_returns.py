@@ -18,9 +18,11 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Stopped
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.state import Run, State
+from tests.lab import faults
 from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, saved, weights
+from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
 
@@ -151,6 +153,32 @@ def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
         f"killed → in {told.at_s - killed_s:.1f} s; pause of the other {first.at_s - last.at_s:.1f} s; "
         f"from step {again.resume.moment.step}"
     )
+    ends_well(anna, again.run, expected, anna, ben)
+
+
+def test_a_laptop_whose_lid_was_closed_is_gone_on_without_and_is_back_by_itself(
+    laptops: Laptops, network: Network, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "lid", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+    kept(anna, run)
+
+    with faults.lid_closed(network, 1, ben):
+        closed_s = time.monotonic()
+        left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
+        assert isinstance(left.event, ev.MemberLeft) and left.event.problem.code == "device-away"
+        alone = newest_step(anna)
+        anna.until(lambda state: newest_step(anna) > alone + 10 or None, "go on alone")
+        print(f"lid closed → the other goes on {left.at_s - closed_s:.1f} s")
+    opened_s = time.monotonic()
+
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step > alone
+    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
+    print(f"lid opened → in {told.at_s - opened_s:.1f} s")
     ends_well(anna, again.run, expected, anna, ben)
 
 

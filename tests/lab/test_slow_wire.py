@@ -12,6 +12,7 @@ import pytest
 
 from core.vocabulary import events as ev
 from core.vocabulary.commands import SetCodePolicy
+from core.vocabulary.options import AWAY_S
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from tests.lab import faults
@@ -59,6 +60,7 @@ def trained(lab: Lab, folder: Path, meanwhile: Callable[[Agent, Agent], None]) -
         devices=(ben.device,),
         seed=7,
         shares={anna.device: 16, ben.device: 16},
+        go_on_s=AWAY_S,
     )
     run = anna.train(spec)
     meanwhile(anna, ben)

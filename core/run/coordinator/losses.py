@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from core.run import problems
-from core.run.coordinator import patience
+from core.run.coordinator import patience, verdicts
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import close, fail, look_for_end, outputs_lost, stop
 from core.run.turn import CoordinatorTurn
@@ -19,7 +19,7 @@ from core.vocabulary.phases import Exit, ExitReason, Training
 
 _LOSSES: frozenset[ExitReason] = frozenset({"killed", "out-of-memory", "stopped"})
 """Exits that are not the fault of the script or any other member."""
-_LIVELY_S = 30.0
+_LIVELY_S = 10.0
 """A laptop that is away may train on: while steps end, nobody is given up."""
 
 
@@ -41,17 +41,9 @@ def is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
     return not (state.served() and task not in {each.name for each in state.own_enders()})
 
 
-def may_go_on_without(state: co.Coordination, device: DeviceId) -> bool:
-    """Only members of the exchange can be left out; the starter may lose its trainers while its node
-    coordinates."""
-    trains = isinstance(state.stage, co.Running) and isinstance(state.phase, Training)
-    others = {each for each, part in state.parts.items() if part.takes_part} - {device}
-    return trains and state.plan.outlasts_losses and bool(others)
-
-
 def lose(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> bool:
     """Go on without a member whose trainer is lost. False: the run fails."""
-    if may_go_on_without(turn.state, device):
+    if verdicts.may_go_on_without(turn.state, device):
         go_on_without(turn, device, why)
         return True
     if why.code == LEFT_RUN:  # the others left at the same moment
@@ -96,21 +88,25 @@ def stop_for(turn: CoordinatorTurn, back: tuple[str, ...]) -> None:
 def on_away_over(turn: CoordinatorTurn) -> None:
     """A member has been away for as long as the run waits, unless steps still end."""
     state = turn.state
-    away = {device: part.away_s for device, part in state.parts.items() if part.away_s is not None}
-    if not away:
+    ends = {
+        device: part.away_s + verdicts.limit_s(state, device)
+        for device, part in state.parts.items()
+        if part.away_s is not None
+    }
+    if not ends:
         return
-    first = min(away, key=lambda device: away[device])
-    left_s = away[first] + state.plan.away_s - turn.now_s
+    first = min(ends, key=lambda device: ends[device])
+    left_s = ends[first] - turn.now_s
     lively_s = state.vigil.progressed_s + _LIVELY_S - turn.now_s
     if left_s > 0 or lively_s > 0:
         turn.wait("away", max(left_s, lively_s, 1.0))
         return
     # Custom training loops have no checkpoints.
     began = not isinstance(state.stage, co.Assembling) and state.plan.strategy == "managed"
-    verdict = problems.away_too_long(state.name(first), state.plan.away_s, began=began)
+    verdict = problems.away_too_long(state.name(first), verdicts.limit_s(state, first), began=began)
     if isinstance(state.stage, co.Draining):
         outputs_lost(turn, verdict)
-    elif may_go_on_without(state, first):
+    elif verdicts.may_go_on_without(state, first):
         go_on_without(turn, first, verdict)
         on_away_over(turn)
     else:

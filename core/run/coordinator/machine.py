@@ -13,7 +13,7 @@ from typing import assert_never
 from core.cluster.tf_config import check
 from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
-from core.run.coordinator import losses, patience
+from core.run.coordinator import losses, patience, verdicts
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
     abandon,
@@ -148,7 +148,7 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
         case ms.Prepared():
             _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
-            if losses.may_go_on_without(state, device):
+            if verdicts.may_go_on_without(state, device):
                 losses.go_on_without(turn, device, problem)
                 return
             if not isinstance(state.stage, co.Assembling):  # it has left: its trainers will report no end
@@ -337,7 +337,7 @@ def _on_away(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
 
 def _on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
     """The run goes on without it, or ends."""
-    if device in turn.state.unfinished() and losses.may_go_on_without(turn.state, device):
+    if device in turn.state.unfinished() and verdicts.may_go_on_without(turn.state, device):
         losses.go_on_without(turn, device, problems.why_lost(turn.state.plan, problem))
         return
     part = turn.state.parts[device]

@@ -128,7 +128,7 @@ def miss(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
     if part.away_s is None:
         turn.know(device, replace(part, away_s=turn.now_s, away_why=problem))
     if "away" not in turn.state.waits:
-        turn.wait("away", turn.state.plan.away_s)
+        turn.wait("away", verdicts.limit_s(turn.state, device))
     # Its own limit on meeting the others knows more than "start".
     turn.no_longer("start", "outputs", "finish")
     mind_preparing(turn)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.run.coordinator.state import Coordination, Draining, Heard
+from core.run.coordinator.state import Coordination, Draining, Heard, Running
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import ASK_AFTER_S
+from core.vocabulary.phases import Training
 from core.vocabulary.plan import Task
 from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
@@ -53,6 +54,19 @@ def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
     return tuple(wait for wait in waits if wait.cause in _ENDS) or waits or _all_in_script(state)
 
 
+def may_go_on_without(state: Coordination, device: DeviceId) -> bool:
+    """Only members of the exchange can be left out; the starter may lose its trainers while its node
+    coordinates."""
+    trains = isinstance(state.stage, Running) and isinstance(state.phase, Training)
+    others = {each for each, part in state.parts.items() if part.takes_part} - {device}
+    return trains and state.plan.outlasts_losses and bool(others)
+
+
+def limit_s(state: Coordination, device: DeviceId) -> float:
+    """How long the run waits for this member once it is away."""
+    return state.plan.go_on_s if may_go_on_without(state, device) else state.plan.away_s
+
+
 def bytes_come(state: Coordination) -> int:
     """Bytes received of everything that is waited for: an increase is progress."""
     return sum(peer.bytes_come for heard in state.stands.values() for peer in heard.stand.peers)
@@ -83,7 +97,7 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         lasted_s = now_s - part.away_s
         if lasted_s < limits.MISSED_S:
             return None
-        left_s = max(0.0, state.plan.away_s - lasted_s)
+        left_s = max(0.0, limit_s(state, task.device) - lasted_s)
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
     if is_due:
         return None  # they come, or the search for them is on

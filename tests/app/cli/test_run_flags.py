@@ -26,11 +26,17 @@ def words_for(name: str, value: object) -> tuple[str, ...]:
     return flag, str(value)
 
 
-@pytest.mark.parametrize("name", RunOptions.__struct_fields__)
+@pytest.mark.parametrize("name", [name for name in run_flags.FLAGS if name != "away_s"])
 def test_a_flag_changes_its_option_alone(name: str) -> None:
     value = getattr(unlike_default(RunOptions), name)
     chosen = run_flags.options_of(given(*words_for(name, value)), RunOptions())
     assert chosen == replace(RunOptions(), **{name: value}) != RunOptions()
+
+
+def test_one_flag_says_how_long_a_run_waits_whether_it_could_go_on_or_not() -> None:
+    chosen = run_flags.options_of(given("--wait-for-away", "2"), RunOptions())
+    assert chosen == replace(RunOptions(), away_s=120.0, go_on_s=120.0)
+    assert {*run_flags.FLAGS, "go_on_s"} == set(RunOptions.__struct_fields__)
 
 
 def test_what_is_not_given_stays_as_it_was_then() -> None:

@@ -43,7 +43,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.options import RunOptions
+from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.app import world
@@ -741,6 +741,18 @@ def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> No
 def planned_as_own(command: Command) -> PlanMade | Refused:
     assert isinstance(command, PlanRun)
     return world.planned(replace(command, spec=replace(command.spec, strategy="own")))
+
+
+def test_the_others_may_be_told_to_wait_for_a_laptop_that_is_away(core: FakeCore, setup: TrainSetup) -> None:
+    setup.prepare(RunDraft(script="/a.py"))
+    waits = setup.options._waits
+    assert not waits.isChecked() and setup.draft.options.go_on_s == GO_ON_S
+    waits.click()
+    assert setup.draft.options == RunOptions(go_on_s=AWAY_S)
+    waits.click()
+    assert setup.draft.options == RunOptions()
+    setup.prepare(RunDraft(script="/a.py", options=RunOptions(go_on_s=AWAY_S)))
+    assert waits.isChecked()
 
 
 def test_a_sealed_script_may_be_kept_from_downloading(

@@ -89,7 +89,8 @@ def test_every_launcher_starts_the_same_members(launcher: Launcher, tmp_path: Pa
     assert program == "tandem" and told.runs.__name__ == "member"
     assert (told.seed, told.share) == (7, "48,16")
     heeded = options_of(told, RunOptions())
-    assert heeded == structs.replace(JOB.options, accept_differences=launcher == "kubernetes")
+    accepts = launcher == "kubernetes"
+    assert heeded == structs.replace(JOB.options, go_on_s=JOB.options.away_s, accept_differences=accepts)
     assert told.script_arguments == JOB.arguments
     place = "/tandem" if launcher == "kubernetes" else str(folder)
     assert (told.checkpoints, told.save) == (f"{place}/kept", f"{place}/trained")

@@ -110,7 +110,7 @@ def test_a_stop_is_no_failure_that_has_to_be_mended() -> None:
 def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
     assert "now terminated" in problems.slow_to_stop(["Ben"], 120.0, 1)
     assert "within 15 s; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
-    assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say")
+    assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say that")
     assert problems.nothing_shared()
 
 

@@ -9,6 +9,7 @@ import os
 import ssl
 import time
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -30,7 +31,7 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.options import AWAY_S
+from core.vocabulary.options import AWAY_S, GO_ON_S
 from core.vocabulary.peer_messages import Message, Prepare
 from core.vocabulary.permission import asked_by
 from core.vocabulary.phases import Failed, Finished, Preparing, Stopped, Stopping, Training
@@ -669,7 +670,7 @@ async def test_a_laptop_away_in_training_is_waited_for_and_what_it_said_meanwhil
     lan: Lan, spec: RunSpec
 ) -> None:
     anna, ben = both(lan)
-    await train(lan, spec)
+    await train(lan, replace(spec, go_on_s=AWAY_S))
     lan.cut(anna, ben)
     lan.clock.advance(3.0)
     for node, other in ((anna, ben), (ben, anna)):
@@ -690,6 +691,29 @@ async def test_a_laptop_away_in_training_is_waited_for_and_what_it_said_meanwhil
     run = anna.state.run
     assert run is not None and run.waiting is None
     assert run.members[ben.device].log["worker:0"] == ("said while away",)
+
+
+async def test_a_laptop_that_stays_silent_is_gone_on_without_and_ends_its_part_when_it_is_there_again(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    lan.clock.advance(GO_ON_S - 1.0)
+    assert ben.device not in left_by(anna)
+    lan.clock.advance(2.0)
+    assert left_by(anna)[ben.device].code == "device-away" and anna.runs_a_trainer
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: not ben.runs_a_trainer)
+    assert ben.trainers[0].forces == [2] and anna.runs_a_trainer
+    anna.trainers[0].end()
+    await lan.wait_until(lambda: anna.over)
+    assert isinstance(anna.phase, Finished)
+
+
+def left_by(node: LanNode) -> Mapping[DeviceId, Problem]:
+    """Laptops without which the run went on, as this one knows, and why."""
+    return {event.device: event.problem for event in node.events if isinstance(event, ev.MemberLeft)}
 
 
 async def test_since_when_a_laptop_is_away_is_right_after_this_one_slept(
@@ -721,7 +745,7 @@ async def test_stop_ends_the_part_of_a_laptop_whose_starter_is_away(lan: Lan, sp
 
 async def test_only_the_starter_that_asks_lets_a_run_go_on_waiting(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
-    await train(lan, replace(spec, ask_after_s=60.0))
+    await train(lan, replace(spec, ask_after_s=60.0, go_on_s=AWAY_S))
     assert anna.state.run is not None
     run = anna.state.run.plan.run
     for node, wrong in ((ben, run), (anna, RunId("another"))):
