@@ -135,7 +135,7 @@ async def connect(
     except ConnectionRefusedError as error:
         raise TandemError(
             code=NOBODY_LISTENS,
-            what=f"Nothing listens at {address}: Tandem is not open there.",
+            what=f"Tandem is not open at {address}: nothing listens there.",
             fix="Open Tandem there; if it is open, look at the firewall.",
         ) from error
     except (OSError, EOFError) as error:

@@ -72,7 +72,9 @@ def run_under_way() -> Problem:
 
 
 def no_run() -> Problem:
-    return Problem(code="no-run", what="No run is under way here.", fix="There is nothing to stop.")
+    return Problem(
+        code="no-run", what="No run is under way here.", fix="Start one with Train, or with tandem run."
+    )
 
 
 def request_gone() -> Problem:
@@ -214,12 +216,11 @@ def why_lost(plan: Plan, problem: Problem) -> Problem:
 
 def left(name: str, why: Problem, others: Sequence[str], step: int = 0) -> str:
     """``ben left at step 812: The trainer was killed. anna goes on alone.``"""
-    at = f" at step {step:,}" if step else ""
+    where = f"step {step:,}" if step else ""
+    go_on = f"{listed(others)} {'goes on alone' if len(others) == 1 else 'go on'}"
     if why.code == LEFT_RUN:
-        on = "goes on alone" if len(others) == 1 else "go on"
-        return f"{plain(why.what, 300)} {listed(others)} {on}{at.replace(' at', ' from')}."
-    go_on = "goes on alone" if len(others) == 1 else "go on"
-    return f"{name} left{at}: {plain(why.what, 300)} {listed(others)} {go_on}."
+        return f"{plain(why.what, 300)} {go_on}{where and f' from {where}'}."
+    return f"{name} left{where and f' at {where}'}: {plain(why.what, 300)} {go_on}."
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:

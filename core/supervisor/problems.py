@@ -127,7 +127,7 @@ def _killed_from_outside(tail: str) -> Exit:
         reason="killed",
         problem=Problem(
             code="killed",
-            what="The trainer was killed from outside (SIGKILL), mostly by the system for want of memory.",
+            what="The trainer was killed from outside (SIGKILL), usually because memory ran out.",
             fix="Look whether memory was full; if so, use a smaller batch or close other programs.",
             detail=tail,
         ),
