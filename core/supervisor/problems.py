@@ -21,6 +21,8 @@ _LOST = re.compile(
 
 _ARGUMENTS = re.compile(r"(?:\S+: error|Error|FATAL Flags parsing error): .+")
 """The last line that argparse, click and absl print when they refuse a script's arguments."""
+_TENSORFLOWS = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d+\.\d+ +\d+ .*|WARNING: All log messages before absl.*")
+"""Lines of TensorFlow's own log, such as one about a missing CUDA driver: no script exits because of them."""
 LEFT = "script-left"
 _LAST_LINES = 8
 
@@ -30,6 +32,7 @@ def with_tail(exit: Exit, tail: str) -> Exit:
     problem = exit.problem
     if problem is None:
         return exit
+    tail = "\n".join(line for line in tail.splitlines() if not _TENSORFLOWS.fullmatch(line))
     last = [line.strip() for line in tail.splitlines() if line.strip()][-_LAST_LINES:]
     refused = [line for line in last if _ARGUMENTS.fullmatch(line)]
     if problem.code == LEFT and refused:

@@ -182,6 +182,13 @@ def test_a_script_that_ends_itself_is_quoted_with_the_last_that_it_wrote() -> No
     assert problems.with_tail(left_with(3), "").problem == left_with(3).problem
 
 
+def test_what_tensorflow_logs_is_no_reason_why_a_script_left() -> None:
+    noise = "E0000 00:00:1795719463.914767    8468 cuda_platform.cc:52] failed call to cuInit: INTERNAL"
+    ours = "Reading data.csv\nno such column: price"
+    exit = problems.with_tail(left_with(3), f"{noise}\n{ours}\n")
+    assert exit.problem is not None and exit.problem.detail == ours
+
+
 def left_with(code: int) -> Exit:
     what = f"The script ended itself with exit code {code}."
     return Exit(reason="script-error", problem=Problem(code="script-left", what=what, fix="See the log."))
