@@ -25,7 +25,7 @@ _X32 = 0x40000000
 _SET_MODE_FILTER, _ALL_THREADS = 1, 1
 _NO_NEW_PRIVILEGES = 38
 
-_INET, _INET6, _NETLINK = 2, 10, 16
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _KIND = 0xF
 _STREAM, _SEQUENCED = 1, 5
 _TCP = 6
@@ -185,8 +185,9 @@ def _ways(network: bool) -> dict[str, tuple[Way, ...]]:
     return {
         # Netlink's first protocol is used to list addresses.
         "socket": (internet, (Argument(0, _ALL, (_NETLINK,)), Argument(2, _ALL, (0,)))),
-        # A pair of datagram sockets can be turned into a socket with a path.
-        "socketpair": ((Argument(1, _KIND, (_STREAM, _SEQUENCED)),),),
+        # A pair of datagram sockets can be turned into a socket with a path. Pairs of another family (TIPC)
+        # would load its module, and reach the network.
+        "socketpair": ((Argument(0, _ALL, (_UNIX,)), Argument(1, _KIND, (_STREAM, _SEQUENCED))),),
         "clone": ((Argument(0, _NEW_NAMESPACES, (0,)),),),
         "prlimit64": itself,
         # Landlock lets every program of this user be slowed down: pinned to one core, or to the lowest

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -63,6 +64,15 @@ def attack(targets: dict[str, Any]) -> dict[str, str]:
         with one, other:
             one.connect(targets["datagrams"])
             return str(one.send(b"in"))
+
+    def pair_of_another_family() -> str:
+        """Any error but a refusal: the kernel has looked for the family, and would load its module."""
+        for family in (socket.AF_INET, socket.AF_TIPC):
+            if libc.socketpair(family, socket.SOCK_STREAM, 0, (ctypes.c_int * 2)()) == 0:
+                return f"a pair of {family}"
+            if (error := ctypes.get_errno()) != errno.EPERM:
+                return f"{family}: {os.strerror(error)}"
+        raise PermissionError
 
     def listen() -> str:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -148,6 +158,7 @@ def attack(targets: dict[str, Any]) -> dict[str, str]:
         "a socket with a path": lambda: connect(socket.SOCK_STREAM, targets["path"], socket.AF_UNIX),
         "an abstract socket": lambda: connect(socket.SOCK_STREAM, targets["abstract"], socket.AF_UNIX),
         "a pair turned to a path": turned,
+        "a pair of another family": pair_of_another_family,
         "a loopback service": lambda: connect(socket.SOCK_STREAM, ("127.0.0.1", targets["tcp"])),
         "a service in the network": lambda: connect(socket.SOCK_STREAM, (targets["lan"], targets["tcp"])),
         "a service by fast open": fast_open,
