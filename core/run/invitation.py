@@ -13,17 +13,25 @@ from pathlib import Path
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
 from core.run.planner import Planned
+from core.runtime.timers import Timer
 from core.transfer.lane import OfferedFiles
+from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest
 
+SLOWEST_BYTES_S = 50_000.0
+"""A laptop that takes longer than this to receive the files would hold up others that are to be invited."""
 _LET_GO = Problem(code="invited", what="This laptop is ready to come into the run.")
+_UNANSWERED = Problem(code="not-prepared", what="it did not answer in time.")
 
 
 class Invitation:
-    """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready."""
+    """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready.
+
+    Security invariant: a laptop that says anything but its answer does not keep the invitation open.
+    """
 
     def __init__(
         self,
@@ -38,6 +46,7 @@ class Invitation:
         self._project = planned.project
         self._on_over = on_over
         self._over = False
+        self._is_receiving = False
         self._offers: list[Callable[[], None]] = []
         manifest, listing = self._project.manifest, self._project.listing
         if listing is not None:
@@ -46,14 +55,21 @@ class Invitation:
         texts = dict(self._project.texts)
         request = ms.Prepare(plan=planned.plan, manifest=manifest, listing=listing, texts=texts)
         context.send(device, request)
+        # Its own Tandem declines before, where its user does not answer.
+        self._timer = self._wait(limits.CONSENT_S + 2 * limits.SLACK_S)
 
     def on_message(self, device: DeviceId, message: ms.Message) -> bool:
         """False: the message is about something else."""
         if device != self.device or ms.run_of(message) != self.run:
             return False
         match message:
-            case ms.FilesWanted(total_bytes=total_bytes) if total_bytes:
-                self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
+            case ms.FilesWanted(total_bytes=total_bytes) if not self._is_receiving:
+                self._is_receiving = True
+                if total_bytes:
+                    self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
+                self._timer.cancel()
+                transfer_s = self._project.manifest.total_bytes / SLOWEST_BYTES_S
+                self._timer = self._wait(limits.RECEIVE_S + limits.SLACK_S + transfer_s)
             case ms.Prepared():
                 self._end(None)
             case ms.Declined(problem=problem):
@@ -68,6 +84,7 @@ class Invitation:
         """Withdraw the invitation."""
         if not self._over:
             self._over = True
+            self._timer.cancel()
             for withdraw in self._offers:
                 withdraw()
             let_go = ms.RunAbandoned(run=self.run, problem=_LET_GO)
@@ -77,6 +94,9 @@ class Invitation:
         if not self._over:
             self.end()
             self._on_over(problem)
+
+    def _wait(self, seconds: float) -> Timer:
+        return self._context.clock.call_later(seconds, lambda: self._end(_UNANSWERED))
 
     def _offer(self, reader: ManifestReader | ListingReader) -> None:
         def failed(error: TandemError) -> None:

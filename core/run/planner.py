@@ -150,7 +150,8 @@ class Planner:
         self, spec: RunSpec, run: RunId, project: planning.LocalProject, back: tuple[str, ...] | None
     ) -> Planned:
         """The plan that resumes a run, with its newest checkpoint, fetched."""
-        old = resume_plan.before(await self._recorder.find(run))
+        details = await self._recorder.find(run)
+        old = resume_plan.before(details)
         then = await asyncio.to_thread(self._checkpoints.project_of, old)
         remarks = resume_plan.check_code(then, project.manifest, old)
         if back is not None:
@@ -158,7 +159,8 @@ class Planner:
         spec = resume_plan.asked(spec, old, self.devices)
         plan = self._make(spec, self.devices, project)
         self._check_ended()
-        got = await self._checkpoints.fetch(old)
+        own = back is not None and resume_plan.saw_the_end(details, self._context.me)
+        got = await self._checkpoints.fetch(old, own=own)
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
         plan = resume_plan.continued(plan, spec, old, got.found, back or ())

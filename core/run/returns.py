@@ -112,6 +112,8 @@ class Returns:
         self._timers = Timers[Literal["due", "kept"]](context.clock, self._on_time)
         self._looking: asyncio.Task[None] | None = None
         self._has_news = False
+        self._awaited: tuple[DeviceId, ...] = ()
+        """Laptops for which the run was stopped."""
         self._held_back: tuple[str, ...] = ()
         """Laptops that are ready while the run may not be stopped: steps or a checkpoint may change that."""
         self._is_told = False
@@ -171,8 +173,11 @@ class Returns:
         self._restart_s = self._context.clock.time() - state.tally.pressed_s
         for member in state.plan.members:
             self._absent.pop(member.device, None)
-        for absent in self._absent.values():
+        for device, absent in self._absent.items():
             absent.invited = absent.ready = False
+            if device in self._awaited:
+                self._stayed_out(device, absent.name)
+        self._awaited = ()
         self._held_back, self._is_told, self._has_left = (), False, False
         self.look()
 
@@ -188,13 +193,21 @@ class Returns:
             staying = tuple(device for device in staying if state.name(device) not in came)
             for member in plan.members:
                 if member.name in came:
-                    self._losses[member.device] += 1
-                    wait_s = pause_s(self._losses[member.device] + 1)
-                    not_before_s = self._context.clock.time() + wait_s
-                    self._absent[member.device] = Absent(member.name, not_before_s)
-        coming = tuple(device for device, absent in self._absent.items() if absent.name in back)
+                    self._stayed_out(member.device, member.name)
+        self._awaited = coming = tuple(
+            device for device, absent in self._absent.items() if absent.name in back
+        )
         run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run
         self.continuation.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
+
+    def _stayed_out(self, device: DeviceId, name: str) -> None:
+        """The run was stopped for it in vain.
+
+        Security invariant: nobody keeps the others stopping and resuming by not coming in.
+        """
+        self._losses[device] += 1
+        not_before_s = self._context.clock.time() + pause_s(self._losses[device] + 1)
+        self._absent[device] = Absent(name, not_before_s)
 
     def _on_time(self, name: Literal["due", "kept"]) -> None:
         starter = self._coordinator()

@@ -4,6 +4,7 @@ loop."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,9 +84,12 @@ class CheckpointDriver:
         if self._work is not None:
             self._work.cancel()
 
-    async def fetch(self, old: Plan) -> FetchedCheckpoint | None:
-        """The newest available checkpoint of a run; None: stopped. Raises ``TandemError``."""
-        work = self._work = asyncio.ensure_future(self._fetch_newest(old))
+    async def fetch(self, old: Plan, *, own: bool = False) -> FetchedCheckpoint | None:
+        """The newest available checkpoint of a run; None: stopped. Raises ``TandemError``.
+
+        ``own``: none is newer than the one here, so others are asked only if it is missing or damaged.
+        """
+        work = self._work = asyncio.ensure_future(self._fetch_newest(old, own))
         try:
             await asyncio.wait({work})
         finally:
@@ -93,12 +97,14 @@ class CheckpointDriver:
             self._work = None
         return None if work.cancelled() else work.result()
 
-    async def _fetch_newest(self, old: Plan) -> FetchedCheckpoint:
+    async def _fetch_newest(self, old: Plan, own: bool) -> FetchedCheckpoint:
         names = self._others(old)
         search = self._fetching = CheckpointSearch(
             self._context, old.run, self._asking, on_piece=self._tell_piece
         )
         try:
+            if own and (here := await self._own(search)) is not None:
+                return here
             await search.ask(names)
             absent = tuple(name for device, name in names.items() if device in search.silent)
             newest: TandemError | None = None
@@ -121,6 +127,14 @@ class CheckpointDriver:
             raise newest or plan.none_found(old, absent)
         finally:
             self._fetching = None
+
+    async def _own(self, search: CheckpointSearch) -> FetchedCheckpoint | None:
+        await search.ask(())
+        while (found := search.best) is not None:
+            with contextlib.suppress(TandemError):
+                return FetchedCheckpoint(found, await search.fetch(found), ())
+            search.leave_aside(found)
+        return None
 
     def _others(self, old: Plan) -> dict[DeviceId, str]:
         """The other members, by name."""

@@ -12,7 +12,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.phases import Finished, ended
+from core.vocabulary.phases import Finished, Stopped, ended
 from core.vocabulary.plan import Plan, Role, RunSpec, ranks
 from core.vocabulary.text import listed
 
@@ -42,6 +42,17 @@ def before(details: RunDetails) -> Plan:
             fix="Let the script keep checkpoints of its own (tf.train.Checkpoint), and run it again.",
         )
     return plan
+
+
+def saw_the_end(details: RunDetails, me: DeviceId) -> bool:
+    """Whether the run was stopped to go on, and this laptop was in it up to that step.
+
+    Security invariant: then its own checkpoint is as new as any, and no member brings in another state by
+    leaving, returning, and telling of a newer one.
+    """
+    phase, plan = details.entry.phase, details.plan
+    took_part = plan is not None and any(member.device == me for member in plan.members)
+    return isinstance(phase, Stopped) and phase.goes_on and took_part and me not in details.left
 
 
 def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:

@@ -16,6 +16,8 @@ from core.vocabulary import events as ev
 from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, TandemError
 from core.vocabulary.ids import RunId
+from core.vocabulary.limits import CONSENT_S, SLACK_S
+from core.vocabulary.peer_messages import FilesWanted
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
@@ -80,6 +82,16 @@ def has_timer_in(lan: Lan, seconds: float) -> bool:
 
 def tasks_that_look() -> set[str]:
     return {task.get_name() for task in asyncio.all_tasks() if task.get_name() == "look who is back"}
+
+
+def is_idle_for(node: LanNode, other: LanNode) -> bool:
+    known = node.state.devices[other.device]
+    return known.linked and not known.busy
+
+
+def has_looked(node: LanNode) -> bool:
+    """It has drawn its conclusions from what is new, and invited nobody."""
+    return not tasks_that_look() and node.runs.returns.invitation is None
 
 
 async def goes_on_with(lan: Lan, before: RunId, *them: LanNode) -> RunId:
@@ -172,6 +184,29 @@ async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec)
     await finish(three, anna, ben)
 
 
+@pytest.mark.parametrize("says", [0, 1, 20])
+async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
+    three: Lan, spec: RunSpec, says: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor who says again and again that it receives files."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    heard: list[object] = []
+    monkeypatch.setattr(cleo.runs, "on_message", lambda device, message: heard.append(message))
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: heard)
+    invited = anna.runs.returns.invitation
+    assert invited is not None
+    for _ in range(says):
+        invited.on_message(cleo.device, FilesWanted(run=invited.run, total_bytes=1))
+    assert len(invited._offers) == min(says, 1)
+    three.clock.advance(CONSENT_S + 3 * SLACK_S)
+    await three.wait_until(lambda: "Cleo does not take part: it did not answer in time" in said(anna))
+    withdrawn = anna.runs.returns
+    assert withdrawn.invitation is None and run_of(anna) == run
+    await finish(three, anna, ben)
+
+
 async def test_a_run_without_checkpoints_is_left_alone_and_the_user_is_told_once(
     three: Lan, spec: RunSpec
 ) -> None:
@@ -244,12 +279,50 @@ async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> 
     ben.trainers[-1].end(failing("killed"))
     await three.wait_until(lambda: left(anna, ben))
     three.clock.advance(pause_s(2) - 1.0)
-    for _ in range(50):
-        await three.wait_until(lambda: True)
+    await three.wait_until(lambda: has_looked(anna))
     assert run_of(anna) == run and not anna.trainers[-1].forces
     three.clock.advance(1.0)
     await goes_on_with(three, run, anna, ben)
     await finish(three, anna, ben)
+
+
+async def test_invariant_who_comes_back_brings_no_state_of_its_own(three: Lan, spec: RunSpec) -> None:
+    """The others stopped at step 40; Ben says that he was further."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    keep(ben.home.runs / run / run_folder.CHECKPOINTS, 60)
+    ben.trainers[-1].end(failing("killed"))
+    await goes_on_with(three, run, anna, ben, cleo)
+    await finish(three, anna, ben, cleo)
+
+
+async def test_invariant_who_has_the_run_stopped_and_does_not_come_stays_out_for_a_while(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    """Otherwise a laptop that is always ready, and never comes, keeps the others from training."""
+    async with Lan(
+        tmp_path, ("Anna", "Ben", "Cleo"), dataclasses.replace(QUICK, idle_s=0.05), tells_busy=True
+    ) as three:
+        anna, ben, cleo = nodes(three)
+        run = await train(three, spec, anna, ben, cleo)
+        anna.trainers[-1].stubborn = True
+        ben.trainers[-1].end(failing("killed"))
+        await three.wait_until(lambda: anna.trainers[-1].forces == [0])
+        three.lose(anna, ben, LOST)
+        anna.trainers[-1].end(failing("stopped"))
+        await three.wait_until(lambda: not ben.runs.busy and run_of(anna) != run and run_of(cleo) != run)
+        await to_training(three, anna, cleo)
+        alone = run_of(anna)
+        assert members(anna) == {"Anna", "Cleo"}
+        three.mend(anna, ben)
+        three.clock.advance(pause_s(3) - 1.0)
+        await three.wait_until(lambda: is_idle_for(anna, ben) and has_looked(anna))
+        assert run_of(anna) == alone and not anna.trainers[-1].forces
+        three.clock.advance(1.0)
+        await three.wait_until(lambda: run_of(anna) != alone)
+        await to_training(three, anna, ben, cleo)
+        assert members(anna) == {"Anna", "Ben", "Cleo"}
+        await finish(three, anna, ben, cleo)
 
 
 async def test_where_the_laptop_is_lost_before_the_first_step_the_others_go_on_as_before(
