@@ -36,7 +36,7 @@ BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$
 SHORT ?= --short
 
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
-test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (40 to 70 minutes on 2 cores).
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (about an hour on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \
 	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests || failed=1; \
