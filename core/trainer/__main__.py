@@ -6,6 +6,7 @@ import argparse
 import gc
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from core.trainer import script, warm
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import process
-from core.trainer.walls import raise_walls, read_walls
+from core.trainer.walls import begin_watcher, raise_walls, read_walls
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Booted, Enclosure, Ended
@@ -48,13 +49,22 @@ def run(arguments: list[str]) -> None:
 def wait(channels: tuple[int, int, int]) -> None:
     """Imports TensorFlow before its run is known, and then goes on as ``main``. Does not return."""
     given = dict(os.environ)
+    watcher = begin_watcher()
     loaded_s = _load(channels[1])
     orders = Orders(channels[0])
     begin = orders.wait_begin()
     if begin is None:
         os._exit(0)
-    ready = warm.become(begin, given, channels)
-    main(orders, channels[1], sealed=begin.sealed, walls=begin.walls, loaded_s=loaded_s, ready=ready)
+    ready = warm.become(begin, given, channels, () if watcher is None else (watcher.fileno(),))
+    main(
+        orders,
+        channels[1],
+        sealed=begin.sealed,
+        walls=begin.walls,
+        loaded_s=loaded_s,
+        ready=ready,
+        watcher=watcher,
+    )
 
 
 def main(
@@ -65,6 +75,7 @@ def main(
     walls: Enclosure | None = None,
     loaded_s: float | None = None,
     ready: Callable[[], None] = lambda: None,
+    watcher: socket.socket | None = None,
 ) -> None:
     """Raises the walls, imports TensorFlow, reports it, takes the order, runs it, leaves. Does not return.
 
@@ -73,7 +84,9 @@ def main(
     seal = process.begin(report_fd) if sealed else None
     try:
         if walls is not None:
-            raise_walls(walls)
+            raise_walls(walls, watcher)
+        elif watcher is not None:
+            watcher.close()
     except TandemError as error:
         _leave(Reporter(report_fd), Exit(reason="killed", shared=False, problem=error.problem), 1)
     ready()

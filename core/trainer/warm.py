@@ -28,10 +28,13 @@ _COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 """In this order OpenBLAS reads them."""
 
 
-def become(begin: Become, given: dict[str, str], descriptors: Sequence[int]) -> Callable[[], None]:
+def become(
+    begin: Become, given: dict[str, str], channels: Sequence[int], beside: Sequence[int] = ()
+) -> Callable[[], None]:
     """Takes over the run's environment. Returns what starts NumPy's threads; call it once walls are raised.
 
-    ``given``: the environment with which this process was started. ``descriptors``: those of its channels.
+    ``given``: the environment with which this process was started. ``beside``: descriptors of Tandem's own,
+    beside those of the channels.
 
     Security invariant: within walls, or sealed, a process that has become more than a new one has (threads,
     open files) does not go on: it starts anew, and raises them before TensorFlow is loaded.
@@ -39,8 +42,8 @@ def become(begin: Become, given: dict[str, str], descriptors: Sequence[int]) -> 
     variables = spawn.unpacked(begin.environment)
     confined = begin.sealed or (begin.walls is not None and levels.found().walls != "none")
     threads = _numpys_threads()
-    if confined and not (is_like_new(descriptors) and threads):
-        _start_anew(begin, variables, descriptors)
+    if confined and not (is_like_new((*channels, *beside)) and threads):
+        _start_anew(begin, variables, channels)
     for name in given.keys() - variables.keys():
         os.environ.pop(name, None)
     os.environ.update(variables)
@@ -63,11 +66,11 @@ def _open() -> set[int]:
     return {fd for fd in listed if Path(f"/proc/self/fd/{fd}").is_symlink()}
 
 
-def _start_anew(begin: Become, variables: dict[str, str], descriptors: Sequence[int]) -> None:
-    for fd in descriptors:
+def _start_anew(begin: Become, variables: dict[str, str], channels: Sequence[int]) -> None:
+    for fd in channels:
         os.set_inheritable(fd, True)
     options = spawn.options(sealed=begin.sealed, walls=begin.walls)
-    words = [*spawn.command(), *spawn.channels(descriptors), *options]
+    words = [*spawn.command(), *spawn.channels(channels), *options]
     os.execve(words[0], words, variables)
 
 

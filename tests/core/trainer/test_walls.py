@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -292,9 +293,10 @@ def test_a_connection_that_walls_refuse_is_named(monkeypatch: pytest.MonkeyPatch
 CUTS_ITS_LEASH = """
 import fcntl, os, subprocess, sys, time
 from core.supervisor import parent_death
-from core.trainer.walls import raise_walls, read_walls
+from core.trainer.walls import begin_watcher, raise_walls, read_walls
 parent_death.arm(int(sys.argv[1]))
-raise_walls(read_walls(sys.argv[2]))
+watcher = begin_watcher() if sys.argv[3] == "kept" else None
+raise_walls(read_walls(sys.argv[2]), watcher)
 fcntl.fcntl(int(sys.argv[1]), fcntl.F_SETFL, 0)
 os.close(int(sys.argv[1]))
 child = subprocess.Popen(["sleep", "3600"])
@@ -304,23 +306,61 @@ time.sleep(3600)
 STARTS_IT = """
 import os, subprocess, sys
 read, write = os.pipe()
-words = [sys.executable, "-c", sys.argv[1], str(read), sys.argv[2]]
+words = [sys.executable, "-c", sys.argv[1], str(read), *sys.argv[2:]]
 subprocess.Popen(words, pass_fds=[read], start_new_session=True).wait()
 """
 
 
-def started(walls: Enclosure) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", STARTS_IT, CUTS_ITS_LEASH, to_json(walls).decode()]
+def started(walls: Enclosure, how: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", STARTS_IT, CUTS_ITS_LEASH, to_json(walls).decode(), how]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.real
 @needs_walls
-async def test_a_script_that_cuts_its_leash_ends_with_a_killed_node_all_the_same(tmp_path: Path) -> None:
-    with started(place(tmp_path, "worker", "/nowhere", 1, ())) as node:
+@pytest.mark.parametrize("how", ["new", "kept"])
+async def test_a_script_that_cuts_its_leash_ends_with_a_killed_node_all_the_same(
+    tmp_path: Path, how: str
+) -> None:
+    with started(place(tmp_path, "worker", "/nowhere", 1, ()), how) as node:
         assert node.stdout is not None
         pids = [int(word) for word in node.stdout.readline().split()]
         assert len(pids) == 2 and not any(is_gone(pid) for pid in pids)
         node.kill()
         for pid in pids:
             await wait_gone(pid)
+
+
+def begun(words: list[str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+
+
+def in_group(pid: int, leader: int) -> bool:
+    try:
+        return os.getpgid(pid) == leader
+    except ProcessLookupError:
+        return False
+
+
+GETS_NO_WALLS = """
+from core.trainer.walls import begin_watcher
+watcher = begin_watcher()
+print("began", flush=True)
+input()
+watcher.close()
+input()
+"""
+
+
+@pytest.mark.real
+@needs_walls
+async def test_the_watcher_of_a_trainer_that_gets_no_walls_ends() -> None:
+    with begun([sys.executable, "-c", GETS_NO_WALLS]) as trainer:
+        assert trainer.stdin is not None and trainer.stdout is not None
+        assert trainer.stdout.readline() == "began\n"
+        (watcher,) = (each for each in psutil.pids() if each != trainer.pid and in_group(each, trainer.pid))
+        trainer.stdin.write("\n")
+        trainer.stdin.flush()
+        await wait_gone(watcher)
+        assert trainer.poll() is None
