@@ -40,6 +40,8 @@ BUDGETS: dict[Kind, Budget] = {
 Each of ``changes`` is written to disk at once. Several ``questions`` reach this laptop's user, who is
 protected from more by a growing pause (``core.run.admission``).
 """
+_CHARACTERS = 8_192
+"""So much output counts as one more of ``messages``: what is left out was received all the same."""
 
 LEAST_PAUSE_S = 0.05
 """Shorter pauses are accumulated: each one wakes the loop."""
@@ -76,7 +78,8 @@ class Allowance:
         """What to do with a message that came at ``now_s`` (any monotonic clock, seconds)."""
         kind, cost = kind_of(message)
         mine = self._spend(kind, cost, now_s)
-        all_of_it = self._spend("messages", 1, now_s)
+        more = cost // _CHARACTERS if kind == "output" else 0
+        all_of_it = self._spend("messages", 1 + more, now_s)
         return Ruling(mine.left_out, max(mine.pause_s, all_of_it.pause_s), mine.told or all_of_it.told)
 
     def _spend(self, kind: Kind, cost: float, now_s: float) -> Ruling:
