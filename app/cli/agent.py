@@ -16,8 +16,11 @@ from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import NodeConnection, start
 from app.follower import Follower
+from app.models import data_folders
 from core.node.conversation import Conversation
+from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import TandemError
+from core.vocabulary.settings import SettingsChange
 
 MORE = """\
 With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first
@@ -37,6 +40,13 @@ def add_agent(parsers: Any) -> None:
         help="let this paired device run code here without asking while this agent runs. May be repeated",
     )
     completion.completes(allow, completion.devices)
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar=data_folders.FORM,
+        help=f"{data_folders.HELP_HERE}. May be repeated; kept for later, in the place of earlier ones",
+    )
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument(
         "--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"
@@ -45,7 +55,10 @@ def add_agent(parsers: Any) -> None:
 
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
+        folders = data_folders.read(arguments.data)
         async with start(home_of(arguments)) as connection:
+            if folders:
+                await connection.node.submit(ChangeSettings(change=SettingsChange(data=folders)))
             with Allowed(connection.node, arguments.allow), contextlib.suppress(OSError):
                 await interrupts.unless(_live(arguments, screen, connection))
     return ExitCode.OK

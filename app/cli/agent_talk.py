@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -14,7 +15,7 @@ from app.cli.run_display import Plain
 from app.cli.screen import Screen
 from app.follower import Follower
 from app.words import device_names, run_words
-from app.words.device_words import changed_words, deed_lines, opened_words, reach_words
+from app.words.device_words import changed_words, data_words, deed_lines, opened_words, reach_words
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Change, Refused, RequestRead
@@ -70,8 +71,11 @@ class Allowed:
 
 
 def is_allowed(asked: ev.ConsentAsked, state: State, names: Iterable[str]) -> bool:
-    """Whether ``--allow`` answers it: never for access beyond the walls' own folders."""
-    return not asked.opened and allows(state, names, asked.device)
+    """Whether ``--allow`` answers it: never for access beyond the walls' own folders and data folders."""
+    folders = state.me.settings.data.values() if state.me is not None else ()
+    data = set(map(os.path.realpath, folders))
+    opened = all(not each.write and each.path in data for each in asked.opened)
+    return opened and allows(state, names, asked.device)
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
@@ -239,6 +243,7 @@ def consent_lines(consent: Consent, name: str, state: State) -> list[str]:
         lines.append(
             f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
+    lines += data_words(consent.data)
     lines.append(reach_words(consent.walls, consent.gaps, consent.network))
     lines.extend(filter(None, opened_words(consent.opened).split("\n")))
     return lines

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from app.cli import completion, run_flags
 from app.follower import Follower
-from app.models import openings, run_again
+from app.models import data_folders, openings, run_again
 from app.words import device_names
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
@@ -92,6 +92,13 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         help=f"{openings.HELP}. May be repeated",
     )
     completion.completes(opens, completion.device_values)
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar=data_folders.FORM,
+        help=f"{data_folders.HELP}. May be repeated",
+    )
     run_flags.add_flags(parser)
 
 
@@ -135,6 +142,7 @@ async def spec_of(
         strategy=arguments.strategy or then.strategy,
         seed=then.seed if arguments.seed is None else arguments.seed,
         opens=openings.read(arguments.opens, state, Path.home()) or fixed.opens,
+        data=data_folders.read(arguments.data) or then.data,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

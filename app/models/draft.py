@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from app.models import openings
+from app.models import data_folders, openings
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -34,6 +34,8 @@ class RunDraft:
     seed: int | None = None
     opens: str = ""
     """See ``app.models.openings``."""
+    data: str = ""
+    """See ``app.models.data_folders``."""
     options: RunOptions = field(default_factory=RunOptions)
     then: dict[DeviceId, str] = field(default_factory=dict)
 
@@ -57,6 +59,7 @@ def as_then(entry: RunEntry, state: State) -> RunDraft:
         strategy=spec.strategy,
         seed=spec.seed,
         opens=openings.written(spec.opens, state),
+        data=data_folders.written(spec.data),
         options=spec.options,
         then=then,
     )
@@ -142,6 +145,7 @@ def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
     shares = {device: share for device, share in draft.shares.items() if device in here}
     try:
         opens = openings.read_line(draft.opens, state, Path.home())
+        data = data_folders.read_line(draft.data)
     except TandemError as error:
         return error.problem
     return RunSpec(
@@ -155,4 +159,5 @@ def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
         strategy=draft.strategy,
         seed=draft.seed,
         opens={device: opens[device] for device in here if device in opens},
+        data=data,
     )

@@ -39,7 +39,7 @@ def lines(
     here = taking_part(draft, state)
     together = len(here) > 1
     found = [
-        *_script(read, draft, together),
+        *_script(read, draft, together, plan),
         *_arguments(read, draft),
         *_devices(draft, state),
         *_project(read, state, together, draft),
@@ -111,7 +111,9 @@ def needs_the_user(finding: Finding) -> bool:
     return finding.level in ("warning", "error") or finding.code == ACCEPTED
 
 
-def _script(read: ScriptRead, draft: RunDraft, together: bool) -> list[Finding]:
+def _script(
+    read: ScriptRead, draft: RunDraft, together: bool, made: PlanMade | Problem | None
+) -> list[Finding]:
     name = plain(read.script, 60)
     kind = draft.strategy or read.kind
     if kind == "own":
@@ -128,7 +130,14 @@ def _script(read: ScriptRead, draft: RunDraft, together: bool) -> list[Finding]:
         head = _line("ok", "script", f"{name} uses model.fit{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
-    shown = [each for each in read.mistakes if together or each.code not in _TOGETHER]
+    data = made.plan.data if isinstance(made, PlanMade) else ()
+    travels = [path for each in data for path in each.spellings]
+    shown = [
+        each
+        for each in read.mistakes
+        if (together or each.code not in _TOGETHER)
+        and not (each.code == ONLY_HERE and any(path in each.what for path in travels))
+    ]
     return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
 
 

@@ -20,7 +20,14 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.request_look import RequestLook
 from app.widgets.sheet import Sheet
 from app.words.device_names import other_names
-from app.words.device_words import changed_words, deed_lines, opened_words, problem_of, reach_words
+from app.words.device_words import (
+    changed_words,
+    data_words,
+    deed_lines,
+    opened_words,
+    problem_of,
+    reach_words,
+)
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, RequestRead
 from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
@@ -157,7 +164,7 @@ class ConsentSheet(Sheet):
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {units.size(consent.checkpoint_bytes)} to resume from"
-        self.total.say(total)
+        self.total.say(". ".join((total, *data_words(consent.data))))
         self.words.say(reach_words(consent.walls, consent.gaps, consent.network))
         asks, _, paths = opened_words(consent.opened).partition("\n")
         self.asks_more.say(asks)

@@ -11,6 +11,7 @@ from app.bridge import Bridge
 from app.system import autostart
 from app.views.view import View
 from app.widgets.card import column
+from app.widgets.data_card import DataCard
 from app.widgets.help_card import HelpCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
@@ -46,13 +47,16 @@ class SettingsView(View):
         self.laptop = ThisLaptopCard()
         self.network = NetworkCard()
         self.background = BackgroundCard()
+        self.data = DataCard()
         self.storage = StorageCard()
         self.help = HelpCard()
-        self.page.add(self.problem, self.laptop, self.network, self.background, self.storage, self.help, 1)
+        cards = (self.laptop, self.network, self.background, self.data, self.storage, self.help)
+        self.page.add(self.problem, *cards, 1)
         self.laptop.changed.connect(self._change)
         self.network.changed.connect(self._change)
         self.background.changed.connect(self._change)
         self.background.start_at_login_asked.connect(self._change_start)
+        self.data.changed.connect(self._change)
         self.storage.changed.connect(self._change)
         self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
         self.help.doctor_asked.connect(self.examine)
@@ -67,6 +71,7 @@ class SettingsView(View):
         self.laptop.show_settings(state.me)
         self.network.show_settings(state.me)
         self.background.show_settings(state.me.settings)
+        self.data.show_settings(state.me.settings)
         self.storage.show_settings(state.me.settings)
         self.help.show_me(state.me)
 
@@ -111,6 +116,7 @@ class SettingsView(View):
         # A refused change had no effect: the widgets show the current settings again.
         self.background.show_settings(me.settings, again=True)
         self.network.show_settings(me, again=True)
+        self.data.show_settings(me.settings, again=True)
         self.storage.show_settings(me.settings, again=True)
 
     def _on_findings(self, answer: Answer) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QIntValidator
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit
 
-from app.models import openings
+from app.models import data_folders, openings
 from app.models.draft import RunDraft
 from app.theme import GAP
 from app.widgets.fold import Fold
@@ -73,6 +73,12 @@ class OptionsFold(Fold):
         name_for_readers(
             self._opens, "Files on other laptops", f"{openings.HELP[0].upper()}{openings.HELP[1:]}."
         )
+        self._data = QLineEdit()
+        self._data.setObjectName("data")
+        self._data.setPlaceholderText("photos=~/Pictures/photos")
+        name_for_readers(
+            self._data, "Data folders", f"{data_folders.HELP[0].upper()}{data_folders.HELP[1:]}."
+        )
         form = QFormLayout()
         form.setHorizontalSpacing(GAP)
         form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
@@ -83,6 +89,7 @@ class OptionsFold(Fold):
             ("Downloads", self._downloads),
             ("A laptop that is away", self._waits),
             ("Files on other laptops", self._opens),
+            ("Data folders", self._data),
         ):
             label = Label(title, "faint")
             label.setBuddy(field)
@@ -92,6 +99,7 @@ class OptionsFold(Fold):
         self.show_sealed(False)
         self._seed.textEdited.connect(lambda _: self.changed.emit())
         self._opens.textEdited.connect(lambda _: self.changed.emit())
+        self._data.textEdited.connect(lambda _: self.changed.emit())
         self._strategy.activated.connect(lambda _: self.changed.emit())
         self._wire.activated.connect(lambda _: self.changed.emit())
         self._downloads.clicked.connect(lambda _: self.changed.emit())
@@ -111,6 +119,7 @@ class OptionsFold(Fold):
             seed=int(text) if self._seed.hasAcceptableInput() and text else None,
             strategy=list(STRATEGIES)[self._strategy.currentIndex()],
             opens=self._opens.text(),
+            data=self._data.text(),
             options=options,
         )
 
@@ -122,7 +131,9 @@ class OptionsFold(Fold):
         self._downloads.setChecked(draft.options.downloads)
         self._waits.setChecked(draft.options.go_on_s > GO_ON_S)
         self._opens.setText(draft.opens)
-        if (draft.seed, draft.strategy, draft.options, draft.opens) != (None, None, RunOptions(), ""):
+        self._data.setText(draft.data)
+        usual = (None, None, RunOptions(), "", "")
+        if (draft.seed, draft.strategy, draft.options, draft.opens, draft.data) != usual:
             self.head.setChecked(True)
 
     def show_sealed(self, sealed: bool) -> None:

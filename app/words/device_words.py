@@ -9,6 +9,7 @@ from core.script.analysis import SUFFIXES
 from core.vocabulary import units
 from core.vocabulary.access import Grant
 from core.vocabulary.answers import Refused, RequestFile
+from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem
 from core.vocabulary.manifest import Difference
 from core.vocabulary.permission import Gap, Part, Walls
@@ -46,6 +47,15 @@ def opened_words(opened: Sequence[Grant]) -> str:
         for each in opened
     )
     return "\n".join(("It also asks to open the following, including everything inside:", *lines))
+
+
+def data_words(data: Sequence[Data]) -> list[str]:
+    """The data of a consent question, a line each."""
+    return [
+        f"Data {spelled(each.name)}: {'1 file' if each.files == 1 else f'{each.files:,} files'}, "
+        f"{units.size(each.total_bytes)}, sent and kept here unless a data folder here holds the same."
+        for each in data
+    ]
 
 
 def reach_words(walls: Walls, gaps: Sequence[Gap], network: str) -> str:

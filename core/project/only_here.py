@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.project.ignore import TANDEM_RULES
@@ -14,8 +16,10 @@ from core.project.scan import is_broad
 from core.script.imports import read_sources
 from core.script.syntax import Mistake, SourceTree
 from core.script.writes import is_read, uses
+from core.vocabulary.access import is_within
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
+from core.vocabulary.text import spelled
 
 CODE = "file-only-here"
 _WHOLE = re.compile(r"(~|[A-Za-z]:[/\\]|/)[^\n\0]{1,1000}")
@@ -23,9 +27,9 @@ _RELATIVE = re.compile(r"[\w .+=@-][\w /.+=@-]{0,1000}\.\w+")
 _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
 
 
-def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
-    """At the first line that names each. Raises ``TandemError`` where the script itself is not valid
-    Python."""
+def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -> tuple[Mistake, ...]:
+    """At the first line that names each. ``data``: paths of data folders, which travel. Raises
+    ``TandemError`` where the script itself is not valid Python."""
     folder, travels = script.parent, {file.path for file in manifest.files}
     found: dict[str, Mistake] = {}
     for module in read_sources(script).modules:
@@ -35,7 +39,7 @@ def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
         ]
         for node in sorted(texts, key=lambda node: node.lineno):
             text = str(node.value)
-            if text in found:
+            if text in found or is_within(text, data):
                 continue
             if _WHOLE.fullmatch(text) and _is_elsewhere(text):
                 found[text] = _outside(*module.place(node.lineno), text)
@@ -86,7 +90,20 @@ def _outside(path: str, line: int, text: str) -> Mistake:
         line=line,
         what=f"{shown(text)} lies outside the project: each laptop has its own, or none. What Keras saves "
         "there is written by the chief alone, and what Keras loads from there is the chief's.",
-        fix="Keep it beside the script, under a relative name; or see that all laptops have the same there.",
+        fix=_way_to_travel(text)
+        or "Keep it beside the script, under a relative name; or see that all laptops have the same there.",
+    )
+
+
+def _way_to_travel(text: str) -> str:
+    """Empty if there is nothing yet."""
+    path = Path(text).expanduser()
+    if not path.exists():
+        return ""
+    name = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "data"
+    return (
+        f"Let it travel: --data {spelled(shlex.quote(f'{name}={text}'))} (in the window, Data folders under "
+        "Options). Laptops with the same data use theirs. Or keep it beside the script, by a relative name."
     )
 
 

@@ -1,4 +1,4 @@
-"""Projects that other laptops sent, under their digest in the node's home. Blocks: use a thread."""
+"""Projects and data that other laptops sent, under their digest in the node's home. Blocks: use a thread."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import msgspec
 from core.home.private_file import write_atomically
 from core.project.chunks import LEAST_BYTES
 from core.project.copy import Changed, check_room, copy_project, storing
+from core.project.data import scan_data
 from core.project.files import bytes_below
 from core.project.receipt import Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
+from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, short
-from core.vocabulary.manifest import Manifest, ProjectFile, check_project
+from core.vocabulary.manifest import Manifest, ProjectFile, check_files, check_project
 from core.vocabulary.paths import shown
 
 
@@ -38,7 +40,7 @@ class ProjectStore:
         """The manifest kept under this digest; None where there is none, or where it was tampered with."""
         try:
             manifest = wire.from_json(self._list(digest).read_bytes(), Manifest)
-            check_project(manifest)
+            _check(manifest)
         except (OSError, msgspec.DecodeError, TandemError):
             return None
         return manifest if manifest.digest == digest else None
@@ -47,14 +49,32 @@ class ProjectStore:
         """A kept project's file; None where it is missing or altered."""
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
-    def check_room(self, manifest: Manifest, copies: int) -> None:
-        """Raises ``TandemError`` where the disk lacks space for the missing files and so many working
-        copies."""
+    def find_data(self, data: Data, hashes: Path | None = None) -> Path | None:
+        """The place of data kept here. Removes it and returns None where it was altered. ``hashes``: as in
+        ``scan_data``, so that it is read once. Raises ``TandemError``."""
+        digest = ProjectId(data.listing.digest)
+        if (manifest := self.manifest(digest)) is None or not self.has(digest):
+            return None
+        place = Path(os.path.realpath(self._files(digest)))
+        try:
+            intact = scan_data(place, "", hashes).digest == digest
+        except TandemError:
+            intact = False
+        if not intact:
+            self.forget(digest)
+            return None
+        with storing(self._folder):
+            os.utime(self._list(digest))
+        return place / manifest.files[0].path if data.is_file else place
+
+    def check_room(self, manifest: Manifest, copies: int, more_bytes: int = 0) -> None:
+        """Raises ``TandemError`` where the disk lacks space for the missing files, so many working copies and
+        ``more_bytes``."""
         came = bytes_below(self._folder / "incoming" / manifest.digest)
         missing = 0 if self.has(manifest.digest) else manifest.total_bytes - came
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_room(self._folder, missing + copies * manifest.total_bytes)
+        check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
     def receive(self, manifest: Manifest, *, outlined: bool = False) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
@@ -62,7 +82,7 @@ class ProjectStore:
         Reuses content of other versions of the project; ``outlined``: also parts of files, since the sender
         can list their chunks. Raises ``TandemError`` where the manifest is unsafe or the disk is full.
         """
-        check_project(manifest)
+        _check(manifest)
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         receipt = Receipt(manifest, self._folder / "incoming" / manifest.digest, self._files(manifest.digest))
@@ -153,3 +173,11 @@ class ProjectStore:
                 for file in manifest.files:
                     known[file.sha256] = self._files(digest).joinpath(*file.path.split("/"))
         return known
+
+
+def _check(manifest: Manifest) -> None:
+    """Raises ``TandemError``. Data has no script."""
+    if manifest.script:
+        check_project(manifest)
+    else:
+        check_files(manifest.files)

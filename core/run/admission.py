@@ -26,8 +26,9 @@ from core.run.participant.driver import ParticipantDriver
 from core.run.transfer import problem_of
 from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
+from core.vocabulary.data import is_sound
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond
@@ -112,7 +113,7 @@ class Admission:
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
         level = self._context.level
-        opened = await self._context.files.do(self._context.opened, plan)
+        opened = await self._context.files.do(self._context.reach_of, plan)
         asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened)
         if may_run(self._trust.store, plan.starter, asked):
             return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
@@ -136,7 +137,13 @@ class Admission:
         if unsafe := why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts):
             return unsafe
         try:
-            self._context.store.check_room(asking.manifest, len(asking.plan.tasks_of(self._context.me)))
+            plan, store, folders = asking.plan, self._context.store, self._context.folders()
+            coming = (
+                data.total_bytes
+                for data in plan.data
+                if data.name not in folders and not store.has(ProjectId(data.listing.digest))
+            )
+            store.check_room(asking.manifest, len(plan.tasks_of(self._context.me)), sum(coming))
         except TandemError as error:
             return error.problem
         return None
@@ -159,6 +166,7 @@ def why_unfit(
         and 0.0 <= plan.go_on_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)
+        and all(map(is_sound, plan.data))
     )
     if not fits:
         return problems.bad_message("The other laptop")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
@@ -20,10 +20,11 @@ from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.transfer.lane import OfferedFiles
-from core.vocabulary.access import Grant
+from core.vocabulary.access import Access, Grant
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
+from core.vocabulary.state import State
 from core.walls import grants, levels
 from core.walls.levels import Level
 
@@ -131,6 +132,8 @@ class RunContext:
     limits: RunLimits
     level: Level
     """How strictly walls confine other laptops' code here."""
+    folders: Callable[[], Mapping[str, str]]
+    """This user's data folders, by name."""
 
     def looped(
         self, deliver: Callable[[DeviceId, Message], object], on_crash: Callable[[str, BaseException], None]
@@ -151,6 +154,29 @@ class RunContext:
         found = grants.find(plan.member(self.me).opens, self.runs.parent)
         return found if self.level.walls == "default" else ()
 
+    def reach_of(self, plan: Plan) -> tuple[Grant, ...]:
+        """Everything here that the script may open beside its own folders: this user is asked about it.
+
+        Blocks. Raises ``TandemError``.
+        """
+        return self.opened(plan) + (
+            tuple(self.data_folders(plan).values()) if self.level.walls == "default" else ()
+        )
+
+    def data_folders(self, plan: Plan) -> dict[str, Grant]:
+        """This user's data folders that another laptop's run names, with their real paths.
+
+        Blocks. Raises ``TandemError`` for folders that no script may open.
+        """
+        if plan.starter == self.me:
+            return {}
+        named = {data: self.folders().get(data.name) for data in plan.data}
+        return {
+            data.name: data.grant(grants.find([Access(path=path)], self.runs.parent)[0].path)
+            for data, path in named.items()
+            if path is not None
+        }
+
     def folder(self, run: RunId) -> Path:
         return self.runs / run
 
@@ -158,6 +184,7 @@ class RunContext:
 def context_of(
     home: Home,
     me: DeviceId,
+    state: Callable[[], State],
     links: RunLinks,
     transfers: RunTransfers,
     warm: WarmTrainer,
@@ -185,4 +212,5 @@ def context_of(
         make_trainer=make_trainer or real_trainers(warm, loading),
         limits=limits or RunLimits(),
         level=level or levels.found(),
+        folders=lambda: here.settings.data if (here := state().me) is not None else {},
     )

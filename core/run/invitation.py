@@ -13,6 +13,7 @@ from pathlib import Path
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
 from core.run.planner import Planned
+from core.run.transfer import data_readers
 from core.runtime.timers import Timer
 from core.transfer.lane import OfferedFiles
 from core.vocabulary import limits
@@ -52,6 +53,8 @@ class Invitation:
         if listing is not None:
             self._offer(ListingReader(manifest, listing))
             manifest = Manifest(script=manifest.script, files=())
+        for reader in data_readers(self._project.data):
+            self._offer(reader)
         texts = dict(self._project.texts)
         request = ms.Prepare(plan=planned.plan, manifest=manifest, listing=listing, texts=texts)
         context.send(device, request)
@@ -68,7 +71,8 @@ class Invitation:
                 if total_bytes:
                     self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
                 self._timer.cancel()
-                transfer_s = self._project.manifest.total_bytes / SLOWEST_BYTES_S
+                data_bytes = sum(each.data.total_bytes for each in self._project.data)
+                transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
                 self._timer = self._wait(limits.RECEIVE_S + limits.SLACK_S + transfer_s)
             case ms.Prepared():
                 self._end(None)

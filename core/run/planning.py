@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
+from core.project.data import LocalData, read_data
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.store import ProjectStore
@@ -21,6 +22,7 @@ from core.script.find import SeveralScripts, find_script
 from core.script.needs import Needs
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
+from core.vocabulary.data import Data, check_folders
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest, differences, listing_of
@@ -46,6 +48,8 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     """Where the manifest is too long for a message."""
     texts: dict[str, bytes] = {}
     """Files that the other users can read before they answer, by path."""
+    data: tuple[LocalData, ...] = ()
+    """Files outside the project that the script reads."""
 
 
 def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsFound:
@@ -76,9 +80,14 @@ def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsF
 
 def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
     """Read everything that travels; ``hashes`` as in ``scan_project``. Blocks. Raises ``TandemError``."""
+    check_folders(spec.data)
     report = analyse(find_script(Path(spec.script).expanduser()))
     script = Path(report.folder) / report.script
     project = scan_project(script, arguments=spec.arguments, hashes=hashes)
+    home = Path.home()
+    data = (
+        [] if spec.solo else [read_data(name, Path(path), home, hashes) for name, path in spec.data.items()]
+    )
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -88,7 +97,8 @@ def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
         brings_strategy=report.kind == "own",
         mirrored_loop=report.loops_in_mirrored_strategy,
         needs=report.needs,
-        warnings=_warnings(report, spec, project.manifest),
+        warnings=_warnings(report, spec, project.manifest, [each.data for each in data]),
+        data=tuple(data),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
 
@@ -116,10 +126,13 @@ def _equal_shares(report: ScriptReport) -> Problem:
     )
 
 
-def _warnings(report: ScriptReport, spec: RunSpec, manifest: Manifest) -> tuple[str, ...]:
+def _warnings(
+    report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Iterable[Data]
+) -> tuple[str, ...]:
     problems = [mistake.problem for mistake in report.mistakes]
     if not spec.solo:
-        found = find_only_here(Path(report.folder) / report.script, manifest)
+        travels = [path for each in data for path in each.spellings]
+        found = find_only_here(Path(report.folder) / report.script, manifest, travels)
         problems += [mistake.problem for mistake in (*found, *find_unseen(manifest))]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
@@ -163,9 +176,11 @@ def make(
         names=names,
         hosts=hosts,
     )
+    plan = replace(plan, data=tuple(each.data for each in project.data))
     check(plan)
     _check_bounds(plan)
     _check_exchange(plan, state)
+    _check_data(plan, state)
     if spec.exchange == "tensorflow" and not plan.solo:
         raise problems.by_tensorflow()
     if plan.exchange == "sealed" and (unsealed := _unsealed(roles, me, state)):
@@ -208,6 +223,17 @@ def _check_exchange(plan: Plan, state: State) -> None:
                 what=f"Tandem on {member.name} cannot meet others over TLS as Tandem here does "
                 f"(version {known.versions.exchange} there, {EXCHANGE} here).",
                 fix="Update Tandem on both laptops.",
+            )
+
+
+def _check_data(plan: Plan, state: State) -> None:
+    for member in plan.members if plan.data else ():
+        known = state.devices.get(member.device)
+        if known and known.versions and not known.versions.data:
+            raise TandemError(
+                code="data-unlike",
+                what=f"Tandem on {member.name} is too old for data folders.",
+                fix="Update it, or put the data into the script's folder.",
             )
 
 

@@ -79,7 +79,7 @@ class NodeRuns:
         self._hold_warm = False
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
-            home, me, links, transfers, self._warm, self._on_crash, clock, make_trainer, limits, level
+            home, me, state, links, transfers, self._warm, self._on_crash, clock, make_trainer, limits, level
         )
         # In a run of this laptop's own, each side receives what the other sends to this laptop.
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)

@@ -1,26 +1,48 @@
-"""Files that a run needs here before it can begin: the project's, and those of a checkpoint."""
+"""Files that a run needs here before it can begin: the project's, a checkpoint's, and its data."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 
 from core.project import checkpoint_store
 from core.project.copy import storing
-from core.project.receipt import Receipt
+from core.project.data import LocalData, scan_data
+from core.project.receipt import ListingReceipt, Receipt
+from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
 from core.run.participant.state import PiecesCame
 from core.vocabulary import run_folder
-from core.vocabulary.errors import Problem
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.access import Grant
+from core.vocabulary.data import Data
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.manifest import Manifest, check_files
 from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
+COMPARING_TOLD_S = 1.0
+"""Interval of progress reports while data here is compared."""
+
+
+def data_readers(data: Iterable[LocalData]) -> Iterator[ManifestReader | ListingReader]:
+    """What a member may fetch of a run's data: the lists of its files, and the files."""
+    for each in data:
+        yield ListingReader(each.manifest, each.data.listing)
+        yield ManifestReader(Path(each.folder), each.manifest)
 
 
 class Delivery:
-    """The project and checkpoint that a run needs here, from wherever they are missing."""
+    """The project, checkpoint and data that a run needs here, from wherever they are missing.
+
+    ``folders``: data folders of this laptop, by name. ``places``: where each data is here, after ``begin`` or
+    ``store``.
+    """
 
     def __init__(
         self,
@@ -30,6 +52,7 @@ class Delivery:
         checkpoint: Manifest | None,
         *,
         outlined: bool,
+        folders: Mapping[str, Grant] = MappingProxyType({}),
     ) -> None:
         self._context = context
         self._plan = plan
@@ -38,25 +61,37 @@ class Delivery:
         self._outlined = outlined
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
+        self._folders = folders
+        self._lacking: list[Data] = []
+        self._data: list[tuple[Data, Receipt]] = []
+        self._had_bytes = 0
+        """Data that lies here already."""
+        self.places: dict[str, str] = {}
 
     def begin(self) -> int:
         """Bytes that are missing here; 0: everything is complete. Blocks. Raises ``TandemError``."""
         self._project = self._begin_project()
         if self._checkpoint is not None:
             self._resumed = self._begin_resumed(self._checkpoint)
+        if self._plan.starter != self._context.me:
+            for data in self._plan.data:
+                self._find(data)
         return self._total_bytes
 
     async def fetch(self, on_pieces: Callable[[PiecesCame], None]) -> None:
         """Fetch it all from the starter. Raises ``TandemError``."""
-        receipts, rate = self._receipts, ByteRate()
+        rate = ByteRate()
 
         def tell() -> None:
-            done = sum(receipt.received_bytes for receipt in receipts)
+            done = sum(receipt.received_bytes for receipt in self._receipts) + self._had_bytes
             on_pieces(PiecesCame(done, self._total_bytes, rate.at(self._context.clock.time(), done)))
 
         tell()
-        for receipt in receipts:
+        for receipt in self._receipts:
             await self._context.transfers.fetch(self._plan.starter, receipt, tell)
+        for data in self._lacking:
+            if data.name not in self._folders or not await self._is_here(data, tell):
+                await self._fetch_data(data, tell)
 
     def store(self) -> None:
         """Put everything into place once it came. Blocks. Raises ``TandemError``."""
@@ -64,14 +99,64 @@ class Delivery:
             self._context.store.keep(self._project)
         if self._resumed is not None:
             self._resumed.finish()
+        for data, receipt in self._data:
+            self._context.store.keep(receipt)
+            self._find(data)
 
     @property
     def _total_bytes(self) -> int:
-        return sum(receipt.manifest.total_bytes for receipt in self._receipts)
+        ours = (receipt for receipt in (self._project, self._resumed) if receipt is not None)
+        data = sum(data.total_bytes for data in self._lacking)
+        return sum(receipt.manifest.total_bytes for receipt in ours) + data
 
     @property
     def _receipts(self) -> list[Receipt]:
-        return [receipt for receipt in (self._project, self._resumed) if receipt is not None]
+        found = (self._project, self._resumed, *(receipt for _, receipt in self._data))
+        return [receipt for receipt in found if receipt is not None]
+
+    def _find(self, data: Data) -> None:
+        place = self._context.store.find_data(data, self._context.hashes)
+        if place is None:
+            self._lacking.append(data)
+        else:
+            self.places[data.name] = str(place)
+
+    async def _is_here(self, data: Data, tell: Callable[[], None]) -> bool:
+        """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
+        long as it takes to read them."""
+        loop, told_s, path = asyncio.get_running_loop(), time.monotonic(), self._folders[data.name].path
+
+        def compared() -> None:
+            nonlocal told_s
+            if (now_s := time.monotonic()) - told_s >= COMPARING_TOLD_S:
+                told_s = now_s
+                loop.call_soon_threadsafe(tell)
+
+        try:
+            name = Path(data.path).name
+            found = await self._context.files.do(scan_data, Path(path), name, self._context.hashes, compared)
+        except TandemError:
+            return False  # It is missing or unreadable: the files travel.
+        if found.digest != data.listing.digest:
+            return False
+        self.places[data.name] = path
+        self._had_bytes += data.total_bytes
+        tell()
+        return True
+
+    async def _fetch_data(self, data: Data, tell: Callable[[], None]) -> None:
+        fetch, files = self._context.transfers.fetch, self._context.files
+        listing = ListingReceipt(data.listing)
+        await fetch(self._plan.starter, listing, tell)
+        manifest = await files.do(listing.finish)
+        # This user was asked about so many files and bytes.
+        if (manifest.script, len(manifest.files), manifest.total_bytes) != ("", data.files, data.total_bytes):
+            raise TandemError.of(_OTHER_DATA)
+        check_files(manifest.files)
+        receipt = await files.do(partial(self._context.store.receive, manifest, outlined=self._outlined))
+        self._data.append((data, receipt))
+        if receipt.wanted:
+            await fetch(self._plan.starter, receipt, tell)
 
     def _begin_project(self) -> Receipt | None:
         store, manifest = self._context.store, self._manifest
@@ -100,6 +185,13 @@ class Delivery:
             return receipt
         receipt.finish()
         return None
+
+
+_OTHER_DATA = Problem(
+    code="transfer-broken",
+    what="The other laptop sent a list of other data than it asked for.",
+    fix="Start the run again. If it happens again, update Tandem on both laptops.",
+)
 
 
 class ByteRate:

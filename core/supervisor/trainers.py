@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, cast
 
 from core.cluster.tf_config import address, inside, tf_config
@@ -72,12 +73,14 @@ def order(
     temporary: Path | None = None,
     agreed: Path | None = None,
     opened: tuple[Grant, ...] = (),
+    data: Mapping[str, str] = MappingProxyType({}),
 ) -> Train:
     """The order for one trainer. ``folder`` has its script and the files beside it; ``run``: the run's own
     folder.
 
     ``private_key``: where members meet over TLS, the key of the task's certificate. ``temporary``: the home's
     folder for temporary files. ``agreed``: see ``Train``. ``opened``: what walls leave open beside that.
+    ``data``: see ``Train``.
     """
     away_s = plan.away_s if plan.patient else 0.0
     resume = resumed(run, plan)
@@ -125,6 +128,7 @@ def order(
         temporary=own_temporary,
         agreed=str(agreed) if agreed is not None else "",
         walls=walls,
+        data=dict(data),
     )
 
 
@@ -192,6 +196,7 @@ class Trainers:
         meet_s: float,
         agreed: Mapping[str, Path],
         opened: tuple[Grant, ...] = (),
+        data: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """``folders`` and the other arguments of ``order`` are by task name; ``run``: the run's own
         folder."""
@@ -206,6 +211,7 @@ class Trainers:
                 temporary=self._temporary,
                 agreed=agreed.get(task.name),
                 opened=opened,
+                data=data,
             )
             trainer = self._make(
                 train,

@@ -11,15 +11,17 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from operator import or_
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from core.script.notebook import SUFFIX, named, read_notebook
+from core.trainer.data_places import Places
 from core.vocabulary.versions import is_frozen
 
 OURS = ("app", "core", "resources")
@@ -60,37 +62,46 @@ def hide_house() -> None:
     importlib.invalidate_caches()
 
 
-def run(path: Path, arguments: Sequence[str], *, after_cell: Callable[[], None] = lambda: None) -> None:
+def run(
+    path: Path,
+    arguments: Sequence[str],
+    *,
+    after_cell: Callable[[], None] = lambda: None,
+    data: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Raises whatever the script raises. ``path`` is absolute; its folder becomes the working directory.
 
-    ``after_cell`` is called after each cell of a notebook.
+    ``after_cell`` is called after each cell of a notebook. ``data``: see ``Train``.
     """
+    places = Places(data, path.parent)
+    places.install()
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=__builtins__, __spec__=None)
     os.chdir(path.parent)
-    sys.argv[:] = [str(path), *arguments]
+    sys.argv[:] = [str(path), *map(places.argument, arguments)]
     sys.path.insert(0, str(path.parent))
     _kept.append(sys.modules["__main__"])
     sys.modules["__main__"] = main
     if path.suffix == SUFFIX:
-        _run_cells(path, main.__dict__, after_cell)
+        _run_cells(path, main.__dict__, after_cell, places)
     else:
         main.__dict__.update(__file__=str(path), __cached__=None)
         with io.open_code(str(path)) as file:
             source = file.read()
-        exec(compile(source, str(path), "exec", dont_inherit=True), main.__dict__)
+        exec(compile(places.source(source, str(path)), str(path), "exec", dont_inherit=True), main.__dict__)
     _wait_threads()
 
 
-def _run_cells(path: Path, names: dict[str, Any], after_cell: Callable[[], None]) -> None:
+def _run_cells(path: Path, names: dict[str, Any], after_cell: Callable[[], None], places: Places) -> None:
     """Like Jupyter: no ``__file__``, and ``from __future__`` applies from then on. ``display`` prints."""
     names["display"] = print
     flags = 0
     for cell in read_notebook(path).cells:
         filename = named(str(path), cell.number)
         # For tracebacks, and for AutoGraph, which reads the source of a function that it traces.
-        linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(keepends=True), filename)
-        code = compile(cell.text, filename, "exec", flags, dont_inherit=True)
+        text = places.text(cell.text)
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        code = compile(text, filename, "exec", flags, dont_inherit=True)
         flags |= code.co_flags & _FUTURES
         exec(code, names)
         after_cell()

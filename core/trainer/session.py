@@ -345,7 +345,7 @@ class TrainerSession:
         script.hide_house()
         try:
             with scope():
-                script.run(path, self._train.arguments, after_cell=shown.save)
+                script.run(path, self._train.arguments, after_cell=shown.save, data=self._train.data)
         except StopRequested:
             return exits.of_leaving() if self._orders.leave_asked.is_set() else Exit(reason="stopped")
         except BaseException as error:

@@ -42,7 +42,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     write: bool = False
 
 
-Grants = Annotated[tuple[Grant, ...], Meta(max_length=MOST)]
+Grants = Annotated[tuple[Grant, ...], Meta(max_length=2 * MOST)]
+"""Data folders included."""
 
 
 def is_within(path: str, folders: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from core.vocabulary.access import Grants
 from core.vocabulary.bounds import Few, Name, Words
+from core.vocabulary.data import Datas
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Difference, ProjectFile
@@ -204,6 +205,8 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     """What the walls leave open on an older system."""
     checkpoint_bytes: int = 0
     """Size of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
+    data: Datas = ()
+    """Files outside the project that the script reads, sent too unless they are here."""
     differs: dict[str, Difference] = {}
     """Set with ``changed``. By path: differences from the last allowed version."""
     beyond: tuple[Part, ...] = ()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from core.vocabulary.access import Accesses
 from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Key, Many, Name, Word
+from core.vocabulary.data import Datas, Folders
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.options import RunOptions
 
@@ -103,6 +104,8 @@ class RunSpec(RunOptions, frozen=True, kw_only=True):
     """Continue this run, which ended early, from its newest checkpoint."""
     opens: FewBy[DeviceId, Accesses] = {}
     """What the script asks to open on a laptop, beside its own folders. Each laptop's user is asked."""
+    data: Folders = {}
+    """Folders and files outside the project, on the starter's laptop, that the script reads."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +158,7 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     resume: Resumption | None = None
     code: Word = ""
     """The digest of the project's Python files: differences are accepted for it."""
+    data: Datas = ()
 
     @property
     def solo(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from core.vocabulary.bounds import Many, Name, Some, Word, Words
+from core.vocabulary.data import Folders
 from core.vocabulary.text import fit_name
 
 DEFAULT_PORT = 27600
@@ -47,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     first_run_done: bool = False
     accepted: tuple[str, ...] = ()
     """Code (``Plan.code``) whose differences from one machine's result are accepted, the newest last."""
+    data: Folders = {}
+    """Data folders of this laptop. Runs that other laptops start use them if they hold the same files."""
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,6 +71,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     keep_gb: KeepGB | None = None
     first_run_done: bool | None = None
     accepted: Many[Word] | None = None
+    data: Folders | None = None
 
 
 def own_name(settings: Settings) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
+from core.vocabulary.data import Data
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Difference, ProjectFile
@@ -91,6 +92,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[ProjectFile, ...]
     changed: bool
     checkpoint_bytes: int = 0
+    data: tuple[Data, ...] = ()
     network: str = ""
     walls: Walls = "none"
     opened: tuple[Grant, ...] = ()

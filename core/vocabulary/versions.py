@@ -55,6 +55,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     seal: Word = ""
     """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
     all."""
+    data: bool = False
+    """Whether it takes part in runs with data folders; an older Tandem would run the script without them."""
     frozen: bool = False
     """A program that bundles its packages: it cannot change them, so the other laptop has to."""
 
@@ -70,6 +72,7 @@ def installed() -> Versions:
         platform=f"{platform.system()} {platform.machine()}",
         exchange=EXCHANGE,
         tells_modules=True,
+        data=True,
         frozen=is_frozen(),
     )
 

@@ -17,7 +17,7 @@ from core.run.context import RunContext
 from core.run.coordinator import machine
 from core.run.coordinator import state as co
 from core.run.planner import Planned
-from core.run.transfer import problem_of
+from core.run.transfer import data_readers, problem_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.trainers import is_walled
 from core.transfer.lane import OfferedFiles
@@ -60,6 +60,7 @@ class CoordinatorDriver:
             falls_back=planned.falls_back,
         )
         self._source = Path(project.folder)
+        self._data = project.data
         self._emit = emit
         self._on_over = on_over
         self._over = False
@@ -74,6 +75,9 @@ class CoordinatorDriver:
 
     def begin(self) -> None:
         self.handle(co.Begun())
+        for device in [device for device in self.state.parts if device != self.context.me]:
+            for reader in data_readers(self._data):
+                self._offer(device, reader)
 
     def handle(self, input: co.Input) -> None:
         # The run's clock may have stood still while this laptop slept.

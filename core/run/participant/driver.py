@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -91,6 +92,8 @@ class ParticipantDriver:
         self._agreed: dict[str, Path] = {}
         """For a script that runs in its user's own folder: the files that were agreed on."""
         self._opened: tuple[Grant, ...] = ()
+        self._places: dict[str, str] = {}
+        """Where the run's data is here, by name."""
         self._snapshot: FolderSnapshot | None = None
         self._stops_pressed = 0
 
@@ -180,6 +183,7 @@ class ParticipantDriver:
                     meet_s,
                     self._agreed,
                     self._opened,
+                    self._elsewhere(),
                 )
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
@@ -197,16 +201,30 @@ class ParticipantDriver:
             case event:
                 self._emit(event)
 
+    def _elsewhere(self) -> dict[str, str]:
+        """Where data is here that the script's text looks for in another place."""
+        if self.state.local:
+            return {}
+        found = ((path, self._places[data.name]) for data in self.state.plan.data for path in data.spellings)
+        return {path: place for path, place in found if path != place}
+
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
         self.context.background.start(name, work)
 
     async def _receive(self) -> None:
         state = self.state
-        delivery = Delivery(
-            self.context, state.plan, state.manifest, state.checkpoint, outlined=self._outlines
-        )
         try:
+            folders = await self.context.files.do(self.context.data_folders, state.plan)
+            delivery = Delivery(
+                self.context,
+                state.plan,
+                state.manifest,
+                state.checkpoint,
+                outlined=self._outlines,
+                folders=folders,
+            )
             total_bytes = await self.context.files.do(delivery.begin)
+            self._places = delivery.places
             self.handle(pa.Listed(total_bytes))
             if total_bytes:
                 await delivery.fetch(self.handle)
@@ -244,9 +262,12 @@ class ParticipantDriver:
         Returns the longest time that TensorFlow may take to load here, in seconds.
         """
         manifest, plan = self.state.manifest, self.state.plan
-        self._opened = self.context.opened(plan)
-        if self.state.opened not in (None, self._opened):
+        if self.state.opened not in (None, self.context.reach_of(plan)):
             raise TandemError.of(problems.lies_elsewhere())
+        if self.state.local:
+            self._places = {data.name: os.path.realpath(data.path) for data in plan.data}
+        data = tuple(each.grant(self._places[each.name]) for each in plan.data)
+        self._opened = self.context.opened(plan) + (data if self.context.level.walls == "default" else ())
         for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:

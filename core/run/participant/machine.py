@@ -172,7 +172,8 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             changed=asked.differs is not None,
             differs=asked.differs or {},
             beyond=asked.beyond,
-            checkpoint_bytes=_checkpoint_bytes(state),
+            checkpoint_bytes=0 if state.checkpoint is None else state.checkpoint.total_bytes,
+            data=plan.data,
             network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
             walls=walls,
             opened=asked.opened,
@@ -182,10 +183,6 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
         turn.emit(question)
         turn.say_phase("consent")
         turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
-
-
-def _checkpoint_bytes(state: pa.Participation) -> int:
-    return 0 if state.checkpoint is None else state.checkpoint.total_bytes
 
 
 def _on_decided(turn: ParticipantTurn, allowed: bool) -> None:

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from app.cli.agent_talk import AgentTalk, Allowed, allows
+from app.cli.agent_talk import AgentTalk, Allowed, allows, is_allowed
 from app.cli.prompts import Asker
 from app.words import wait_words
 from core.project.look import difference
@@ -15,6 +15,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Failed, Preparing
+from core.vocabulary.settings import Settings
 from core.vocabulary.waits import WaitsFor
 from tests.app.cli.scripted_node import (
     OTHER,
@@ -263,6 +264,20 @@ async def test_what_lies_beyond_the_walls_is_asked_on_the_terminal_though_the_de
         talking.keyboard.types("once\n")
         await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
     assert "was named with --allow" not in talking.screen.said
+
+
+def test_allow_answers_for_a_data_folder_of_this_laptop() -> None:
+    node = ScriptedNode()
+    node.happen(paired())
+    opened = Grant(asked="~/photos", path="/mnt/photos")
+    for data, write, allowed in (
+        ("/mnt/photos", False, True),
+        ("/mnt/photos", True, False),
+        ("/mnt", False, False),
+    ):
+        node.happen(ev.SettingsChanged(settings=Settings(data={"photos": data})))
+        question = structs.replace(asked(), opened=(structs.replace(opened, write=write),))
+        assert is_allowed(question, node.state, ("other",)) is allowed
 
 
 async def test_without_a_screen_allow_answers_for_the_walls_alone() -> None:

@@ -53,7 +53,9 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
         *("--share", "other=48", "--seed", "5", "--strategy", "own", "--wire", "bf16"),
         *("--wait-for-away", "30", "--ask-after", "0", "--accept-differences"),
         *("--no-downloads", "--open", "other=~/Pictures", "--open", "other=/data/out:write"),
+        *("--data", "photos=~/Pictures", "--data", "table=/data/table.csv"),
     )
+    assert wanted.data == {"photos": str(Path.home() / "Pictures"), "table": "/data/table.csv"}
     assert wanted.opens == {OTHER: (Access(path="~/Pictures"), Access(path="/data/out", write=True))}
     assert wanted.accept_differences and not wanted.downloads
     assert wanted.devices == (OTHER,)

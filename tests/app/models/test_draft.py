@@ -143,6 +143,7 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     opens={OTHER: (Access(path="~/My pictures"), Access(path="/out", write=True))},
+    data={"photos": "/data/my photos"},
 )
 CLEO = DeviceId("c" * 64)
 

@@ -9,7 +9,9 @@ from app.models.draft import RunDraft
 from app.words.advice_words import WINDOW, advice_words
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Declared, Finding, PlanMade
+from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem
+from core.vocabulary.manifest import Listing
 from core.vocabulary.options import RunOptions
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
@@ -197,6 +199,9 @@ def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> 
     )
     assert found(mistakes=(here,))["file-only-here"].level == "warning"
     assert "file-only-here" not in found(state_of(), mistakes=(here,))
+    data = Data(name="d", path="/data", listing=Listing(digest="a" * 64, size=9), files=1, total_bytes=5)
+    travels = PlanMade(plan=replace_struct(PLAN.plan, data=(data,)), tf_configs={})
+    assert "file-only-here" not in found(plan=travels, mistakes=(here,))
 
 
 def test_what_is_left_out_of_the_project_is_named() -> None:

@@ -14,8 +14,9 @@ from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
 from core.vocabulary.answers import Refused, RequestFile, RequestRead
 from core.vocabulary.commands import AnswerConsent, LookAtRequest
+from core.vocabulary.data import Data
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.manifest import Listing, ProjectFile
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, RUN, consent_asked
 
@@ -111,6 +112,13 @@ def test_what_a_script_asks_to_open_beside_its_folders_stands_out(
     lines = sheet.opened.toPlainText().splitlines()
     assert lines[0] == f"Read {long}0 (/mnt/0)" and len(lines) == 16
     assert lines[-1] == "Read and change ~/Pic⟨U+202E⟩tures (/home/me/Pictures)"
+
+
+def test_data_that_comes_along_is_named_with_its_size(sheet: ConsentSheet, core: FakeCore) -> None:
+    listing = Listing(digest="a" * 64, size=9)
+    data = Data(name="photos", path="/p", listing=listing, files=8_000, total_bytes=2_000_000_000)
+    core.happen(replace(consent_asked(), data=(data,)))
+    assert "Data photos: 8,000 files, 2 GB, sent and kept here unless" in sheet.total.text()
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])

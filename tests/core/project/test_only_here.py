@@ -26,6 +26,15 @@ def test_a_file_outside_the_project_is_named_with_its_line(tmp_path: Path) -> No
     assert mistake.problem.what.startswith("train.py, line 3: ")
 
 
+def test_what_lies_there_may_travel(tmp_path: Path) -> None:
+    photos = tmp_path / "my photos"
+    photos.mkdir()
+    (mistake,) = found(tmp_path, f"images = {str(photos)!r}")
+    assert f"--data 'my-photos={photos}'"[:60] in mistake.fix
+    manifest = scan_project(tmp_path / "project" / "train.py", home=tmp_path).manifest
+    assert find_only_here(tmp_path / "project" / "train.py", manifest, [str(photos)]) == ()
+
+
 def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
     (mistake,) = found(tmp_path, f"model.save(f'{tmp_path}/run-{{number}}.keras')")
     assert "run-" in mistake.what and str(tmp_path)[:30] in mistake.what

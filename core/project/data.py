@@ -1,0 +1,104 @@
+"""Data folders: files outside a project that its script reads. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from core.project.files import hash_file, list_files
+from core.project.hash_cache import HashCache
+from core.project.ignore import is_junk
+from core.runtime.regular_file import NotRegular
+from core.vocabulary.data import Data
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import (
+    Listing,
+    Manifest,
+    ProjectFile,
+    check_files,
+    manifest_of,
+)
+from core.vocabulary.paths import shown
+
+
+class LocalData(msgspec.Struct, frozen=True, kw_only=True):
+    """Data on the starter's laptop: ``folder`` has the files of ``manifest``, and no link is on its path."""
+
+    data: Data
+    folder: str
+    manifest: Manifest
+
+    @property
+    def place(self) -> str:
+        return str(Path(self.folder, self.manifest.files[0].path)) if self.data.is_file else self.folder
+
+
+def read_data(name: str, path: Path, home: Path, hashes: Path | None = None) -> LocalData:
+    """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
+    whole = Path(os.path.normpath(path.expanduser().absolute()))
+    manifest = scan_data(whole, whole.name, hashes)
+    real, is_file = whole.resolve(), whole.is_file()
+    data = Data(
+        name=name,
+        path=whole.as_posix(),
+        below_home=whole.relative_to(home).as_posix() if whole.is_relative_to(home) and whole != home else "",
+        is_file=is_file,
+        listing=Listing(digest=manifest.digest, size=len(manifest.listing())),
+        files=len(manifest.files),
+        total_bytes=manifest.total_bytes,
+    )
+    # A link may give a file another name.
+    if is_file and real.name != whole.name:
+        raise _unusable(path, "it is a link")
+    return LocalData(data=data, folder=str(real.parent if is_file else real), manifest=manifest)
+
+
+def scan_data(
+    path: Path, name: str, hashes: Path | None = None, on_file: Callable[[], object] = lambda: None
+) -> Manifest:
+    """A folder's files, without hidden ones, links and what systems leave in folders; or one file, as
+    ``name``. Raises ``TandemError``.
+    """
+    if path.is_file():
+        size, sha256 = _hashed(path, "", None)
+        return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)]))
+    listing = list_files(path, leave_out=_leave_out)
+    known = None if hashes is None else HashCache(path.resolve(), hashes)
+    files = []
+    for found in listing.files:
+        size, sha256 = _hashed(path, found.path, known)
+        files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
+        on_file()
+    if known is not None:
+        known.keep()
+    return _checked(path, manifest_of("", files))
+
+
+def _leave_out(path: str, is_folder: bool) -> str | None:
+    name = path.rpartition("/")[2]
+    return "" if name.startswith(".") or is_junk(name) else None
+
+
+def _hashed(path: Path, inside: str, known: HashCache | None) -> tuple[int, str]:
+    try:
+        return hash_file(path / inside) if known is None else known.hash_file(inside)
+    except (OSError, NotRegular) as error:
+        raise _unusable(path / inside, "it cannot be read") from error
+
+
+def _checked(path: Path, manifest: Manifest) -> Manifest:
+    if not manifest.files:
+        raise _unusable(path, "it holds no files")
+    check_files(manifest.files)
+    return manifest
+
+
+def _unusable(path: Path, why: str) -> TandemError:
+    return TandemError(
+        code="data-unusable",
+        what=f"{shown(str(path))} is no data folder: {why}.",
+        fix="Name a folder or a file that this user can read and that no program changes meanwhile.",
+    )

@@ -1,0 +1,86 @@
+"""Files outside the project that a run's script reads, such as a folder of photographs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from core.vocabulary.access import Grant
+from core.vocabulary.bounds import MOST_FILES, FilePath, Word
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import LARGEST, Listing
+from core.vocabulary.paths import why_unsafe
+from core.vocabulary.text import plain
+
+MOST = 8
+"""Per run, and per laptop."""
+_NAME = re.compile(r"[\w.-]{1,64}")
+
+Folders = Annotated[dict[Word, FilePath], Meta(max_length=MOST)]
+"""Data folders of one laptop, by name. Laptops may have the same data in different places."""
+
+
+class Data(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder with everything in it, or one file."""
+
+    name: Word
+    path: FilePath
+    """Absolute, on the starter's laptop: the script's own text may name it."""
+    below_home: FilePath = ""
+    """The same path, relative to the home of the starter's user; ``""``: it is elsewhere."""
+    is_file: bool = False
+    listing: Listing
+    """Of its files."""
+    files: int
+    total_bytes: int
+
+    @property
+    def asked(self) -> str:
+        """The path under which walls show it to a script on another laptop."""
+        return f"~/{self.below_home}" if self.below_home else self.path
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How the script's text may name it."""
+        return tuple(dict.fromkeys((self.path, self.asked)))
+
+    def grant(self, place: str) -> Grant:
+        """Read access, if it lies at ``place``."""
+        return Grant(asked=self.asked, path=place)
+
+
+Datas = Annotated[tuple[Data, ...], Meta(max_length=MOST)]
+
+
+def is_sound(data: Data) -> bool:
+    """Whether a description from a peer is safe to use. Its files are checked when their list has come."""
+    return (
+        _NAME.fullmatch(data.name) is not None
+        and data.path.isprintable()
+        and (data.path.startswith("/") or re.match(r"[A-Za-z]:[/\\]", data.path) is not None)
+        and (not data.below_home or why_unsafe(data.below_home) is None)
+        and 0 < data.files <= (1 if data.is_file else MOST_FILES)
+        and 0 <= data.total_bytes <= LARGEST
+    )
+
+
+def check_folders(folders: Mapping[str, str]) -> None:
+    """Raises ``TandemError`` for names or a number of data folders that are not possible."""
+    for name in folders:
+        if not _NAME.fullmatch(name):
+            raise bad_folder(name)
+    if len(folders) > MOST:
+        raise bad_folder(", ".join(folders))
+
+
+def bad_folder(words: str) -> TandemError:
+    return TandemError(
+        code="bad-option",
+        what=f"{plain(words, 120)!r} names no data folder.",
+        fix=f"Write it as NAME=PATH, such as photos=~/Pictures/photos, with a name of letters, digits, dots "
+        f"and dashes, and a path of this laptop; {MOST} at most.",
+    )

@@ -1,0 +1,173 @@
+"""Data folders: from the starter's request to the place where a member's script finds the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.run import admission
+from core.vocabulary import events as ev
+from core.vocabulary.access import Grant
+from core.vocabulary.data import Data
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Listing
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import Settings
+from core.walls.levels import Level
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.run.lan import Lan, LanNode, project
+from tests.core.run.test_runs import both, wait_over
+from tests.core.run.world import MANIFEST
+
+WALLS = Level(7, True)
+SCRIPT = "import keras\nfolder = '~/photos'\nmodel = keras.Sequential()\nmodel.fit(1)\n"
+
+
+def photos(folder: Path, text: str = "photo") -> Path:
+    (folder / "cats").mkdir(parents=True)
+    for number in range(3):
+        (folder / "cats" / f"{number}.jpg").write_text(f"{text} {number}")
+    (folder / ".thumbnails").write_text(str(folder))
+    return folder
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSpec:
+    monkeypatch.setenv("HOME", str(tmp_path.resolve() / "home"))
+    path = photos(tmp_path.resolve() / "home" / "photos")
+    return replace(project(tmp_path / "thesis", SCRIPT), data={"photos": str(path)})
+
+
+def declare(node: LanNode, place: Path) -> None:
+    node.emit(ev.SettingsChanged(settings=Settings(name=node.name, data={"photos": str(place)})))
+
+
+async def run(lan: Lan, spec: RunSpec) -> ev.ConsentAsked:
+    """Until both train; returns the question that Ben was asked."""
+    anna, ben = both(lan)
+    ben.ask_before_running(anna)
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: ben.state.consents)
+    (asked,) = (event for event in ben.events if isinstance(event, ev.ConsentAsked))
+    await ben.runs.answer_consent(asked.run, "once")
+    await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+    return asked
+
+
+async def end(lan: Lan) -> None:
+    for node in both(lan):
+        node.trainers[-1].end()
+    await wait_over(lan)
+
+
+async def test_data_that_is_nowhere_here_travels_and_stays(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        _, ben = both(lan)
+        asked = await run(lan, spec)
+        (data,) = asked.data
+        assert (data.name, data.asked, data.files, data.total_bytes) == ("photos", "~/photos", 3, 21)
+        assert asked.opened == ()
+        train = ben.trainers[-1].train
+        place = Path(train.data["~/photos"])
+        assert place.is_relative_to(ben.home.projects.resolve())
+        assert sorted(path.name for path in place.rglob("*.jpg")) == ["0.jpg", "1.jpg", "2.jpg"]
+        assert train.walls is not None
+        assert train.walls.opened == (Grant(asked="~/photos", path=str(place)),)
+        assert not any(place.is_relative_to(folder) for folder in train.walls.folders)
+        await end(lan)
+        (place / "cats" / "0.jpg").write_text("altered")  # as no script can
+        await both(lan)[0].runs.start(spec)
+        await lan.wait_until(lambda: ben.runs_a_trainer)
+        assert (place / "cats" / "0.jpg").read_text() == "photo 0"
+        for node in both(lan):
+            node.trainers[-1].end()
+        await lan.wait_until(lambda: all(node.over for node in both(lan)))
+
+
+async def test_the_same_data_here_is_used_where_it_lies(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        _, ben = both(lan)
+        place = photos(tmp_path.resolve() / "bens")
+        declare(ben, place)
+        asked = await run(lan, spec)
+        assert asked.opened == (Grant(asked="~/photos", path=str(place)),)
+        train = ben.trainers[-1].train
+        assert train.data["~/photos"] == str(place)
+        assert train.walls is not None
+        assert train.walls.opened == asked.opened
+        assert len(list(ben.home.projects.glob("*.json"))) == 1  # the project alone
+        await end(lan)
+
+
+async def test_other_data_of_that_name_stays_closed(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        _, ben = both(lan)
+        place = photos(tmp_path.resolve() / "bens", "other")
+        declare(ben, place)
+        await run(lan, spec)
+        train = ben.trainers[-1].train
+        assert train.walls is not None
+        assert str(place) not in [each.path for each in train.walls.opened]
+        assert Path(train.data["~/photos"], "cats", "0.jpg").read_text() == "photo 0"
+        await end(lan)
+
+
+async def test_one_file_may_be_data(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path) as lan:
+        file = tmp_path / "table.csv"
+        file.write_text("1,2")
+        _, ben = both(lan)
+        asked = await run(lan, replace(spec, data={"table": str(file)}))
+        assert asked.data[0].is_file
+        assert Path(ben.trainers[-1].train.data[str(file)]).read_text() == "1,2"
+        await end(lan)
+
+
+async def test_a_change_while_it_travels_ends_the_run(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path) as lan:
+        anna, ben = both(lan)
+        ben.ask_before_running(anna)
+        await anna.runs.start(spec)
+        await lan.wait_until(lambda: ben.state.consents)
+        Path(spec.data["photos"], "cats", "1.jpg").write_text("another")
+        await ben.runs.answer_consent(ben.state.consents[0].run, "once")
+        await lan.wait_until(lambda: anna.over)
+        assert "project-changed" in repr(anna.phase)
+        assert list(ben.home.projects.glob("*.json")) == []
+
+
+async def test_an_empty_folder_is_no_data(tmp_path: Path, spec: RunSpec) -> None:
+    (tmp_path / "empty").mkdir()
+    async with Lan(tmp_path) as lan:
+        with pytest.raises(TandemError) as refused:
+            await both(lan)[0].runs.start(replace(spec, data={"photos": str(tmp_path / "empty")}))
+        assert refused.value.code == "data-unusable"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"below_home": "../.ssh"},
+        {"below_home": "/etc"},
+        {"path": "relative"},
+        {"name": "../photos"},
+        {"files": 0},
+        {"is_file": True},
+    ],
+)
+def test_unsound_descriptions_are_refused(wrong: dict[str, object]) -> None:
+    good = Data(
+        name="photos",
+        path="/data/photos",
+        listing=Listing(digest="a" * 64, size=3),
+        files=2,
+        total_bytes=5,
+    )
+    plan = replace(plan_of(project=MANIFEST.digest), run="20261126-120000-abcdef")
+    refusals = [
+        admission.why_unfit(BEN, ANNA, replace(plan, data=(each,)), MANIFEST)
+        for each in (good, replace(good, **wrong))
+    ]
+    assert [each is None for each in refusals] == [True, False]
