@@ -32,11 +32,11 @@ class Places:
         if not self._data:
             return
         compile_source = SourceFileLoader.source_to_code
-        places = self
+        own, folder = self.source, self._folder
 
         def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **options: Any) -> Any:
-            if isinstance(data, bytes) and Path(path).is_relative_to(places._folder):
-                data = places.source(data, str(path))
+            if isinstance(data, bytes) and Path(path).is_relative_to(folder):
+                data = own(data, str(path))
             return compile_source(loader, data, path, **options)
 
         SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign, assignment]
