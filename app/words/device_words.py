@@ -105,6 +105,7 @@ BEYOND: Mapping[Part, str] = {
     "network": "It reaches more of the network.",
     "walls": "It reaches more of this laptop.",
     "folders": "It asks for other files or folders of this laptop.",
+    "data": "It comes with other data.",
 }
 """How a request exceeds what was allowed before."""
 

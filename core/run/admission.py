@@ -28,7 +28,7 @@ from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.data import is_sound
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond
@@ -114,7 +114,9 @@ class Admission:
             return pa.Asked(allowed=False, refusal=refusal)
         level = self._context.level
         opened = await self._context.files.do(self._context.reach_of, plan)
-        asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened)
+        lacking = await self._context.files.do(self._context.lacking_data, plan)
+        sent = [data.listing.digest for data in lacking]
+        asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened, sent)
         if may_run(self._trust.store, plan.starter, asked):
             return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
         peer = self._trust.store.peer(plan.starter)
@@ -137,13 +139,11 @@ class Admission:
         if unsafe := why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts):
             return unsafe
         try:
-            plan, store, folders = asking.plan, self._context.store, self._context.folders()
-            coming = (
-                data.total_bytes
-                for data in plan.data
-                if data.name not in folders and not store.has(ProjectId(data.listing.digest))
-            )
-            store.check_room(asking.manifest, len(plan.tasks_of(self._context.me)), sum(coming))
+            plan, folders = asking.plan, self._context.folders()
+            lacking = (data for data in self._context.lacking_data(plan) if data.name not in folders)
+            coming = sum(data.total_bytes for data in lacking)
+            copies = len(plan.tasks_of(self._context.me))
+            self._context.store.check_room(asking.manifest, copies, coming)
         except TandemError as error:
             return error.problem
         return None

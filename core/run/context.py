@@ -21,7 +21,8 @@ from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.transfer.lane import OfferedFiles
 from core.vocabulary.access import Access, Grant
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.data import Data
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
 from core.vocabulary.state import State
@@ -162,6 +163,11 @@ class RunContext:
         return self.opened(plan) + (
             tuple(self.data_folders(plan).values()) if self.level.walls == "default" else ()
         )
+
+    def lacking_data(self, plan: Plan) -> tuple[Data, ...]:
+        """Data that no earlier run brought here. Blocks."""
+        has = self.store.has
+        return tuple(data for data in plan.data if not has(ProjectId(data.listing.digest)))
 
     def data_folders(self, plan: Plan) -> dict[str, Grant]:
         """This user's data folders that another laptop's run names, with their real paths.

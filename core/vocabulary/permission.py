@@ -10,6 +10,7 @@ import msgspec
 
 from core.vocabulary import wire
 from core.vocabulary.access import Grant, is_within, least
+from core.vocabulary.bounds import Word
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.plan import Plan, StrategyKind
 
@@ -20,7 +21,7 @@ Walls = Literal["default", "none"]
 """What confines a script on this laptop, narrowest first. ``none``: nothing does."""
 Gap = Literal["network", "processes"]
 """What walls leave open on an older system: calls to any address; signals to other programs of the user."""
-Part = Literal["older", "arguments", "strategy", "network", "walls", "folders"]
+Part = Literal["older", "arguments", "strategy", "network", "walls", "folders", "data"]
 """How a request exceeds a permission for the same files. ``older``: the permission's record has only its
 files and arguments."""
 
@@ -42,6 +43,8 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Files and folders of this laptop, beside its own, that the script may read."""
     writes: tuple[str, ...] = ()
     """The ones that it may change, too."""
+    data: tuple[Word, ...] = ()
+    """Digests of data that is sent along."""
 
 
 def network_of(plan: Plan, walls: Walls, gaps: Collection[Gap] = ()) -> Network:
@@ -51,10 +54,14 @@ def network_of(plan: Plan, walls: Walls, gaps: Collection[Gap] = ()) -> Network:
 
 
 def asked_by(
-    plan: Plan, walls: Walls, gaps: Collection[Gap] = (), opened: Collection[Grant] = ()
+    plan: Plan,
+    walls: Walls,
+    gaps: Collection[Gap] = (),
+    opened: Collection[Grant] = (),
+    data: Collection[str] = (),
 ) -> Permission:
     """The permission that a plan needs on this laptop, which would run it inside ``walls``. ``opened``: for
-    its script."""
+    its script. ``data``: digests of what has to be sent here."""
     writes = least(each.path for each in opened if each.write)
     return Permission(
         project=plan.project,
@@ -64,6 +71,7 @@ def asked_by(
         walls=walls,
         folders=least((each.path for each in opened if not each.write), but=writes),
         writes=writes,
+        data=tuple(sorted(set(data))),
     )
 
 
@@ -87,6 +95,7 @@ def beyond(allowed: Permission, asked: Permission) -> tuple[Part, ...]:
         "walls": _WALLS.index(asked.walls) > _WALLS.index(allowed.walls),
         "folders": not all(is_within(each, (*allowed.folders, *allowed.writes)) for each in asked.folders)
         or not all(is_within(each, allowed.writes) for each in asked.writes),
+        "data": not set(asked.data) <= set(allowed.data),
     }
     if wider["older"]:
         return ("older", "arguments") if wider["arguments"] else ("older",)

@@ -101,6 +101,20 @@ async def test_the_same_data_here_is_used_where_it_lies(tmp_path: Path, spec: Ru
         await end(lan)
 
 
+async def test_a_yes_is_for_the_data_too(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        anna, ben = both(lan)
+        await run(lan, replace(spec, data={}))
+        anna.trainers[-1].end()
+        ben.trainers[-1].end()
+        await wait_over(lan)
+        await anna.runs.start(spec)
+        await lan.wait_until(lambda: ben.state.consents)
+        assert ben.state.consents[0].changed and ben.state.consents[0].beyond == ("data",)
+        await ben.runs.answer_consent(ben.state.consents[0].run, "no")
+        await lan.wait_until(lambda: anna.over)
+
+
 async def test_other_data_of_that_name_stays_closed(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path, level=WALLS) as lan:
         _, ben = both(lan)
