@@ -53,7 +53,9 @@ def data_words(data: Sequence[Data]) -> list[str]:
     """The data of a consent question, a line each."""
     return [
         f"Data {spelled(each.name)}: {'1 file' if each.files == 1 else f'{each.files:,} files'}, "
-        f"{units.size(each.total_bytes)}, sent and kept here unless a data folder here holds the same."
+        f"{units.size(each.total_bytes)}, sent and kept here unless "
+        + ("Keras has downloaded it here." if each.kept_by_keras else "a data folder here holds the same.")
+        + (" It can carry code, which runs only if the script loads it." if each.may_carry_code else "")
         for each in data
     ]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from core.project.files import hash_file, list_files
 from core.project.hash_cache import HashCache
@@ -54,6 +56,17 @@ def read_data(name: str, path: Path, home: Path, hashes: Path | None = None) -> 
     if is_file and real.name != whole.name:
         raise _unusable(path, "it is a link")
     return LocalData(data=data, folder=str(real.parent if is_file else real), manifest=manifest)
+
+
+def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> list[LocalData]:
+    """Of Keras' downloads, those that are here. ``keras``: its folder; ``paths``: below it."""
+    found = []
+    for path in paths:
+        with contextlib.suppress(TandemError):
+            name = path.rpartition("/")[2]
+            kept = read_data(name, keras / path, keras, hashes)
+            found.append(structs.replace(kept, data=structs.replace(kept.data, below_home=f".keras/{path}")))
+    return found
 
 
 def scan_data(

@@ -26,7 +26,7 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
 from core.vocabulary.state import State
-from core.walls import grants, levels
+from core.walls import grants, levels, places
 from core.walls.levels import Level
 
 _log = logging.getLogger(__name__)
@@ -165,9 +165,23 @@ class RunContext:
         )
 
     def lacking_data(self, plan: Plan) -> tuple[Data, ...]:
-        """Data that no earlier run brought here. Blocks."""
+        """Data that no earlier run brought here, and that Keras has not downloaded here either. Blocks."""
         has = self.store.has
-        return tuple(data for data in plan.data if not has(ProjectId(data.listing.digest)))
+        return tuple(
+            data
+            for data in plan.data
+            if self.has_from_keras(data) is None and not has(ProjectId(data.listing.digest))
+        )
+
+    def has_from_keras(self, data: Data) -> Path | None:
+        """Where a download of Keras' is here already. Blocks.
+
+        Without walls there is no other home in which a script would find one that was sent.
+        """
+        if not data.kept_by_keras:
+            return None
+        place = Path(places.keras_home() or Path.home() / places.KERAS, data.kept_by_keras)
+        return place if place.exists() or self.level.walls != "default" else None
 
     def data_folders(self, plan: Plan) -> dict[str, Grant]:
         """This user's data folders that another laptop's run names, with their real paths.

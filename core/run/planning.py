@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
-from core.project.data import LocalData, read_data
+from core.project.data import LocalData, read_data, read_kept
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.store import ProjectStore
@@ -18,10 +18,13 @@ from core.project.texts import find_unseen, read_texts
 from core.run import problems
 from core.run.context import RunLinks
 from core.script.analysis import ScriptReport, analyse
+from core.script.downloads import kept_downloads
 from core.script.find import SeveralScripts, find_script
+from core.script.imports import read_sources
 from core.script.needs import Needs
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
+from core.vocabulary.data import MOST as MOST_DATA
 from core.vocabulary.data import Data, check_folders
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
@@ -29,6 +32,7 @@ from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest,
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
 from core.vocabulary.versions import EXCHANGE
+from core.walls.places import KERAS, keras_home
 
 
 class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,10 +88,7 @@ def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
     report = analyse(find_script(Path(spec.script).expanduser()))
     script = Path(report.folder) / report.script
     project = scan_project(script, arguments=spec.arguments, hashes=hashes)
-    home = Path.home()
-    data = (
-        [] if spec.solo else [read_data(name, Path(path), home, hashes) for name, path in spec.data.items()]
-    )
+    data = [] if spec.solo else _read_data(script, spec, hashes)
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -101,6 +102,14 @@ def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
         data=tuple(data),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
+
+
+def _read_data(script: Path, spec: RunSpec, hashes: Path | None) -> list[LocalData]:
+    """What the user named, and what Keras has downloaded for this script."""
+    home = Path.home()
+    named = [read_data(name, Path(path), home, hashes) for name, path in spec.data.items()]
+    kept = kept_downloads(read_sources(script).modules)
+    return named + read_kept(kept, Path(keras_home() or home / KERAS), hashes)[: MOST_DATA - len(named)]
 
 
 def as_then(project: LocalProject, then: Manifest | None) -> LocalProject:
@@ -227,7 +236,8 @@ def _check_exchange(plan: Plan, state: State) -> None:
 
 
 def _check_data(plan: Plan, state: State) -> None:
-    for member in plan.members if plan.data else ():
+    named = [data for data in plan.data if not data.kept_by_keras]  # An older Tandem downloads the others.
+    for member in plan.members if named else ():
         known = state.devices.get(member.device)
         if known and known.versions and not known.versions.data:
             raise TandemError(

@@ -115,7 +115,9 @@ class Delivery:
         return [receipt for receipt in found if receipt is not None]
 
     def _find(self, data: Data) -> None:
-        place = self._context.store.find_data(data, self._context.hashes)
+        place = self._context.has_from_keras(data) or self._context.store.find_data(
+            data, self._context.hashes
+        )
         if place is None:
             self._lacking.append(data)
         else:

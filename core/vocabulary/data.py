@@ -18,6 +18,8 @@ from core.vocabulary.text import plain
 
 MOST = 8
 """Per run, and per laptop."""
+_KERAS = ".keras/"
+_NO_CODE = (".json", ".csv", ".tsv", ".txt", ".jpg", ".jpeg", ".png", ".wav")
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 Folders = Annotated[dict[Word, FilePath], Meta(max_length=MOST)]
@@ -42,6 +44,16 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     def asked(self) -> str:
         """The path under which walls show it to a script on another laptop."""
         return f"~/{self.below_home}" if self.below_home else self.path
+
+    @property
+    def kept_by_keras(self) -> str:
+        """Its path below Keras' folder of downloads; ``""``: it is none of them."""
+        return self.below_home.removeprefix(_KERAS) if self.below_home.startswith(_KERAS) else ""
+
+    @property
+    def may_carry_code(self) -> bool:
+        """Whether scripts usually read such a file in a way that runs code in it. Tandem never loads data."""
+        return self.is_file and not self.path.lower().endswith(_NO_CODE)
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -139,6 +139,38 @@ async def test_one_file_may_be_data(tmp_path: Path, spec: RunSpec) -> None:
         await end(lan)
 
 
+MNIST = "import keras\n(x, y), _ = keras.datasets.mnist.load_data()\nkeras.Sequential().fit(x, y)\n"
+
+
+@pytest.mark.parametrize("walled", [True, False])
+async def test_what_keras_downloaded_here_is_offered_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walled: bool
+) -> None:
+    """One home stands for both: the question is looked up in Ben's, which moves in between."""
+    homes = {name: tmp_path.resolve() / f"home-{name}" for name in ("anna", "ben")}
+    kept = homes["anna"] / ".keras" / "datasets" / "mnist.npz"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("digits")
+    monkeypatch.setenv("HOME", str(homes["anna"]))
+    async with Lan(tmp_path, level=WALLS if walled else Level(0, False)) as lan:
+        anna, ben = both(lan)
+        ben.ask_before_running(anna)
+        await anna.runs.start(project(tmp_path / "thesis", MNIST))
+        monkeypatch.setenv("HOME", str(homes["ben"]))
+        await lan.wait_until(lambda: ben.state.consents)
+        (data,) = ben.state.consents[0].data
+        assert (data.asked, data.total_bytes) == ("~/.keras/datasets/mnist.npz", 6)
+        assert data.may_carry_code
+        await ben.runs.answer_consent(ben.state.consents[0].run, "once")
+        await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+        walls = ben.trainers[-1].train.walls
+        assert walls is not None
+        opened = {each.asked: each.path for each in walls.opened}
+        assert list(opened) == (["~/.keras/datasets/mnist.npz"] if walled else [])
+        assert [Path(path).read_text() for path in opened.values()] == (["digits"] if walled else [])
+        await end(lan)
+
+
 async def test_a_change_while_it_travels_ends_the_run(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path) as lan:
         anna, ben = both(lan)

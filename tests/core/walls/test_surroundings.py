@@ -27,12 +27,17 @@ def test_datasets_are_linked_and_what_an_earlier_script_left_is_gone(tmp_path: P
     for folder in (theirs / "datasets", own, tmp_path / "elsewhere"):
         folder.mkdir(parents=True)
     (theirs / "datasets/imdb.npz").write_text("user")
+    for extracted in ("cifar", "cifar_archive", "flowers.zip", "flowers_extracted"):
+        (theirs / "datasets" / extracted).touch()
     (theirs / "keras.json").write_text("{}")
     (tmp_path / "mine").write_text("mine")
     (own / "keras.json").symlink_to(tmp_path / "mine")
     (own / "datasets").symlink_to(tmp_path / "elsewhere")
     enclosure.prepare(walls)
     assert (tmp_path / "mine").read_text() == "mine" and list((tmp_path / "elsewhere").iterdir()) == []
+    linked = sorted(path.name for path in (own / "datasets").iterdir())
+    # Keras writes into the others.
+    assert linked == ["cifar_archive", "flowers.zip", "imdb.npz"]
     assert (own / "datasets/imdb.npz").read_text() == "user" and (own / "keras.json").read_text() == "{}"
 
 

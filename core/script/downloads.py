@@ -1,0 +1,62 @@
+"""Files that a script gets by Keras' downloads, from its text alone: where Keras keeps them. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from core.script.imports import Module
+from core.script.syntax import SourceTree
+
+DATASETS = "datasets"
+_LOADS = re.compile(r"(?:.+\.)?datasets\.(\w+)\.load_data")
+_OWN = {
+    "cifar10": "cifar-10-batches-py-target_archive",
+    "cifar100": "cifar-100-python-target_archive",
+    "fashion_mnist": "fashion-mnist",
+}
+"""Keras extracts an archive anew each time."""
+_FILES = ("mnist", "boston_housing", "california_housing", "imdb", "reuters")
+_NAME = re.compile(r"[\w-][\w.-]*")
+
+
+def kept_downloads(modules: Iterable[Module]) -> tuple[str, ...]:
+    """Paths below Keras' folder of files, or of a folder, in the order of the calls that get them."""
+    found = [
+        f"{DATASETS}/{name}"
+        for module in modules
+        for source in (SourceTree(module),)
+        for call in source.calls
+        if (name := _kept(source, call))
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _kept(source: SourceTree, call: ast.Call) -> str:
+    """Empty if it downloads nothing, or its text does not say under which name."""
+    name = source.dotted(call.func)
+    if loads := _LOADS.fullmatch(name):
+        usual = _OWN.get(loads[1]) or (f"{loads[1]}.npz" if loads[1] in _FILES else "")
+        return usual if loads[1] in _OWN else _text(source, call, "path", 0) or usual
+    if not name.endswith(("utils.get_file", "file_utils.get_file")):
+        return ""
+    said = {keyword.arg for keyword in call.keywords}
+    if "cache_dir" in said or _text(source, call, "cache_subdir", 5) not in ("", DATASETS):
+        return ""
+    file = _text(source, call, "fname", 0)
+    kept = file or _text(source, call, "origin", 1).rpartition("/")[2]
+    if not _NAME.fullmatch(kept):
+        return ""
+    extracts = said & {"extract", "untar"}
+    return f"{kept}_archive" if extracts and (not file or "." not in file) else kept
+
+
+def _text(source: SourceTree, call: ast.Call, name: str, position: int) -> str:
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    if given is None and len(call.args) > position:
+        given = call.args[position]
+    for value in source.values(given) if given is not None else ():
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return value.value
+    return ""
