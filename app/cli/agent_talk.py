@@ -15,7 +15,14 @@ from app.cli.run_display import Plain
 from app.cli.screen import Screen
 from app.follower import Follower
 from app.words import device_names, run_words
-from app.words.device_words import changed_words, data_words, deed_lines, opened_words, reach_words
+from app.words.device_words import (
+    changed_words,
+    data_words,
+    deed_lines,
+    opened_words,
+    reach_words,
+    takes_words,
+)
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Change, Refused, RequestRead
@@ -243,7 +250,7 @@ def consent_lines(consent: Consent, name: str, state: State) -> list[str]:
         lines.append(
             f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
-    lines += data_words(consent.data)
+    lines += filter(None, (*data_words(consent.data), takes_words(consent)))
     lines.append(reach_words(consent.walls, consent.gaps, consent.network))
     lines.extend(filter(None, opened_words(consent.opened).split("\n")))
     return lines

@@ -27,6 +27,7 @@ from app.words.device_words import (
     opened_words,
     problem_of,
     reach_words,
+    takes_words,
 )
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, RequestRead
@@ -164,7 +165,8 @@ class ConsentSheet(Sheet):
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {units.size(consent.checkpoint_bytes)} to resume from"
-        self.total.say(". ".join((total, *data_words(consent.data))))
+        more = " ".join(filter(None, (*data_words(consent.data), takes_words(consent))))
+        self.total.say(f"{total}. {more}" if more else total)
         self.words.say(reach_words(consent.walls, consent.gaps, consent.network))
         asks, _, paths = opened_words(consent.opened).partition("\n")
         self.asks_more.say(asks)

@@ -14,7 +14,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.manifest import Difference
 from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.state import Device, Me
+from core.vocabulary.state import Consent, Device, Me
 from core.vocabulary.text import spelled
 from core.vocabulary.versions import who_changes
 
@@ -47,6 +47,13 @@ def opened_words(opened: Sequence[Grant]) -> str:
         for each in opened
     )
     return "\n".join(("It also asks to open the following, including everything inside:", *lines))
+
+
+def takes_words(consent: Consent) -> str:
+    """How long sending everything would take; ``""``: unknown, or no time."""
+    total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
+    seconds = (total + consent.checkpoint_bytes) / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0
+    return f"Sending all of it takes about {units.duration(seconds)}." if seconds >= 1 else ""
 
 
 def data_words(data: Sequence[Data]) -> list[str]:

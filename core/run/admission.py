@@ -125,7 +125,13 @@ class Admission:
         before = await self._context.files.do(
             planning.since_allowed, self._context.store, projects, asking.manifest
         )
-        found = pa.Asked(allowed=False, reach=asked, opened=opened, gaps=level.gaps)
+        found = pa.Asked(
+            allowed=False,
+            reach=asked,
+            opened=opened,
+            gaps=level.gaps,
+            rate_bytes_s=self._context.rates.get(plan.starter, 0.0),
+        )
         if before is None:
             return found
         last, differs = before

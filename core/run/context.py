@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -135,6 +135,8 @@ class RunContext:
     """How strictly walls confine other laptops' code here."""
     folders: Callable[[], Mapping[str, str]]
     """This user's data folders, by name."""
+    rates: dict[DeviceId, float] = field(default_factory=dict)
+    """Bytes a second of the last large transfer from each device."""
 
     def looped(
         self, deliver: Callable[[DeviceId, Message], object], on_crash: Callable[[str, BaseException], None]

@@ -26,6 +26,8 @@ from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
+LARGE_BYTES = 5_000_000
+"""What a transfer must bring at least to show how fast the next one will be."""
 COMPARING_TOLD_S = 1.0
 """Interval of progress reports while data here is compared."""
 
@@ -88,7 +90,7 @@ class Delivery:
 
         tell()
         for receipt in self._receipts:
-            await self._context.transfers.fetch(self._plan.starter, receipt, tell)
+            await self._fetch(receipt, tell)
         for data in self._lacking:
             if data.name not in self._folders or not await self._is_here(data, tell):
                 await self._fetch_data(data, tell)
@@ -158,7 +160,14 @@ class Delivery:
         receipt = await files.do(partial(self._context.store.receive, manifest, outlined=self._outlined))
         self._data.append((data, receipt))
         if receipt.wanted:
-            await fetch(self._plan.starter, receipt, tell)
+            await self._fetch(receipt, tell)
+
+    async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
+        had_bytes, since_s = receipt.received_bytes, self._context.clock.time()
+        await self._context.transfers.fetch(self._plan.starter, receipt, tell)
+        came_bytes, took_s = receipt.received_bytes - had_bytes, self._context.clock.time() - since_s
+        if came_bytes >= LARGE_BYTES and took_s > 0:
+            self._context.rates[self._plan.starter] = came_bytes / took_s
 
     def _begin_project(self) -> Receipt | None:
         store, manifest = self._context.store, self._manifest

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
@@ -23,7 +24,7 @@ from core.session.frames import MalformedFrame
 from core.session.halves import Halves
 from core.session.interface import ConnectionPair
 from core.session.state import Message, NotSent, SessionLimits
-from core.transfer.machine import FetchMachine, Unasked
+from core.transfer.machine import FetchMachine, Pace, Unasked
 from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
@@ -286,6 +287,7 @@ class Fetch:
         self.machine = FetchMachine(())
         self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
         self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
+        self._pace = Pace()
 
     def arrived(self, number: int, data: memoryview) -> None:
         self._came.put((number, data))
@@ -310,9 +312,12 @@ class Fetch:
 
     def _next(self) -> tuple[int, memoryview]:
         """The next block. Raises ``TandemError``."""
+        since_s = time.monotonic()
         came = self._came.get()
         if isinstance(came, Problem):
             raise TandemError.of(came)
+        if not self._pace.holds(time.monotonic() - since_s, len(came[1])):
+            raise TandemError.of(_TRICKLES)
         return came
 
     def _take(self, number: int, data: memoryview) -> None:
@@ -326,6 +331,13 @@ class Fetch:
 
 def _about(said: Said) -> bytes:
     return _ENCODER.encode(said)
+
+
+_TRICKLES = Problem(
+    code="transfer-too-slow",
+    what="The files come too slowly: less than 10 kB a second.",
+    fix="Bring the laptops closer to each other or use a cable, and start the run again; what came is kept.",
+)
 
 
 def _broken(detail: str) -> Problem:

@@ -12,6 +12,24 @@ WINDOW = 8
 """Most outstanding blocks: they fill 8 MiB of the way there and back."""
 
 
+GRACE_S, SLOWEST_BYTES_S = 120.0, 10_000.0
+LONGEST_GAP_S = 30.0
+"""What one silence counts at most: a laptop that was away for minutes is not slow."""
+
+
+class Pace:
+    """Notices a peer that sends a little now and then, forever."""
+
+    def __init__(self) -> None:
+        self._left_s = GRACE_S
+
+    def holds(self, waited_s: float, size: int) -> bool:
+        """After a wait for ``size`` bytes. False: all waits together were too long for what came."""
+        self._left_s += size / SLOWEST_BYTES_S - min(waited_s, LONGEST_GAP_S)
+        self._left_s = min(self._left_s, GRACE_S)
+        return self._left_s > 0
+
+
 class Unasked(ValueError):
     """Something came that was not requested, or out of order."""
 

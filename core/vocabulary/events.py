@@ -207,6 +207,8 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     """Size of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
     data: Datas = ()
     """Files outside the project that the script reads, sent too unless they are here."""
+    rate_bytes_s: float = 0.0
+    """How fast files came from that laptop last time; 0: unknown."""
     differs: dict[str, Difference] = {}
     """Set with ``changed``. By path: differences from the last allowed version."""
     beyond: tuple[Part, ...] = ()

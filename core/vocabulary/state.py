@@ -93,6 +93,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
     checkpoint_bytes: int = 0
     data: tuple[Data, ...] = ()
+    rate_bytes_s: float = 0.0
     network: str = ""
     walls: Walls = "none"
     opened: tuple[Grant, ...] = ()

@@ -174,6 +174,7 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             beyond=asked.beyond,
             checkpoint_bytes=0 if state.checkpoint is None else state.checkpoint.total_bytes,
             data=plan.data,
+            rate_bytes_s=asked.rate_bytes_s,
             network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
             walls=walls,
             opened=asked.opened,

@@ -34,18 +34,18 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The first input. ``allowed``: this user need not be asked."""
+    """The first input. ``allowed``: nobody is asked. ``rate_bytes_s``: of the last files from there."""
 
     allowed: bool
     differs: dict[str, Difference] | None = None
-    """From the version that was allowed last; None: none was, or not this one."""
     beyond: tuple[Part, ...] = ()
-    """How it exceeds that version's permission."""
+    """How files and access differ from the version that was allowed last; None: none was, or not this one."""
     reach: Permission | None = None
     """What it could access here."""
     opened: tuple[Grant, ...] = ()
     """The part of it that the script asks to open beside its own folders."""
     gaps: tuple[Gap, ...] = ()
+    rate_bytes_s: float = 0.0
     refusal: Problem | None = None
     """Why this node cannot take part at all."""
 
