@@ -212,8 +212,7 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
             others = tuple(notice for notice in state.notices if notice.code != event.problem.code)
             return replace(state, notices=(*others, event.problem)[-20:])
         case ev.ConsentAsked():
-            consent = Consent(**asdict(event))
-            return replace(state, consents=(*state.consents, consent))
+            return replace(state, consents=(*state.consents, Consent(**asdict(event))))
         case ev.ConsentSettled():
             return replace(state, consents=tuple(c for c in state.consents if c.run != event.run))
         case ev.NodeStopped():
