@@ -1,7 +1,9 @@
-"""The cost of audits after the first seconds: two pairs in turn, one of which audits no step."""
+"""The cost of audits: how much later the first step ends, and what the steps after the first seconds lose, by
+two pairs in turn, one of which audits none."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from bench.engine.pair import Pair
@@ -13,13 +15,36 @@ WORKS = {"digits": ("digits CNN", 20), "pictures": ("convolutions", 2), "5m": ("
 WARM_UP_S = 10.0
 """Time in which audits spend their initial budget."""
 OF_WITHOUT = 0.97
+STARTS = 3
+LATER = 1.05
 
 
 def measure() -> list[Row]:
-    found = []
+    found = start_rows([(_start_s(audits=True), _start_s(audits=False)) for _ in range(STARTS)])
     for work, (words, epochs) in WORKS.items():
         found += rows(words, _speeds(work, epochs))
     return found
+
+
+def _start_s(*, audits: bool) -> float:
+    """Seconds from starting two processes until the first step of digits is done."""
+    began_s = time.time()
+    with Pair("tandem", "digits", audits=audits) as pair:
+        pair.order("train 1")
+        first_at_s = pair.answered().first_at_s
+    assert first_at_s is not None
+    return first_at_s - began_s
+
+
+def start_rows(starts: Sequence[tuple[float, float]]) -> list[Row]:
+    """``starts``: seconds with audits, and without."""
+    audited, plain = zip(*starts, strict=True)
+    over = ratios(audited, plain)
+    return [
+        Row(what="first step, with audits", value=median(audited), unit="s", note=spread(audited, 1)),
+        Row(what="first step, without audits", value=median(plain), unit="s", note=spread(plain, 1)),
+        Row(what="first step: with ÷ without", value=median(over), limit=LATER, note=spread(over, 3)),
+    ]
 
 
 def _speeds(work: str, epochs: int) -> dict[str, list[float]]:

@@ -15,6 +15,8 @@ class Heard:
     def __init__(self) -> None:
         self.expectation: Expectation | None = None
         self.shares: tuple[int, ...] = ()
+        self.first_at_s: float | None = None
+        """When the first step of all was done, in seconds of the system's clock."""
         self._batch: int | None = None
         self._steps_s: list[float] = []
 

@@ -58,6 +58,7 @@ def main(place: Place) -> None:
             step_s=heard.step_s,
             expectation=heard.expectation,
             shares=heard.shares,
+            first_at_s=heard.first_at_s,
         )
         said.write(f"{msgspec.json.encode(answer).decode()}\n")
     # TensorFlow's own shutdown would wait for the other member.

@@ -1,4 +1,5 @@
-"""Checkpoints on a member's disk: folders of files with a hashed manifest; the newest two are kept.
+"""Checkpoints on a member's disk: folders of files with a hashed manifest; the newest two are kept, and the
+newest one that an audit confirmed.
 
 The engine interprets the files (core/trainer/exact/); here they are bytes. Blocks: use a thread.
 """
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from core.home.private_file import sync_folder, write_new
 from core.project.files import bytes_below, hash_file
@@ -55,6 +57,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     shares: Few[int]
     """The members' shares in rank order, at the time of the checkpoint."""
     files: Many[KeptFile]
+    whole: bool = False
+    """From here on every member computes each batch whole."""
 
     @property
     def total_bytes(self) -> int:
@@ -74,10 +78,14 @@ def write(
     shares: tuple[int, ...],
     files: Mapping[str, Iterable[bytes | memoryview]],
     unchanged: Mapping[str, tuple[Path, KeptFile]],
+    *,
+    whole: bool = False,
+    sure_step: int | None = None,
 ) -> Checkpoint:
-    """Make a checkpoint in ``folder``, completely or not at all, and drop all but the newest two.
+    """Make a checkpoint in ``folder``, completely or not at all, and drop those that are superseded.
 
-    ``unchanged``: files of another checkpoint, with their known sizes and hashes. Raises ``OSError``.
+    ``unchanged``: files of another checkpoint, with their known sizes and hashes. ``whole``: as in ``Head``.
+    ``sure_step``: the newest one of at most this step is kept, too. Raises ``OSError``.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f".{secrets.token_hex(4)}.part"
@@ -88,7 +96,7 @@ def write(
             _link(source, part / name)
             kept.append(known)
         kept.sort(key=lambda file: file.name)
-        head = Head(moment=moment, shares=shares, files=tuple(kept))
+        head = Head(moment=moment, shares=shares, files=tuple(kept), whole=whole)
         write_new(part / MANIFEST, wire.to_json(head))
         sync_folder(part)
         place = next_place(folder)
@@ -97,9 +105,23 @@ def write(
         remove_tree(part)
         raise
     sync_folder(folder)
-    for old in _folders(folder)[KEPT:]:
+    for old in _superseded(folder, sure_step):
         remove_tree(old)
     return Checkpoint(folder=str(place), head=head)
+
+
+def go_back(folder: Path, moment: Moment) -> None:
+    """Drop all that are newer than ``moment``; from the one of that moment on, batches are computed whole.
+    Raises ``OSError``."""
+    for found in _listed(folder):
+        if found.head.moment.order > moment.order:
+            remove_tree(Path(found.folder))
+        elif found.head.moment == moment and not found.head.whole:
+            manifest = Path(found.folder) / MANIFEST
+            part = manifest.with_suffix(".part")
+            write_new(part, wire.to_json(replace(found.head, whole=True)))
+            part.replace(manifest)
+            sync_folder(Path(found.folder))
 
 
 def newest(folder: Path) -> Checkpoint | None:
@@ -242,6 +264,15 @@ def clear(folder: Path) -> None:
 
 def _listed(folder: Path) -> list[Checkpoint]:
     return [found for path in _folders(folder) if (found := at(path)) is not None]
+
+
+def _superseded(folder: Path, sure_step: int | None) -> list[Path]:
+    old = _folders(folder)[KEPT:]
+    if sure_step is not None:
+        sure = (found.folder for found in _listed(folder) if found.head.moment.step <= sure_step)
+        kept = next(sure, "")
+        old = [each for each in old if str(each) != kept]
+    return old
 
 
 def _folders(folder: Path) -> list[Path]:

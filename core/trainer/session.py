@@ -17,6 +17,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from msgspec import structs
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
@@ -86,7 +87,7 @@ class TrainerSession:
             traceback.print_exc()
             exit = exits.of_house(error)
         if self._tls is not None:
-            self._tls.leave(exit.problem)
+            self._tls.leave(None if exit.reason == "stopped" else exit.problem)
         return exit
 
     def _may_stop(self) -> bool:
@@ -168,7 +169,7 @@ class TrainerSession:
             except Exception as error:
                 return self._exit_of(error)
         shared, digest = not self._cluster or installation.trained, installation.weights_sha256()
-        exit = Exit(reason=exit.reason, weights_sha256=digest, shared=shared, audits=installation.audits)
+        exit = structs.replace(exit, weights_sha256=digest, shared=shared, audits=installation.audits)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + saved_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and (broken := self._broken_meeting()):
@@ -197,7 +198,8 @@ class TrainerSession:
         resume = Path(train.resume) if train.resume else None
         told = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
         every_s, kept = None if told is None else float(told), partial(self._reporter.send, Kept())
-        return Checkpointing(Path(train.checkpoints), every_s, resume, kept)
+        # A cluster's launcher would take such an end for that of the job.
+        return Checkpointing(Path(train.checkpoints), every_s, resume, kept, goes_back=not train.launched)
 
     def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
         """Also saves what a script trained before its own error, or that of another member's script. Members
@@ -346,8 +348,9 @@ class TrainerSession:
         try:
             with scope():
                 script.run(path, self._train.arguments, after_cell=shown.save, data=self._train.data)
-        except StopRequested:
-            return exits.of_leaving() if self._orders.leave_asked.is_set() else Exit(reason="stopped")
+        except StopRequested as stop:
+            left = self._orders.leave_asked.is_set()
+            return exits.of_leaving() if left else Exit(reason="stopped", problem=stop.why)
         except BaseException as error:
             return self._exit_of(error)
         finally:

@@ -10,6 +10,8 @@ CUT_OFF = "run-cut-off"
 """Code of the notice that a run could go on after a crash; its detail is the run's id."""
 LEFT_RUN = "left"
 """Code of a laptop that left a run at its user's wish, or because of its battery."""
+GOES_BACK = "goes-back"
+"""Code of a training that ended to be resumed from an earlier checkpoint, which an audit confirmed."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,7 +104,8 @@ ARGUMENTS_REFUSED = "script-arguments"
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How one trainer ended. ``problem`` is set for every reason but finished and stopped."""
+    """How one trainer ended. ``problem`` is set for every reason but finished and stopped; with stopped only
+    if the training goes back (``errors.GOES_BACK``)."""
 
     reason: ExitReason
     problem: Problem | None = None

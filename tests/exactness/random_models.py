@@ -3,6 +3,7 @@ exist from the start, begin later, appear only in the gradient or are small besi
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from keras import layers, ops
 from tests.exactness.scenarios.audited import ClippedBack, Turned
 from tests.exactness.scenarios.registry import BATCH, FEATURES, table
 
-STEPS, EPOCHS = 12, 2
+STEPS, EPOCHS = int(os.environ.get("TANDEM_FUZZ_STEPS", "12")), 2
 _MISSING = 2.0
 """Outside of all targets, and near enough to them that a squared distance keeps its last bits."""
 
@@ -56,7 +57,7 @@ def _of_batch(name: str, true: Any, seen: Any) -> Any:
 
 
 def trained(seed: int) -> RandomModel:
-    """Trains on 12 steps of 64 rows, twice. The same in one process and in members."""
+    """Trains on `STEPS` steps of 64 rows, twice. The same in one process and in members."""
     keras.utils.set_random_seed(seed)
     drawn = random.Random(seed)
     rows = drawn.choice(["squares", "absolute", "smooth"])
@@ -67,7 +68,7 @@ def trained(seed: int) -> RandomModel:
     between = drawn.choice([None, None, "dropout", "noise", "clipped", "normed"])
     optimizer = drawn.choice(["sgd", "momentum", "adam"])
     metrics = drawn.choice([[], ["mae"], [keras.metrics.RootMeanSquaredError()]])
-    start = drawn.randint(2, 9)
+    start = drawn.randint(2, STEPS - 3)
     weight = tf.Variable(0.0 if begins == "by a callback" else size, trainable=False)
 
     inner = {

@@ -15,7 +15,7 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from tests.lab.agent import Agent
-from tests.lab.laptops import Laptops, reason, weights
+from tests.lab.laptops import Laptops, reason
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -178,29 +178,52 @@ model.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0)
 
 
 @pytest.mark.cluster
-def test_a_thread_of_the_script_predicts_beside_a_training(laptops: Laptops, tmp_path: Path) -> None:
-    text = f"""{FIT}
+def test_threads_and_processes_of_the_script_predict_or_say_why_not(laptops: Laptops, tmp_path: Path) -> None:
+    text = f"""
+import multiprocessing
 import threading
-
+{FIT}
 answers = []
 
 
 def ask():
-    answers.extend(model.predict(x, verbose=0).shape for _ in range(3))
+    again = keras.models.clone_model(model)  # traced while a step is
+    answers.extend(each.predict(x, verbose=0).shape for each in (model, again, model))
 
 
-thread = threading.Thread(target=ask)
-thread.start()
-model.fit(x, x[:, :1], batch_size=16, epochs=20, verbose=0)
-thread.join()
-print("answers:", answers, flush=True)
+def loads(path):
+    return keras.models.load_model(path).predict(x, verbose=0).shape
+
+
+def forked(rows):
+    return model.predict(x[:rows], verbose=0).shape
+
+
+def main():
+    thread = threading.Thread(target=ask)
+    thread.start()
+    model.fit(x, x[:, :1], batch_size=16, epochs=20, verbose=0)
+    thread.join()
+    print("answers:", answers, flush=True)
+    model.save("saved.keras")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print("spawned:", pool.apply(loads, ("saved.keras",)), flush=True)
+    model.evaluate(x, x[:, :1], verbose=0)  # where both have come so far
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        pool.apply(forked, (8,))
+
+
+if __name__ == "__main__":
+    main()
 """
     run = laptops.anna.train(script(tmp_path / "project", text))
 
+    said = failure(laptops, run)
+
+    assert "predict cannot run in a process that was forked" in said and "(train.py, line " in said
     for agent in (laptops.anna, laptops.ben):
-        assert agent.ends(run) == Finished()
         assert told(agent, run, "stdout").count("answers: [(64, 1), (64, 1), (64, 1)]") == 2
-    assert len(weights(laptops.anna)) == 2 and len(set(weights(laptops.anna).values())) == 1
+        assert told(agent, run, "stdout").count("spawned: (64, 1)") == 2
 
 
 @pytest.mark.cluster

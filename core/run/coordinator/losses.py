@@ -13,7 +13,7 @@ from core.run.turn import CoordinatorTurn
 from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import LEFT_RUN, Problem
+from core.vocabulary.errors import GOES_BACK, LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, ExitReason, Training
 
@@ -73,6 +73,18 @@ def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None
     patience.note_progress(turn)
     patience.look(turn)
     look_for_end(turn)
+
+
+def go_back(turn: CoordinatorTurn, device: DeviceId, end: Exit) -> bool:
+    """Whether a trainer ended to be resumed from an earlier checkpoint. The run follows the chief's."""
+    state, why = turn.state, end.problem
+    if end.reason != "stopped" or why is None or why.code != GOES_BACK:
+        return False
+    if device == state.chief.device and state.back is None and isinstance(state.stage, co.Running):
+        turn.say(str(why))
+        turn.state = replace(state, back=())
+        stop(turn, problems.starter_of(state.plan), 0)
+    return True
 
 
 def stop_for(turn: CoordinatorTurn, back: tuple[str, ...]) -> None:

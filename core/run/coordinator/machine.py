@@ -284,7 +284,7 @@ def _on_exit(turn: CoordinatorTurn, device: DeviceId, event: ev.MemberEnded) -> 
     turn.share(event)
     if part.left:
         return
-    if losses.is_failure(turn.state, end, event.task):
+    if not losses.go_back(turn, device, end) and losses.is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
         if losses.is_loss(end) and losses.lose(turn, device, problems.what_ended(end)):
             return

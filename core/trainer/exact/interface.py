@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from core.vocabulary.errors import Problem
 from core.vocabulary.progress import Expectation
 
 
@@ -36,6 +37,8 @@ class Checkpointing:
     """A single checkpoint's folder; every member must have the same one."""
     on_kept: Callable[[], None] = lambda: None
     """Called after each checkpoint, on the thread that writes it."""
+    goes_back: bool = True
+    """The training may end to be resumed from an earlier checkpoint: somebody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +147,16 @@ class StopRequested(BaseException):
 
     Not an Exception, so that a script's `except Exception` lets it pass.
     """
+
+    why: Problem | None = None
+    """For the user, if nobody asked."""
+
+
+class WentBack(StopRequested):
+    """Training ended on every member, to be resumed from an earlier checkpoint."""
+
+    why: Problem
+
+    def __init__(self, why: Problem) -> None:
+        super().__init__()
+        self.why = why

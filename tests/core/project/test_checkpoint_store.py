@@ -32,6 +32,24 @@ def test_the_newest_two_stay(tmp_path: Path) -> None:
     assert checkpoint_store.look(tmp_path) == found
 
 
+def steps(folder: Path) -> list[int]:
+    return [found.head.moment.step for found in checkpoint_store.looks(folder)]
+
+
+def test_the_newest_that_an_audit_confirmed_stays_as_well(tmp_path: Path) -> None:
+    for step in (10, 20, 30, 40, 50):
+        checkpoint_store.write(tmp_path, Moment(step=step), (3, 1), {"now.bin": [b"w"]}, {}, sure_step=25)
+    assert steps(tmp_path) == [50, 40, 20]
+
+
+def test_a_training_goes_back_by_whole_batches(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        checkpoint_store.write(tmp_path, Moment(step=step), (3, 1), {"now.bin": [b"w"]}, {}, sure_step=10)
+    checkpoint_store.go_back(tmp_path, Moment(step=10))
+    found = checkpoint_store.newest(tmp_path)
+    assert found is not None and found.head.whole and steps(tmp_path) == [10]
+
+
 def spoil(checkpoint: Checkpoint, how: str) -> None:
     path = Path(checkpoint.folder) / "now.bin"
     match how:

@@ -14,11 +14,11 @@ from core.run.context import RunLimits
 from core.run.returns import KEPT_S, MOST_PAUSE_S, is_in_fit, is_worth, pause_s
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
-from core.vocabulary.errors import CUT_OFF, TandemError
+from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
 from core.vocabulary.peer_messages import FilesWanted
-from core.vocabulary.phases import Failed, Finished, Stopped, Training
+from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
 from core.vocabulary.trainer_messages import Kept, Progressed
@@ -133,6 +133,20 @@ async def test_a_killed_trainers_laptop_is_back_with_the_next_start(three: Lan, 
     await finish(three, anna, ben)
     entry = (await anna.runs.history.find(again)).entry
     assert entry.resumed == run and isinstance(entry.phase, Finished)
+
+
+async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben)
+    why = Problem(code=GOES_BACK, what="The training goes back to step 40.")
+    for node in (ben, anna):  # a worker may be the first to end
+        node.trainers[-1].end(Exit(reason="stopped", problem=why))
+    again = await goes_on_with(three, run, anna, ben)
+    for node in (anna, ben):
+        assert node.last_phases() == [Stopped(by="Anna", goes_on=True)]
+    assert why.what in said(anna) and not any(isinstance(event, ev.MemberLeft) for event in anna.events)
+    await finish(three, anna, ben)
+    assert (await anna.runs.history.find(again)).entry.resumed == run
 
 
 async def test_a_laptop_whose_link_was_lost_is_asked_first_and_then_back(three: Lan, spec: RunSpec) -> None:

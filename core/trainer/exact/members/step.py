@@ -8,6 +8,7 @@ over all members. Gradients are weighted and summed where the optimizer gets the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,36 +77,43 @@ class Step:
         return number in self.sums
 
 
-_active: list[Step | None] = []
+class _Active(threading.local):
+    """By thread: a thread of the script's own may predict while another one traces a step."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step | None] = []
+
+
+_active = _Active()
 
 
 def current() -> Step | None:
-    """The step being traced or run in this process, if any."""
-    return _active[-1] if _active else None
+    """The step being traced or run in this thread, if any."""
+    return _active.steps[-1] if _active.steps else None
 
 
 @contextmanager
 def active(step: Step) -> Iterator[Step]:
-    _active.append(step)
+    _active.steps.append(step)
     try:
         yield step
     finally:
-        _active.pop()
+        _active.steps.pop()
 
 
 def around() -> Step | None:
     """The step around code whose values cover all rows (`outside`), if any."""
-    return _active[-2] if len(_active) > 1 and _active[-1] is None else None
+    return _active.steps[-2] if len(_active.steps) > 1 and _active.steps[-1] is None else None
 
 
 @contextmanager
 def outside() -> Iterator[None]:
     """Values computed in this context already cover all rows."""
-    _active.append(None)
+    _active.steps.append(None)
     try:
         yield
     finally:
-        _active.pop()
+        _active.steps.pop()
 
 
 def bounds(rows: Any, shares: Any, rank: int) -> tuple[Any, Any]:

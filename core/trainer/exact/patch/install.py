@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -32,6 +34,7 @@ from core.trainer.exact.steps.loop import Loop
 from core.vocabulary.progress import Audits
 
 _aside = threading.local()
+_CALLS = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 
 
 class Installation:
@@ -100,6 +103,7 @@ class Installation:
 def install(cluster: Cluster, observer: Observer) -> Installation:
     """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
     private.check_release()
+    _refuse_in_forks()
     if cluster.seed is not None:
         keras.utils.set_random_seed(cluster.seed)
     if cluster.members == 1:
@@ -107,6 +111,30 @@ def install(cluster: Cluster, observer: Observer) -> Installation:
     engine = Engine(cluster, observer)
     _replace_all(engine)
     return Installation(cluster, engine)
+
+
+def _refuse_in_forks() -> None:
+    """In a process that the script forks, which has none of TensorFlow's threads: one of these calls would
+    wait for them forever, as it does in plain Keras."""
+
+    def in_child() -> None:
+        for name in _CALLS:
+            setattr(private.TensorFlowTrainer, name, _refusing(name))
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=in_child)
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        # No TandemError: a pool takes errors to the script's process, where Tandem's modules are hidden.
+        raise RuntimeError(
+            f"{name} cannot run in a process that was forked from a training: it has none of TensorFlow's "
+            "threads. Start it by multiprocessing.get_context('spawn') and load the saved model in it, or "
+            f"call {name} in the script itself."
+        )
+
+    return refuse
 
 
 def _replace_all(engine: Engine) -> None:

@@ -37,6 +37,7 @@ class Keeper:
         self.writers = writers
         """Callbacks that only the chief may run: the chief's values count."""
         self.enabled = order is not None
+        self._goes_back = order is not None and order.goes_back
         self._by_cost = order is not None and order.every_s is None
         self.every_s = FIRST_S if order is None or order.every_s is None else order.every_s
         """Seconds between two checkpoints within an epoch."""
@@ -46,6 +47,8 @@ class Keeper:
         if order is not None:
             self._writer = Writer(order.folder, host.say_once, self._resumed, order.on_kept)
         self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
+        self.sure_step: int | None = None
+        """The last step that an audit confirmed."""
         self._fits = 0
         self._fit: FitProgress | None = None
         self._passed_s = 0.0
@@ -112,7 +115,8 @@ class Keeper:
             self.every_s = self.host.from_chief(struct.pack(">d", own_s), _seconds)
         # Written or not: all members count alike, and only some of their writers may be busy.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
-        if self._writer.write(moment, self.host.share_numbers, now, wait=wait) or wait:
+        shares, sure_step = self.host.share_numbers, self.sure_step
+        if self._writer.write(moment, shares, now, wait=wait, sure_step=sure_step) or wait:
             self._ended = None  # with ``wait``, all available time has passed
 
     def ended(self, progress: FitProgress, history: Any) -> None:
@@ -133,6 +137,28 @@ class Keeper:
         self._ended = Moment(fit=progress.number + 1, step=self.host.step, epochs=self.host.epochs)
         if due:
             self.write(self._ended, None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the checkpoint that this training resumes from asks for whole batches."""
+        return self._resumed is not None and self._resumed.head.whole
+
+    def moments_until(self, step: int) -> list[Moment]:
+        """Of the checkpoints here of at most so many steps, the newest first. Call in a fit that is kept."""
+        if (
+            self._writer is None
+            or not self._goes_back
+            or self._fit is None
+            or not (self._fit.under_way and self._fit.kept)
+        ):
+            return []
+        return [moment for moment in self._writer.moments() if moment.step <= step]
+
+    def go_back(self, moment: Moment) -> None:
+        """Prepares that the training resumes from this checkpoint, by whole batches. Raises ``OSError``."""
+        assert self._writer is not None
+        self._ended = None
+        self._writer.go_back(moment)
 
     def stopped(self) -> None:
         """The script was stopped. In a fit, its state is already kept; after one, this keeps its results."""

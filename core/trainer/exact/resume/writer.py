@@ -93,6 +93,7 @@ class Writer:
         self._finished: dict[int, Any] = {}
         """Fits that ended and are not in a checkpoint yet."""
         self._unchanged = {} if resumed is None else _finished_files(resumed, resumed.head.moment.fit)
+        self._whole = resumed is not None and resumed.head.whole
         self._written: Checkpoint | None = None
         self._trouble = ""
         self._given_up = False
@@ -124,9 +125,18 @@ class Writer:
             self._finished.clear()
             self._say(words)
 
-    def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
+    def write(
+        self,
+        moment: Moment,
+        shares: tuple[int, ...],
+        now: Any | None,
+        *,
+        wait: bool,
+        sure_step: int | None = None,
+    ) -> bool:
         """Keeps the current fit (`now`; None between fits). Returns False if the previous checkpoint is still
-        being written, or with `wait` if this one is not written within the time limit."""
+        being written, or with `wait` if this one is not written within the time limit. ``sure_step``: as in
+        ``checkpoint_store.write``."""
         until = time.monotonic() + _WAIT_S
         if wait:
             self._join(until)
@@ -139,7 +149,7 @@ class Writer:
         if now is not None:
             trees[NOW] = now
         self._thread = threading.Thread(
-            target=self._run, args=(moment, shares, trees), name="checkpoint", daemon=True
+            target=self._run, args=(moment, shares, trees, sure_step), name="checkpoint", daemon=True
         )
         self._thread.start()
         if not wait:
@@ -176,7 +186,20 @@ class Writer:
                 self._finished.pop(_number(name), None)
             self._written = None
 
-    def _run(self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any]) -> None:
+    def moments(self) -> list[Moment]:
+        """Of the checkpoints here, the newest first. None while one is being written for too long."""
+        self._join(time.monotonic() + _WAIT_S)
+        found = checkpoint_store.looks(self._folder)
+        return [] if self.busy or self._given_up else [each.head.moment for each in found]
+
+    def go_back(self, moment: Moment) -> None:
+        """Prepares that the training resumes from there, by whole batches. Nothing is written any more."""
+        self.end()
+        checkpoint_store.go_back(self._folder, moment)
+
+    def _run(
+        self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any], sure_step: int | None
+    ) -> None:
         began_s = time.thread_time()
         try:
             files: dict[str, list[bytes | memoryview]] = {}
@@ -192,7 +215,15 @@ class Writer:
                 self._trouble = f"one would take {units.size(whole)}, and {most}."
                 return
             check_room(self._folder, size)
-            self._written = checkpoint_store.write(self._folder, moment, shares, files, self._unchanged)
+            self._written = checkpoint_store.write(
+                self._folder,
+                moment,
+                shares,
+                files,
+                self._unchanged,
+                whole=self._whole,
+                sure_step=sure_step,
+            )
             self._on_kept()
         except TandemError as error:
             self._trouble = error.what

@@ -56,7 +56,9 @@ class Sharings:
 
     def look(self, key: str, batch: Batch | None) -> None:
         """Checks, before tracing the step, what is visible of the model and of a first batch, if any."""
-        if _batch_is_fixed(self._model):
+        if self._engine.keeper.whole:
+            self.share_nothing(key, "an audit found, before the training went back, what is of a whole batch")
+        elif _batch_is_fixed(self._model):
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
             self.share_nothing(key, ROWS_DIFFER)
@@ -159,10 +161,11 @@ class Sharings:
 
     def tell_findings(
         self, key: str, traced: Traced, findings: Sequence[Discrepancy], step: int, *, again: int
-    ) -> None:
+    ) -> int | None:
         """Reports what an audit of `step` found beyond metrics: nothing is shared from there on.
 
-        ``again``: how many steps before it are repeated.
+        ``again``: how many steps before it are repeated. Returns after which step something may be wrong that
+        is not repeated; None if nothing may.
         """
         which = next(
             ("gradients are" for each in findings if each.kind == "gradients"), f"{findings[0].name} is"
@@ -190,10 +193,12 @@ class Sharings:
             self._engine.say_once(
                 f"{on} The result is exact{so_far}, but several laptops are no faster than one."
             )
-            return
+            return None
         self._engine.say_once(
             f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
         )
+        sure = course.certain if course.may_have_missed(right) else course.confirmed
+        return step - 1 - course.steps + sure
 
     def _tell_metric(self, what: str) -> None:
         self._engine.say_once(

@@ -26,7 +26,7 @@ from core.trainer.exact.steps.calls import TracedCalls
 from core.trainer.exact.steps.data import Portion, next_batches
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.rerun import Rerun
+from core.trainer.exact.steps.rerun import Rerun, go_back
 from core.trainer.exact.steps.result import (
     Batch,
     CallOutputs,
@@ -159,16 +159,18 @@ class Loop:
         """Compares a batch's step, done by `run`, with what one member computes from all its rows.
 
         If more than metrics differ, the step is repeated from the values before it, and whole from there on;
-        so are earlier steps not known to be right, where possible.
+        so are earlier steps not known to be right, here or from a checkpoint, where possible.
         """
         result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced))
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
         if not is_deep(findings):
             self._sharings.tell_metrics(findings)
             self._rerun.passed(traced, batch)
+            self.engine.keeper.sure_step = step
             return result
         again = self._rerun.taken_back(traced)
-        self._sharings.tell_findings(key, traced, findings, step, again=len(again))
+        sure_step = self._sharings.tell_findings(key, traced, findings, step, again=len(again))
+        go_back(self.engine, sure_step)
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
             self._of_batches(traced, again, spec)

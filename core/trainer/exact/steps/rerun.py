@@ -1,4 +1,5 @@
-"""The steps since the last one known to be right, kept so that each can be repeated whole.
+"""The steps since the last one known to be right, kept so that each can be repeated whole; or else the way
+back to a checkpoint.
 
 Only within an epoch, and where no script code sees results of single steps: what the script saw cannot be
 taken back. After the first steps of a trace they are kept only where they are slow, as reading batches one by
@@ -7,15 +8,25 @@ one takes as long as a small step.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
+from core.trainer.exact.interface import WentBack
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members.step import bytes_of
 from core.trainer.exact.steps.course import WARM_UP
 from core.trainer.exact.steps.data import next_batches
+from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import Batch, Traced
+from core.vocabulary.errors import GOES_BACK, Problem
+from core.vocabulary.plan import Moment
 
+_log = logging.getLogger(__name__)
+
+_MOST_MOMENTS = 4
+"""Checkpoints that each member tells of: more than it keeps."""
+_NONE = (-1, -1, -1, -1)
 _MOST_BYTES = 1 << 28
 """Most bytes of batches kept."""
 _SLOW_S = 0.05
@@ -82,3 +93,31 @@ class Rerun:
         batches = self._batches
         self.drop()
         return batches
+
+
+def go_back(engine: Engine, sure_step: int | None) -> None:
+    """To the newest checkpoint of at most `sure_step` that all members have; batches are computed whole from
+    there on. Every member must call it; returns if there is none, or for None. Raises WentBack."""
+    if sure_step is None:
+        return
+    moments: dict[tuple[int, ...], Moment] = {
+        moment.order: moment for moment in engine.keeper.moments_until(sure_step)
+    }
+    orders = [*moments, *[_NONE] * _MOST_MOMENTS][:_MOST_MOMENTS]
+    told = engine.collectives.gather_words([number for order in orders for number in order], "to go back")
+    common = set.intersection(*({tuple(row[at : at + 4]) for at in range(0, len(row), 4)} for row in told))
+    common.discard(_NONE)
+    if not common:
+        return
+    moment = moments[max(common)]
+    try:
+        engine.keeper.go_back(moment)
+    except OSError:
+        _log.warning("A checkpoint could not be marked", exc_info=True)
+    raise WentBack(
+        Problem(
+            code=GOES_BACK,
+            what=f"The training goes back to step {moment.step:,}, up to which audits found nothing. From "
+            "there on every laptop computes each batch whole.",
+        )
+    )

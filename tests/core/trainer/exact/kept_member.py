@@ -2,8 +2,9 @@
 
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
-(stopped at its end), `evaluating` (stopped between the fits) or `resumed`; model `noisy` (with Dropout) or
-`still`; resume: a checkpoint's folder.
+(stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late) or
+`resumed`; model `noisy` (with Dropout), `still` or `late` (its loss is of the batch as a whole from the 36th
+step on); resume: a checkpoint's folder.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
+from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested, WentBack
 from core.trainer.exact.patch.install import install
 from tests.exactness import member
 
@@ -38,7 +41,7 @@ class Asked(member.Quiet):
         return self.asks
 
 
-def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
+def train(kind: str, ask: Any, trained: list[Any]) -> Any:
     """Two fits. `ask(fit, epoch, batch)` hears of every batch; of those in a validation as -1, -2 ..."""
     import keras
     import tensorflow as tf
@@ -71,10 +74,17 @@ def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
             ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
-    layers += [keras.layers.Dropout(0.3)] if noisy else []
+    layers += [keras.layers.Dropout(0.3)] if kind == "noisy" else []
     model = keras.Sequential([keras.Input((x.shape[1],)), *layers, keras.layers.Dense(1)])
     trained.append(model)
-    model.compile(keras.optimizers.Adam(0.01), loss="mse", metrics=["mae"])
+
+    def later(true: Any, seen: Any) -> Any:
+        far = keras.ops.mean(keras.ops.square(true - seen))
+        begun = model.optimizer.iterations >= 35
+        return far + tf.cond(begun, lambda: tf.math.reduce_std(seen), lambda: tf.constant(0.0))
+
+    loss = later if kind == "late" else "mse"
+    model.compile(keras.optimizers.Adam(0.01), loss=loss, metrics=["mae"])
     data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch(BATCH)
     first = model.fit(data, epochs=1, callbacks=[Ask(0)], verbose=0)
     assert list(first.history) == ["loss", "mae"]
@@ -121,6 +131,8 @@ def main() -> None:
 
     from core.trainer.exact.keras.callback_kinds import WRITERS
     from core.trainer.exact.resume.keeper import Keeper
+    from core.trainer.exact.steps import course
+    from core.trainer.exact.steps.course import AuditTime
 
     record: dict[str, Any] = {}
     for name, kind, model, resume in map(json.loads, order["names"]):
@@ -136,7 +148,7 @@ def main() -> None:
         keeping = Checkpointing(
             work / "kept",
             # With 0 every batch is due, however fast the machine is; otherwise none is before a Stop.
-            every_s=0.0 if kind == "crowded" else 1e6,
+            every_s=0.0 if kind in ("crowded", "doubted") else 1e6,
             resume=Path(resume) if resume else None,
         )
         host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())
@@ -148,6 +160,8 @@ def main() -> None:
                 asked.asks = True
             if kind == "crowded" and (fit, epoch, batch) == (1, 0, 0):
                 written()  # to get a second one, however slow the disk is
+            if kind == "doubted":
+                written()  # to get one after each step on all members
 
         def written() -> None:
             """Waits until no checkpoint is under way."""
@@ -158,8 +172,16 @@ def main() -> None:
         trained: list[Any] = []
         told: dict[str, Any] = {}
         try:
-            with installation.scope():
-                told = train(model == "noisy", ask, trained)
+            with installation.scope(), ExitStack() as audits:
+                if kind == "doubted":
+                    # As where steps are slow: only those are audited that are whatever it costs. Their number
+                    # is to be enough to trust those before them.
+                    slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
+                    audits.enter_context(slow)
+                    audits.enter_context(mock.patch.object(course, "ENOUGH", 3))
+                told = train(model, ask, trained)
+        except WentBack as went:
+            told["went_back"] = went.why.what
         except StopRequested:
             installation.keep_at_stop()
             told["stopped"] = True

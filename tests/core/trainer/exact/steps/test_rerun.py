@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from core.trainer.exact.steps.course import WARM_UP, Course
+from core.vocabulary.plan import Moment
 
 pytestmark = pytest.mark.cluster
 
@@ -95,3 +97,45 @@ def test_no_more_is_kept_than_its_bytes_allow(tf: Any) -> None:
     kept.audited(1.0)
     kept.unaudited(2.0, 3.0, 4.0)
     assert kept.taken_back() == []
+
+
+# --- going back
+
+
+def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[Moment]]:
+    """A member with checkpoints of these steps, among others; and where it went back to."""
+    went: list[Moment] = []
+
+    def words(steps: Sequence[int], count: int) -> list[int]:
+        found = [number for step in steps for number in (step, 0, 0, step)]
+        return [*found, *[-1] * (count - len(found))]
+
+    def until(step: int) -> list[Moment]:
+        return [Moment(step=each, batch=each) for each in own if each <= step]
+
+    def told(given: Sequence[int], what: str) -> list[list[int]]:
+        return [list(given), *(words(each, len(given)) for each in others)]
+
+    keeper = SimpleNamespace(moments_until=until, go_back=went.append)
+    return SimpleNamespace(keeper=keeper, collectives=SimpleNamespace(gather_words=told)), went
+
+
+def test_a_training_ends_to_be_resumed_from_the_newest_that_all_have() -> None:
+    from core.trainer.exact.interface import WentBack
+    from core.trainer.exact.steps.rerun import go_back
+
+    here, went = engine([90, 60, 40, 20], [80, 40, 20], [60, 40])
+    with pytest.raises(WentBack) as error:
+        go_back(here, 70)
+    assert [moment.step for moment in went] == [40] and "step 40," in error.value.why.what
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "sure"), [([], [], 70), ([60], [50], 70), ([60], [60], 50), ([60], [60], None)]
+)
+def test_without_such_a_checkpoint_it_goes_on(own: list[int], other: list[int], sure: int | None) -> None:
+    from core.trainer.exact.steps.rerun import go_back
+
+    here, went = engine(own, other)
+    go_back(here, sure)
+    assert not went
