@@ -106,4 +106,6 @@ class Invitation:
         def failed(error: TandemError) -> None:
             self._end(error.problem)
 
-        self._offers.append(self._context.transfers.offer(self.device, OfferedFiles(reader, failed)))
+        self._offers.append(
+            self._context.transfers.offer(self.device, OfferedFiles(reader, failed, yields=True))
+        )

@@ -31,6 +31,8 @@ from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files not offered yet."""
+RESTS, LONGEST_BLOCK_S = 9, 1.0
+"""How many times longer than a block took the sender rests beside a training; the most that a block counts."""
 _ENCODER = msgspec.msgpack.Encoder()
 _NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
 _log = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class Lane:
         self._room = memoryview(b"")
         """Buffer for the incoming message."""
         self._ended: Problem | None = None
+        self._asked, self._over = threading.Event(), threading.Event()
+        """Set by each request, and by the end."""
         self._session = SessionDriver(self, f"files-{name}", leads=leads, can_call=True, limits=limits)
         self._server = threading.Thread(target=self._serve, name=f"files-{name}-serve", daemon=True)
 
@@ -101,6 +105,8 @@ class Lane:
             fetches, self._fetches = {each for each in self._fetches.values() if each}, {}
             offers, self._offers = self._offers, {}
         self._halves.end()
+        self._over.set()
+        self._asked.set()
         for offer in offers.values():
             self._jobs.put(offer.close)
         self._jobs.put(None)
@@ -184,6 +190,7 @@ class Lane:
                     is_too_much = self._waiting > MOST_ASKS or (
                         isinstance(ask, Ask) and ask.total_bytes > BLOCK_BYTES
                     )
+                self._asked.set()
                 if is_too_much:
                     raise MalformedFrame("more was asked for than may be")
                 self._jobs.put(partial(self._answer, ask))
@@ -237,19 +244,34 @@ class Lane:
             answer = Message(_about(Here(ask.number)), len(data), lambda begin, end: data[begin:end])
         with self._lock:
             self._waiting -= 1
+        self._asked.clear()
         self._session.put(answer)
         self._session.wake()
+        if offer is not None and offer.yields:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none.
+
+        A block has arrived when the other side asks for the next one, which it always does but at the end.
+        """
+        since_s = time.monotonic()
+        self._asked.wait(LONGEST_BLOCK_S)
+        self._over.wait(RESTS * (time.monotonic() - since_s))
 
 
 class OfferedFiles:
-    """Files for one device. ``on_failed`` is called once, on the loop that this is made on."""
+    """Files for one device. ``on_failed`` is called once, on the loop that this is made on. ``yields``: to a
+    training under way here."""
 
     def __init__(
         self,
         reader: ManifestReader | ListingReader,
         on_failed: Callable[[TandemError], None] | None = None,
+        *,
+        yields: bool = False,
     ) -> None:
-        self.manifest = reader.manifest.digest
+        self.manifest, self.yields = reader.manifest.digest, yields
         self._reader = reader
         self._on_failed, self._loop = on_failed, asyncio.get_running_loop()
 

@@ -15,6 +15,7 @@ from core.project.chunks import chunks, packed
 from core.project.receipt import PIECE_BYTES, AnyReceipt, FilePiece, ListingReceipt, Receipt
 from core.project.send import Extent, ListingReader, ManifestReader
 from core.project.store import ProjectStore
+from core.transfer import lane
 from core.transfer.lane import OfferedFiles
 from core.transfer.machine import WINDOW
 from core.transfer.words import BLOCK_BYTES
@@ -56,6 +57,29 @@ async def test_files_come_whole_whichever_side_asks_first(tmp_path: Path, source
             there.transfers.offer(here.device, OfferedFiles(ManifestReader(source, MANIFEST)))
             await fetching
             assert content(come.finish()) == FILES
+
+
+async def test_a_transfer_beside_a_training_rests_after_each_block_and_ends(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests = list[float]()
+    wait = threading.Event.wait
+
+    def rest(event: threading.Event, timeout: float | None = None) -> bool:
+        if threading.current_thread().name.endswith("-serve") and timeout != lane.LONGEST_BLOCK_S:
+            rests.append(timeout or 0.0)
+            return wait(event, 0.0)
+        return wait(event, timeout)
+
+    async with two_nodes(tmp_path) as (anna, ben):
+        come = receipt(tmp_path)
+        offered = OfferedFiles(ManifestReader(source, MANIFEST), yields=True)
+        monkeypatch.setattr(threading.Event, "wait", rest)
+        monkeypatch.setattr(lane, "LONGEST_BLOCK_S", 0.01)
+        ben.transfers.offer(anna.device, offered)
+        await fetch(anna, ben, come)
+        assert content(come.finish()) == FILES
+        assert len(rests) >= 5
 
 
 @pytest.mark.parametrize("caller", [0, 1])
