@@ -61,7 +61,7 @@ class Leftovers:
         """
         now_s, kept, freed, refused = time.time(), 0, 0, list[str]()
         kinds = [
-            sorted(kind, key=_used_s) for kind in (self._projects(), self._unfinished(), self._run_files())
+            sorted(kind, key=_used_s) for kind in (*self._stored(), self._unfinished(), self._run_files())
         ]
         newest = [each for kind in kinds for each in kind[-1:]]
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
@@ -76,11 +76,15 @@ class Leftovers:
             raise TandemError.of(_not_all_removed(refused))
         return freed
 
-    def _projects(self) -> Iterator[_Leftover]:
+    def _stored(self) -> tuple[list[_Leftover], list[_Leftover]]:
+        """Projects, and data."""
+        projects, data = list[_Leftover](), list[_Leftover]()
         for digest in self._store.digests():
             manifest = self._store.manifest(digest)
             size = manifest.total_bytes if manifest is not None else 0
-            yield _Leftover(digest, self._store.used_s(digest), size)
+            kind = data if manifest is not None and not manifest.script else projects
+            kind.append(_Leftover(digest, self._store.used_s(digest), size))
+        return projects, data
 
     def _unfinished(self) -> Iterator[_Leftover]:
         for path in self._store.unfinished():

@@ -32,7 +32,7 @@ from core.vocabulary.ids import ProjectId
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files not offered yet."""
 RESTS, LONGEST_BLOCK_S = 9, 1.0
-"""How many times longer than a block took the sender rests beside a training; the most that a block counts."""
+"""How many times longer than a block took the sender rests beside a training; the most that one counts."""
 _ENCODER = msgspec.msgpack.Encoder()
 _NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
 _log = logging.getLogger(__name__)

@@ -42,10 +42,12 @@ def leftovers(tmp_path: Path, store: ProjectStore) -> Leftovers:
     return Leftovers(store, tmp_path / "runs", BEN)
 
 
-def sent(store: ProjectStore, tmp_path: Path, words: str, days: float = 0) -> Manifest:
-    """A received project in the store; last used that many days ago."""
+def sent(
+    store: ProjectStore, tmp_path: Path, words: str, days: float = 0, script: str = "train.py"
+) -> Manifest:
+    """A received project in the store, or data if without a script; last used that many days ago."""
     files = {"train.py": words.encode()}
-    manifest = manifest_for(files)
+    manifest = replace(manifest_for(files), script=script)
     source = write(tmp_path / "sources" / manifest.digest, dict(files))
     receipt = store.receive(manifest)
     for piece in pieces(source, manifest, receipt.wanted):
@@ -112,7 +114,10 @@ def test_the_newest_run_and_project_stay_however_large(
     assert leftovers.trim(30 * DAY_S, 1) == BYTES + old.total_bytes
     assert [is_whole(run) for run in runs] == [False, True]
     assert store.has(new.digest) and not store.has(old.digest)
-    assert leftovers.trim(2 * DAY_S, GB) == BYTES + new.total_bytes
+    data = [sent(store, tmp_path, f"a = {days}", days, script="") for days in (7, 6)]
+    leftovers.trim(30 * DAY_S, 1)
+    assert [store.has(each.digest) for each in data] == [False, True] and store.has(new.digest)
+    assert leftovers.trim(2 * DAY_S, GB) == BYTES + new.total_bytes + data[1].total_bytes
 
 
 def test_what_is_newer_than_the_clock_goes_too_when_nothing_is_to_be_kept(
