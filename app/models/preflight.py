@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
+from app.models import data_folders
 from app.models.draft import RunDraft, candidates, split, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
-from core.project.only_here import CODE as ONLY_HERE
+from core.project.only_here import CODE
 from core.script.arguments import refused
 from core.vocabulary import units
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
@@ -18,6 +21,8 @@ from core.vocabulary.text import listed, plain
 
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
+ONLY_HERE = CODE
+"""Lines whose data can be sent along."""
 _TOGETHER = (ONLY_HERE, "script-shares-nothing")
 """Findings that matter only if several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
@@ -138,7 +143,26 @@ def _script(
         if (together or each.code not in _TOGETHER)
         and not (each.code == ONLY_HERE and any(path in each.what for path in travels))
     ]
-    return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
+    return [head, *(_mistake(each) for each in shown)]
+
+
+def _mistake(each: Problem) -> Finding:
+    line = _line("warning", each.code, each.what, each.fix)
+    return replace(line, mend=each.code == ONLY_HERE and bool(each.detail))
+
+
+def with_data(draft: RunDraft, read: ScriptRead) -> str:
+    """The draft's data folders with those that the script names. Raises ``TandemError``."""
+    found = data_folders.read_line(draft.data)
+    for each in read.mistakes:
+        if each.code == ONLY_HERE and each.detail:
+            ((name, path),) = data_folders.read([each.detail]).items()
+            if path not in found.values():
+                free = (
+                    other for other in (name, *(f"{name}-{n}" for n in range(2, 99))) if other not in found
+                )
+                found[next(free)] = path
+    return data_folders.written(found)
 
 
 def _arguments(read: ScriptRead, draft: RunDraft) -> list[Finding]:

@@ -28,7 +28,7 @@ from app.words.device_names import names_of
 from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
 from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
 
 SETTLE_MS = 250
@@ -264,6 +264,15 @@ class TrainSetup(QWidget):
             self._bridge.submit(withdrawing(self.read.code, self._state))
             options = structs.replace(self.draft.options, accept_differences=False)
             self._change(replace(self.draft, options=options))
+        elif code == preflight.ONLY_HERE and self.read is not None:
+            try:
+                self.options.show_options(
+                    replace(self.draft, data=preflight.with_data(self.draft, self.read))
+                )
+            except TandemError as error:
+                self._refuse(error.problem)
+            else:
+                self._take_options()
         else:
             self._bridge.submit(Mend(code=code), self._on_mended)
 

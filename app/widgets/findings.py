@@ -14,7 +14,7 @@ from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
-ACTIONS = {"differences-accepted": "Withdraw"}
+ACTIONS = {"differences-accepted": "Withdraw", "file-only-here": "Send along"}
 """By code: a finding's button text if it is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 

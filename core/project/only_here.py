@@ -24,6 +24,7 @@ from core.vocabulary.text import spelled
 CODE = "file-only-here"
 _WHOLE = re.compile(r"(~|[A-Za-z]:[/\\]|/)[^\n\0]{1,1000}")
 _RELATIVE = re.compile(r"[\w .+=@-][\w /.+=@-]{0,1000}\.\w+")
+_NO_NAME = re.compile(r"[^\w.-]+")
 _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
 
 
@@ -84,26 +85,24 @@ def _is_read(source: SourceTree, node: ast.Constant, path: Path) -> bool:
 
 
 def _outside(path: str, line: int, text: str) -> Mistake:
+    """``detail``: the data folder that it would be, as NAME=PATH, if there is something."""
+    fix = "Keep it beside the script, under a relative name; or see that all laptops have the same there."
+    data = ""
+    if (found := Path(text).expanduser()).exists():
+        name = _NO_NAME.sub("-", found.stem)[:40] or "data"
+        data = f"{name}={text}"
+        fix = (
+            f"Let it travel: --data {spelled(shlex.quote(data))} (in the window, Data folders in Options). "
+            "Laptops with the same data use theirs. Or keep it beside the script, by a relative name."
+        )
     return Mistake(
         code=CODE,
         path=path,
         line=line,
         what=f"{shown(text)} lies outside the project: each laptop has its own, or none. What Keras saves "
         "there is written by the chief alone, and what Keras loads from there is the chief's.",
-        fix=_way_to_travel(text)
-        or "Keep it beside the script, under a relative name; or see that all laptops have the same there.",
-    )
-
-
-def _way_to_travel(text: str) -> str:
-    """Empty if there is nothing yet."""
-    path = Path(text).expanduser()
-    if not path.exists():
-        return ""
-    name = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "data"
-    return (
-        f"Let it travel: --data {spelled(shlex.quote(f'{name}={text}'))} (in the window, Data folders under "
-        "Options). Laptops with the same data use theirs. Or keep it beside the script, by a relative name."
+        fix=fix,
+        detail=data,
     )
 
 

@@ -28,19 +28,20 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
-    """``line`` 0: the whole file."""
+    """``line`` 0: the whole file. ``detail``: for programs."""
 
     code: str
     path: str
     line: int
     what: str
     fix: str
+    detail: str = ""
 
     @property
     def problem(self) -> Problem:
         """The same for a screen, with its place in front."""
         where = f"{shown(self.path)}, line {self.line}: " if self.line else ""
-        return Problem(code=self.code, what=where + self.what, fix=self.fix)
+        return Problem(code=self.code, what=where + self.what, fix=self.fix, detail=self.detail)
 
 
 class SourceTree:

@@ -31,8 +31,9 @@ from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files not offered yet."""
-RESTS, LONGEST_BLOCK_S = 9, 1.0
-"""How many times longer than a block took the sender rests beside a training; the most that one counts."""
+RESTS, LEAST_BLOCK_S, SLOWER = 9, 0.005, 1.25
+"""Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
+by how much it is taken to be slower than the one before if nothing tells."""
 _ENCODER = msgspec.msgpack.Encoder()
 _NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
 _log = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ class Lane:
         self._ended: Problem | None = None
         self._asked, self._over = threading.Event(), threading.Event()
         """Set by each request, and by the end."""
+        self._block_s = LEAST_BLOCK_S
+        """How long the last block took beside a training."""
         self._session = SessionDriver(self, f"files-{name}", leads=leads, can_call=True, limits=limits)
         self._server = threading.Thread(target=self._serve, name=f"files-{name}-serve", daemon=True)
 
@@ -253,11 +256,14 @@ class Lane:
     def _rest(self) -> None:
         """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none.
 
-        A block has arrived when the other side asks for the next one, which it always does but at the end.
+        A block has arrived when the other side asks for the next one; at the end it asks for no more.
         """
         since_s = time.monotonic()
-        self._asked.wait(LONGEST_BLOCK_S)
-        self._over.wait(RESTS * (time.monotonic() - since_s))
+        if self._asked.wait(2 * self._block_s):
+            self._block_s = max(LEAST_BLOCK_S, time.monotonic() - since_s)
+        else:
+            self._block_s *= SLOWER
+        self._over.wait(RESTS * self._block_s)
 
 
 class OfferedFiles:

@@ -576,6 +576,22 @@ def test_an_acceptance_is_withdrawn_before_the_start(
     assert not setup.findChildren(QPushButton, "mend-differences-accepted")
 
 
+def test_data_that_the_script_names_is_sent_along_by_a_button(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    found = (("train.py, line 1: /a/photos lies", "photos=/a/photos"), ("/b/photos lies", "photos=/b/photos"))
+    mistakes = [Problem(code="file-only-here", what=what, fix="Do.", detail=data) for what, data in found]
+    core.answers[AnalyseScript] = world.script_read(mistakes=tuple(mistakes))
+    setup.choose("/a.py")
+    settle()
+    click(setup, "mend-file-only-here")
+    settle()
+    asked = core.asked(PlanRun)[-1]
+    assert isinstance(asked, PlanRun)
+    assert asked.spec.data == {"photos": "/a/photos", "photos-2": "/b/photos"}
+
+
 def test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts(
     core: FakeCore, setup: TrainSetup, settle: Settle
 ) -> None:

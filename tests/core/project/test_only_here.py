@@ -31,6 +31,7 @@ def test_what_lies_there_may_travel(tmp_path: Path) -> None:
     photos.mkdir()
     (mistake,) = found(tmp_path, f"images = {str(photos)!r}")
     assert f"--data 'my-photos={photos}'"[:60] in mistake.fix
+    assert mistake.problem.detail == f"my-photos={photos}"
     manifest = scan_project(tmp_path / "project" / "train.py", home=tmp_path).manifest
     assert find_only_here(tmp_path / "project" / "train.py", manifest, [str(photos)]) == ()
 
