@@ -10,7 +10,7 @@ ANSWERS := timeout 20 nvidia-smi --list-gpus
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all cluster-test fuzz trainer-tests node-tests lab lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all cluster-test fuzz trainer-tests node-tests lab lab-tests soak check lint types-elsewhere format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -65,6 +65,9 @@ lab:  ## The complete lab: laptops as network namespaces, with every fault (Linu
 
 lab-tests: $(READY)
 	@$(PYTEST) $(SLOWEST) -m "lab and not timed" $(SHORT)
+
+soak: $(READY)  ## Three laptops train for MINUTES (15) while something befalls one of them every 45 s; SEED=1 repeats.
+	$(BIN)/python -m tests.lab.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 check: lint  ## Format, lint, strict types, fast tests.
 	$(FAST_TESTS) -q

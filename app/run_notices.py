@@ -63,6 +63,11 @@ class RunNotices:
         if plan.run in self._asked:
             return
         name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)
+        if plan.resume is not None and (plan.resume.back or plan.resume.owner is not None):
+            # It was in this training before: nothing begins that its user has not seen.
+            what, fix = f"{name} goes on with {script}, with this laptop.", "Stop ends it on all laptops."
+            self._window.tell(Problem(code="run-goes-on-here", what=what, fix=fix), self._stop)
+            return
         what = f"{name} started {script} on this laptop."
         fix = "You were not asked, as you allowed this before. Stop ends the run on all laptops."
         self._window.tell(Problem(code="run-began-here", what=what, fix=fix), self._stop)

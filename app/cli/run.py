@@ -28,7 +28,7 @@ from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import NoticeRaised, RunPhaseChanged, RunPlanned
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended, is_followed
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.text import plain
 
@@ -267,7 +267,7 @@ async def _watch(follower: Follower, display: Display, run: RunId) -> tuple[RunI
         display.on_event(event, state)
         match event:
             case RunPhaseChanged(run=told, phase=phase) if told == run and ended(phase):
-                if not (isinstance(phase, Stopped) and phase.goes_on):
+                if not is_followed(phase):
                     return run, phase
                 last = phase
             case RunPlanned(plan=plan) if last is not None and plan.resume and plan.resume.run == run:

@@ -13,7 +13,10 @@ from core.vocabulary.options import ASK_AFTER_S, AWAY_S, GO_ON_S, RunOptions, Wi
 
 def _minutes(text: str) -> float:
     """Returns seconds."""
-    return 60 * float(text)
+    minutes = float(text)
+    if minutes < 0:
+        raise argparse.ArgumentTypeError(f"{text} minutes cannot be waited: give 0 or more")
+    return 60 * minutes
 
 
 _minutes.__name__ = "minutes"  # argparse's name for the type in error messages

@@ -30,7 +30,7 @@ from core.vocabulary.answers import Answer, RunDetails, RunEntry
 from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
 from core.vocabulary.events import Event, MemberLogged, RunEvent, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Planning, Preparing, Stopped, Stopping
+from core.vocabulary.phases import Planning, Preparing, Stopping, is_followed
 from core.vocabulary.plan import Moment
 from core.vocabulary.state import Run, State
 
@@ -286,7 +286,7 @@ class TrainLive(QWidget):
 
 def _is_over(run: Run) -> bool:
     """Over for its viewer: a run that continues immediately is the same training."""
-    return run.over and not (isinstance(run.phase, Stopped) and run.phase.goes_on)
+    return run.over and not is_followed(run.phase)
 
 
 def _seen_whole(run: Run, events: Sequence[Event]) -> bool:

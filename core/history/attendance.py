@@ -33,7 +33,15 @@ class Attendance:
         self._away: set[DeviceId] = set()
         self._left: set[DeviceId] = set()
         self._done: set[DeviceId] = set()
+        self._absent: set[DeviceId] = set()
         self._stopping = False
+
+    def recall(self, device: DeviceId, change: Change) -> None:
+        """What happened in the run with which this one goes on: who had left is back when it joins."""
+        if change in ("left", "lost", "away"):
+            self._absent.add(device)
+        else:
+            self._absent.discard(device)
 
     def hear(self, event: Event) -> list[MemberChange]:
         match event:
@@ -41,7 +49,7 @@ class Attendance:
                 self._stopping = self._stopping or isinstance(phase, Stopping) or ended(phase)
             case ev.MemberPhaseChanged(device=device, phase="training") if device not in self._joined:
                 self._joined.add(device)
-                return [MemberChange(device, "joined")]
+                return [MemberChange(device, "back" if device in self._absent else "joined")]
             case ev.WaitingChanged(waits=waits) if not self._stopping:
                 return self._wait({wait.device for wait in waits if wait.cause == "away"})
             case ev.MemberPhaseChanged(device=device, phase="ended", words=words) if words:

@@ -20,7 +20,7 @@ from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.paths import shown
-from core.vocabulary.phases import Failed, Phase, Stopped, ended
+from core.vocabulary.phases import Failed, ended, goes_on
 from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
 
 MOST_NAMED = 3
@@ -76,7 +76,7 @@ class History:
         """At most ``limit`` runs. A run that was continued automatically is part of the next one."""
         known = self._all().values()
         resumed = {entry.resumed for entry in known}
-        own = (each for each in known if not (each.run in resumed and _goes_on(each.phase)))
+        own = (each for each in known if not (each.run in resumed and goes_on(each.phase)))
         entries = sorted(own, key=lambda entry: entry.started_s, reverse=True)
         return tuple(entries[: max(0, limit)])
 
@@ -184,10 +184,6 @@ def labelled(entry: RunEntry, name: str | None, note: str | None) -> RunEntry:
         name=entry.name if name is None else name.strip(),
         note=entry.note if note is None else note.strip(),
     )
-
-
-def _goes_on(phase: Phase) -> bool:
-    return isinstance(phase, Stopped) and phase.goes_on
 
 
 def _under_way() -> Problem:

@@ -68,6 +68,11 @@ def read_words(folder: Path) -> list[str]:
     return plain_lines(_end_of(folder / LOGS / TANDEM_LOG, LOG_BYTES))
 
 
+def read_membership(folder: Path) -> list[MembershipChanged]:
+    """Who joined and left, in order."""
+    return list(_lines(folder / EVENTS, _MEMBERSHIP))
+
+
 def read_entry(folder: Path) -> RunEntry | None:
     return _read(folder / SUMMARY, RunEntry)
 

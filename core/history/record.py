@@ -17,7 +17,7 @@ from core.history.best import with_epoch
 from core.history.events_file import EventsFile
 from core.history.history import History, labelled
 from core.history.metrics_file import MetricsFile, Report, Thinned
-from core.history.read import read_metrics
+from core.history.read import read_entry, read_membership, read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
@@ -29,7 +29,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.phases import ended
+from core.vocabulary.phases import ended, is_followed
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Reading
 from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, TANDEM_LOG, log_name
@@ -72,6 +72,8 @@ class RunRecord:
         self._left: set[DeviceId] = set()
         self._losses = Thinned[float](_MOST_LOSSES)
         self._attendance = Attendance()
+        self._earlier_s = 0.0
+        """How long the runs took with which this one goes on."""
         self._first_s: float | None = None
         """Time of the first report, by its sender's clock: the origin of the run's axis."""
         self._skew_s: float | None = None
@@ -112,6 +114,7 @@ class RunRecord:
                     took_s = self.entry.summary.total_s
                     if took_s is None:
                         took_s = max(0.0, self._wall_clock() - self.entry.started_s)
+                    took_s += self._earlier_s
                     self.entry = replace(self.entry, duration_s=took_s, losses=self._losses.items)
                 self._try(self._summary)
             case _:
@@ -131,7 +134,14 @@ class RunRecord:
             self._try(lambda: self._metrics.add(used))
 
     def go_on_from(self, folder: Path, moment: Moment) -> None:
-        """Copy the metrics of the resumed run, up to its checkpoint, as far as they are here."""
+        """Copy the metrics of the resumed run, up to its checkpoint, as far as they are here. If it went on
+        automatically, also who left and came, and its time counts here."""
+        before = read_entry(folder)
+        if before is not None and is_followed(before.phase):
+            self._earlier_s = before.duration_s or 0.0
+            for turn in read_membership(folder):
+                self._try(lambda turn=turn: self._event(turn))  # type: ignore[misc]
+                self._attendance.recall(turn.device, turn.change)
         beyond = False
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:

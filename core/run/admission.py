@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
+from core.history.read import read_entry, read_plan
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import SavedTrust
 from core.pairing.throttle import RetryDelay
@@ -31,8 +32,9 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
-from core.vocabulary.permission import Permission, asked_by, beyond
-from core.vocabulary.plan import COMPUTING, Exchange, Plan, Task
+from core.vocabulary.permission import Permission, asked_by, beyond, covers
+from core.vocabulary.phases import Stopped
+from core.vocabulary.plan import COMPUTING, Exchange, Plan, RunOwner, Task
 from core.vocabulary.run_folder import is_run_id
 
 RUNS_REMEMBERED = 10_000
@@ -117,7 +119,9 @@ class Admission:
         lacking = await self._context.files.do(self._context.lacking_data, plan)
         sent = [data.listing.digest for data in lacking]
         asked = self._asked[plan.run] = asked_by(plan, level.walls, level.gaps, opened, sent)
-        if may_run(self._trust.store, plan.starter, asked):
+        if may_run(self._trust.store, plan.starter, asked) or await self._context.files.do(
+            self._went_before, plan, asked
+        ):
             return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
         peer = self._trust.store.peer(plan.starter)
         approved = () if peer is None else peer.approved
@@ -137,6 +141,23 @@ class Admission:
         last, differs = before
         wider = min((beyond(each, asked) for each in approved if each.project == last), key=len)
         return replace(found, differs=differs, beyond=wider)
+
+    def _went_before(self, plan: Plan, asked: Permission) -> bool:
+        """Whether the starter stands in for that of a run that this user allowed, with both until its
+        starter was lost, and asks for no more than that one did. On the files' thread."""
+        folder = self._context.folder(plan.run if plan.resume is None else plan.resume.run)
+        before, ended = read_plan(folder), read_entry(folder)
+        if before is None or plan.owner is None or ended is None:
+            return False
+        members = {member.device: member.name for member in before.members}
+        # Only this laptop itself ends its part in its own name, to go on without the starter.
+        by = members.get(self._context.me)
+        if not (isinstance(ended.phase, Stopped) and ended.phase.goes_on and ended.phase.by == by):
+            return False
+        owner = before.owner or RunOwner(device=before.starter, run=before.run)
+        level = self._context.level
+        allowed = asked_by(before, level.walls, level.gaps, self._context.reach_of(before))
+        return owner == plan.owner and plan.starter in members and covers(allowed, asked)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and crafted to be slow."""

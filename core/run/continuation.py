@@ -37,6 +37,8 @@ class Next:
     back: tuple[str, ...]
     wait_s: float | None = None
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
+    unless_busy: bool = False
+    """Not if one of them is still busy then: ``run`` goes on there."""
 
 
 class Continuation:
@@ -92,7 +94,7 @@ class Continuation:
                 await self._until_idle(wanted.devices, following.wait_s)
                 if following.wait_s is not None:  # missing laptops come later
                     wanted = among(spec, tuple(filter(self._may_come, devices)), self._context.me)
-                if self.next is None:
+                if self.next is None or (following.unless_busy and any(map(self._is_busy, devices))):
                     return
                 try:
                     await self._start(replace(wanted, resume=following.run), back)
@@ -112,6 +114,10 @@ class Continuation:
                 while self.next is not None and not all(map(self._may_come, devices)):
                     self._news.clear()
                     await self._news.wait()
+
+    def _is_busy(self, device: DeviceId) -> bool:
+        known = self._state().devices.get(device)
+        return known is not None and known.linked and known.busy
 
     def _may_come(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)

@@ -90,6 +90,8 @@ class Planner:
 
     async def invite(self, spec: RunSpec, device: DeviceId, present: Plan) -> Planned:
         """The plan to send to one laptop that is invited into a run under way. Raises ``TandemError``."""
+        if not spec.script and present.resume is not None:
+            spec = await self._with_stored_project(spec, present.resume.run)
         project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
         then = await asyncio.to_thread(self._checkpoints.project_of, present)
         resume_plan.check_code(then, project.manifest, present)
@@ -163,7 +165,8 @@ class Planner:
         got = await self._checkpoints.fetch(old, own=own)
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
-        plan = resume_plan.continued(plan, spec, old, got.found, back or ())
+        owner = resume_plan.owner_of(old, self._context.me) if back is not None else None
+        plan = resume_plan.continued(plan, spec, old, got.found, back or (), owner)
         files = got.folder, got.found.files
         if back:
             remarks += (resume_plan.with_more(back, plan),)

@@ -15,25 +15,27 @@ from typing import Literal
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
-from core.run import planning, problems
+from core.run import planning, problems, return_problems
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next, Start
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.invitation import Invitation
+from core.run.participant import state as pa
 from core.run.planner import Planner
 from core.run.recorder import Recorder
+from core.run.succession import Succession
 from core.runtime.timers import Timers
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
-from core.vocabulary.answers import RunEntry
-from core.vocabulary.errors import CUT_OFF, LEFT_RUN, Problem, TandemError
+from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
-from core.vocabulary.text import listed, plain
+from core.vocabulary.text import listed
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
@@ -105,7 +107,12 @@ class Returns:
         self._is_kept = is_kept
         self._notice = notice
         self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
+        self._succession = Succession(
+            context, planner, self.continuation, state=state, coordinator=coordinator
+        )
         self._absent: dict[DeviceId, Absent] = {}
+        self._cut_off: dict[DeviceId, Absent] = {}
+        """The other laptops of the run that a crash cut off."""
         self._losses: Counter[DeviceId] = Counter()
         self.invitation: Invitation | None = None
         """The invitation whose answer is pending."""
@@ -147,8 +154,28 @@ class Returns:
                 self._on_end(state, phase.back if isinstance(phase, Stopped) and phase.goes_on else None)
             case ev.MemberEnded() | ev.WaitingChanged():
                 self.look()
-            case ev.MemberProgressed() if self._held_back:
-                self.look()
+            case ev.MemberProgressed(progress=progress):
+                self._succession.note_step(progress.done)
+                if self._held_back:
+                    self.look()
+
+    def on_message(self, device: DeviceId, message: Message) -> bool:
+        """False: the message is about something else."""
+        if self.invitation is not None and self.invitation.on_message(device, message):
+            return True
+        heard = self._succession.on_message(device, message)
+        if self._succession.goes_on_here:
+            self._absent, self._succession.goes_on_here = self._cut_off, False
+        return heard
+
+    def on_part_over(self, last: pa.Participation) -> None:
+        """This laptop's part in a run is over."""
+        if isinstance(last.stage, pa.Gone) and last.stage.goes_on:
+            self._succession.take_over(last)
+
+    def on_link_up(self, device: DeviceId) -> None:
+        self._succession.on_link_up(device)
+        self.look()
 
     def look(self) -> None:
         """Something changed that a return may wait for."""
@@ -170,6 +197,7 @@ class Returns:
             self._looking.cancel()
 
     def _on_training(self, state: co.Coordination) -> None:
+        self._succession.on_training(state.plan)
         self._restart_s = self._context.clock.time() - state.tally.pressed_s
         for member in state.plan.members:
             self._absent.pop(member.device, None)
@@ -183,11 +211,12 @@ class Returns:
 
     def _on_end(self, state: co.Coordination, back: tuple[str, ...] | None) -> None:
         plan = state.plan
-        if back is None:
+        staying = tuple(device for device, part in state.parts.items() if not part.left)
+        if back is None or self._succession.has_handed_back:
             self._losses.clear()
             self._absent.clear()
+            self.continuation.next = self._succession.on_end(staying)
             return
-        staying = tuple(device for device, part in state.parts.items() if not part.left)
         if state.falls_back and not back and plan.resume is not None:
             came = set(plan.resume.back)
             staying = tuple(device for device in staying if state.name(device) not in came)
@@ -223,22 +252,23 @@ class Returns:
         entry = history.cut_off
         if entry is None or entry.spec is None:
             return
-        folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
-        if await self._context.files.do(checkpoint_store.look, folder) is None:
-            return
-        if not go_on:
-            self._notice(_could_go_on(entry))
-            return
-        me = self._context.me
+        me, wait_s = self._context.me, self._context.limits.recover_s
         self.continuation.spec = replace(entry.spec, script=entry.source)
-        self._absent = {
-            device: Absent(name)
-            for device, name in zip(entry.device_ids, entry.devices, strict=False)
-            if device != me
-        }
-        wait_s = self._context.limits.recover_s
-        self.continuation.next = Next(entry.run, (me, *self._absent), (me,), (), wait_s)
-        self.continuation.on_idle()
+        names = dict(zip(entry.device_ids, entry.devices, strict=False))
+        self._cut_off = {device: Absent(name) for device, name in names.items() if device != me}
+        following = Next(entry.run, (me, *self._cut_off), (me,), (), wait_s)
+        # Another laptop may say that it went on from now on, and have the only checkpoint.
+        self._succession.lost = following
+        folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
+        is_kept = await self._context.files.do(checkpoint_store.look, folder) is not None
+        if not is_kept or self._succession.lost is None:
+            return
+        if go_on:
+            self._absent = self._cut_off
+            self.continuation.next = following
+            self.continuation.on_idle()
+        else:
+            self._notice(return_problems.could_go_on(entry))
 
     # --- laptops to bring in ---------------------------------------------------------------------------
 
@@ -246,17 +276,17 @@ class Returns:
         """Bring in laptops that the user asked for. Raises ``TandemError``."""
         starter = self._coordinator()
         if starter is None or starter.state.plan.run != run:
-            raise TandemError.of(_not_here())
+            raise TandemError.of(return_problems.not_here())
         plan = starter.state.plan
         if plan.strategy != "managed":
-            raise TandemError.of(_fixed())
+            raise TandemError.of(return_problems.fixed())
         present = {device for device, part in starter.state.parts.items() if not part.left}
         for device in devices:
             if device in present:
                 continue
             known = self._state().devices.get(device)
             if known is None:
-                raise TandemError.of(_unknown())
+                raise TandemError.of(return_problems.unknown())
             if device not in starter.state.parts and (why := planning.why_not(known)) is not None:
                 raise why
             self._absent[device] = Absent(known.shown_name, asked=True)
@@ -297,6 +327,8 @@ class Returns:
 
     def _is_ready(self, device: DeviceId, absent: Absent, state: co.Coordination) -> bool:
         """Whether it watches the run, or is idle and has everything that it needs."""
+        if device == self._context.me:
+            return state.has_ended(device)
         known = self._state().devices.get(device)
         if known is None or not known.linked:
             absent.ready = absent.invited = False
@@ -342,36 +374,3 @@ class Returns:
         if self.invitation is not None:
             self.invitation.end()
             self.invitation = None
-
-
-def _not_here() -> Problem:
-    return Problem(
-        code="not-joinable",
-        what="That run is not under way, or it was not started on this laptop.",
-        fix="Add laptops on the laptop that started the run, while it trains.",
-    )
-
-
-def _fixed() -> Problem:
-    return Problem(
-        code="not-joinable",
-        what="The script brings a strategy of its own, which has as many laptops as it began with.",
-        fix="Stop the run and train again with all laptops.",
-    )
-
-
-def _unknown() -> Problem:
-    return Problem(
-        code="device-unknown",
-        what="That laptop is not paired with this one.",
-        fix="Pair it first: both people compare the same six digits.",
-    )
-
-
-def _could_go_on(entry: RunEntry) -> Problem:
-    return Problem(
-        code=CUT_OFF,
-        what=f"Tandem ended while {plain(entry.script, 60)} was training. The run can go on where it was.",
-        fix=f"Press Resume at the run, or: tandem resume {entry.run}. A setting does it without asking.",
-        detail=entry.run,
-    )

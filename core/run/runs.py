@@ -199,10 +199,10 @@ class NodeRuns:
             self._coordinator.handle(co.StopWanted(self._my_name(), self._coordinator.state.next_force))
         elif self._participant is not None:
             self._participant.stop(self._my_name())
-        elif self.planner.under_way:
-            self.planner.end(problems.stopped_by(self._my_name()))
-        elif not self.returns.continuation.end():
+        elif not self.returns.continuation.end() and not self.planner.under_way:
             raise TandemError.of(problems.no_run())
+        else:
+            self.planner.end(problems.stopped_by(self._my_name()))
 
     def go_on_waiting(self, run: RunId) -> None:
         if self._coordinator is None or self._coordinator.state.plan.run != run:
@@ -239,7 +239,7 @@ class NodeRuns:
             self._modules.on_asked(device, message)
         elif not (
             self._checkpoints.on_message(device, message)
-            or ((asks := self.returns.invitation) is not None and asks.on_message(device, message))
+            or self.returns.on_message(device, message)
             or self._to_coordinator(device, message)
         ):
             self._to_participant(device, message)
@@ -262,9 +262,9 @@ class NodeRuns:
     def on_link_up(self, device: DeviceId) -> None:
         if self._coordinator is not None:
             self._coordinator.handle(co.MemberReturned(device))
-            self.returns.look()
         elif self._participant is not None and self._participant.starter == device:
             self._participant.handle(pa.StarterReturned())
+        self.returns.on_link_up(device)
 
     def on_link_away(self, device: DeviceId, problem: Problem) -> None:
         """Messages to it wait until it is back, and nothing is lost."""
@@ -358,6 +358,7 @@ class NodeRuns:
     def _participant_gone(self, last: pa.Participation) -> None:
         self._participant = None
         self._admission.over(last)
+        self.returns.on_part_over(last)
         self._end_work_if_idle()
 
     def _coordinator_over(self) -> None:

@@ -129,13 +129,14 @@ def order(
         agreed=str(agreed) if agreed is not None else "",
         walls=walls,
         data=dict(data),
+        stands_in=plan.owner is not None,
     )
 
 
 def is_walled(plan: Plan, task: Task) -> bool:
     """Whether the script is another laptop's, or other members could act through it here, as TensorFlow's
     runtime lets them."""
-    return task.device != plan.starter or plan.exchange == "sealed"
+    return task.device != plan.starter or plan.owner is not None or plan.exchange == "sealed"
 
 
 def _seal(plan: Plan, private_key: bytes) -> Seal:

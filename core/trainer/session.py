@@ -159,7 +159,7 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
-        if exit.reason == "stopped":
+        if exit.reason == "stopped" or self._train.stands_in:
             installation.keep_at_stop()
         led = self._observer.is_chief()
         saved = self._save(installation.models)  # before anything that another member may end
@@ -176,7 +176,7 @@ class TrainerSession:
             return broken
         if not led:
             saved = self._save(installation.models)  # the chief may have been lost at the very end
-        if exit.reason == "finished" and self._train.checkpoints:
+        if exit.reason == "finished" and self._train.checkpoints and not self._train.stands_in:
             installation.end_checkpointing()
             self._clear(Path(self._train.checkpoints), saved)
         return exit

@@ -54,6 +54,8 @@ STOP_WHILE_STARTING = 1
 """The force of a first Stop before any step: there is no step boundary to wait for."""
 LEAVE_S = 20.0
 """For a trainer whose laptop leaves the run to end its step; then it is killed, and the step taken back."""
+LIVELY_S = 10.0
+"""A laptop that is away may train on: while steps end, nobody is given up."""
 FINISH_S = 600.0
 """Between members' ends of the same script, on unequal laptops."""
 OUTPUTS_S = 60.0

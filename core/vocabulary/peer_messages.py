@@ -165,6 +165,23 @@ class OutputsReceived(RunMessage, frozen=True, kw_only=True):
     """The starter has every output file: the chief may clean up."""
 
 
+# --- a lost starter: member and starter ---------------------------------------------------------------------
+
+
+class TookOver(RunMessage, frozen=True, kw_only=True):
+    """To the starter of a run, which the sender had lost: the sender went on with it, and has done ``step``
+    steps.
+
+    Send it only to a peer that supports it (``Versions.takes_back``): an older Tandem would end the link.
+    """
+
+    step: int
+
+
+class TakenBack(RunMessage, frozen=True, kw_only=True):
+    """The answer: the starter goes on itself. Stop at the end of a step, and keep the checkpoint for it."""
+
+
 # --- checkpoints: starter and those who may have one -------------------------------------------------------
 
 
@@ -250,6 +267,8 @@ Message = (
     | RunAbandoned
     | Mirrored
     | OutputsReceived
+    | TookOver
+    | TakenBack
     | CheckpointAsked
     | CheckpointTold
     | CheckpointWanted

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.bounds import Few, Name, Word
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.progress import Audits
 from core.vocabulary.wire import Tagged
 
@@ -82,6 +82,17 @@ NEXT: dict[type, tuple[type, ...]] = {
 
 def ended(phase: Phase) -> bool:
     return isinstance(phase, Finished | Stopped | Failed)
+
+
+def goes_on(phase: Phase) -> bool:
+    """Whether the run ended only for another to go on with it at once."""
+    return isinstance(phase, Stopped) and phase.goes_on
+
+
+def is_followed(phase: Phase) -> bool:
+    """Whether another run goes on with the training at once; also from another laptop's state, while this run
+    is a record of its own."""
+    return goes_on(phase) or (isinstance(phase, Failed) and phase.problem.code == OVERTAKEN)
 
 
 # --- one member --------------------------------------------------------------------------------------------

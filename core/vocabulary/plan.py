@@ -68,6 +68,14 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
         return self.step, self.fit, self.epoch, self.batch
 
 
+class RunOwner(msgspec.Struct, frozen=True, kw_only=True):
+    """The laptop on which Train was pressed, where it was lost and the starter of a run stands in for it."""
+
+    device: DeviceId
+    run: RunId
+    """The last run that it started itself."""
+
+
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     """A run that resumes another one."""
 
@@ -78,6 +86,8 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     moment: Moment
     back: Few[Name] = ()
     """The laptops for which that run was stopped, to go on with them."""
+    owner: RunOwner | None = None
+    """Not None: the starter stands in for it. The script then runs within walls on every laptop."""
 
 
 class RunSpec(RunOptions, frozen=True, kw_only=True):
@@ -180,6 +190,11 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     def outlasts_losses(self) -> bool:
         """The run goes on without members that are lost in training: the others meet in managed calls."""
         return self.strategy == "managed" and self.redials
+
+    @property
+    def owner(self) -> RunOwner | None:
+        """The lost laptop for which the starter stands in, if it does."""
+        return None if self.resume is None else self.resume.owner
 
     @property
     def chief(self) -> Task:

@@ -14,7 +14,7 @@ from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Difference, ProjectFile
 from core.vocabulary.permission import Gap, Part, Walls
-from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
+from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended, is_followed
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.plausible import sound, sound_summary, sound_waits
 from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
@@ -309,8 +309,8 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
 
 
 def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device]) -> dict[DeviceId, Device]:
-    """When a run is over nobody is busy, even before its members say so: Train may be pressed at once."""
-    if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged):
+    """When a run is over nobody is busy, even before its members say so; not where it goes on among them."""
+    if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged) or is_followed(run.phase):
         return devices
     return {key: replace(each, busy=each.busy and key not in run.members) for key, each in devices.items()}
 

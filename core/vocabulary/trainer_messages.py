@@ -152,6 +152,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     still has those bytes. ``""``: it is a copy, which was checked when it was made, or nobody was asked."""
     data: FewBy[FilePath, FilePath] = {}
     """By its place on the starter's laptop, where the script's text looks for it: the place of data here."""
+    stands_in: bool = False
+    """Another laptop, which was lost, takes the training back: at the end a checkpoint stays for it."""
     launched: bool = False
     """The launcher signals all of the job's processes at its end (Slurm does): this one leaves that to its
     parent."""

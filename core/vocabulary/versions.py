@@ -52,6 +52,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """0: a Tandem whose trainers meet only through TensorFlow."""
     tells_modules: bool = False
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
+    takes_back: bool = False
+    """Whether it knows ``TookOver``; an older Tandem would end the link."""
     seal: Word = ""
     """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
     all."""
@@ -73,6 +75,7 @@ def installed() -> Versions:
         exchange=EXCHANGE,
         tells_modules=True,
         data=True,
+        takes_back=True,
         frozen=is_frozen(),
     )
 

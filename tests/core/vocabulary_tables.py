@@ -18,7 +18,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
-from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
+from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunOwner, RunSpec, Task
 from core.vocabulary.progress import (
     Advice,
     Audits,
@@ -57,6 +57,7 @@ OBJECTS: tuple[type, ...] = (
     Member,
     Task,
     Resumption,
+    RunOwner,
     Moment,
     Settings,
     SettingsChange,

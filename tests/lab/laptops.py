@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -25,7 +26,7 @@ EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
 class Laptops:
     """``anna`` starts the runs; the others allow whatever she sends. ``start``: switches one of them on."""
 
-    def __init__(self, start: Callable[[int], Agent], count: int) -> None:
+    def __init__(self, start: Callable[..., Agent], count: int) -> None:
         self._start = start
         self._agents = [start(number) for number in range(count)]
         for other in self._agents[1:]:
@@ -45,10 +46,10 @@ class Laptops:
     def cleo(self) -> Agent:
         return self._agents[2]
 
-    def restart(self, number: int) -> Agent:
-        """Switches a laptop off, if it is on, and on again."""
+    def restart(self, number: int, **chosen: Any) -> Agent:
+        """Switches a laptop off, if it is on, and on again. ``chosen``: settings."""
         self._agents[number].end()
-        self._agents[number] = self._start(number)
+        self._agents[number] = self._start(number, **chosen)
         return self._agents[number]
 
     def mend(self) -> None:

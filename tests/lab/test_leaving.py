@@ -24,6 +24,7 @@ from core.vocabulary.state import Run, State
 from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, saved
+from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -164,6 +165,25 @@ def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
     run = train(laptops, tmp_path / "memory", 0.02, "--no-memory", "60")
     assert left(anna, run, ben.device, TRAINED_S).problem.code == "out-of-memory"
     ends_alone(laptops, run, 50, ben.device, wanted)
+
+
+@pytest.mark.complete
+def test_without_a_laptop_whose_disk_is_full_the_other_one_goes_on(
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    runs = str(ben.home.runs)
+    network.do(1, "mount", "-t", "tmpfs", "-o", "size=64m", "small", runs)
+    try:
+        run = train(laptops, tmp_path / "disk", 0.02, "--fill", "60")
+        event = left(anna, run, ben.device, TRAINED_S)
+        assert event.problem.code == "disk-full", event.problem
+        ends_alone(laptops, run, 50, ben.device, wanted)
+    finally:
+        ben.end()
+        network.do(1, "umount", runs)
+        laptops.restart(1)
 
 
 def test_without_a_killed_node_the_other_one_goes_on(

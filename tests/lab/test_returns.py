@@ -14,6 +14,7 @@ import pytest
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
+from core.vocabulary.commands import AddLaptops
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Stopped
 from core.vocabulary.plan import RunSpec
@@ -204,3 +205,45 @@ def test_a_laptop_whose_node_was_killed_is_back_once_it_is_started_again(
     assert again.resume is not None and again.resume.moment.step > alone
     ends_well(anna, again.run, expected, anna, ben)
     linked(anna, ben)
+
+
+@pytest.mark.complete
+def test_a_third_laptop_that_comes_late_trains_as_well(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "late", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+    kept(anna, run)
+    alone = newest_step(anna)
+
+    anna.do(AddLaptops(run=run, devices=(cleo.device,)))
+
+    again = goes_on(anna, run, anna, ben, cleo).plan
+    assert again.resume is not None and again.resume.moment.step > alone
+    assert again.resume.back == ("cleo",)
+    ends_well(anna, again.run, expected, anna, ben, cleo)
+
+
+@pytest.mark.complete
+def test_when_all_were_killed_at_once_the_run_goes_on_once_they_are_on_again(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    expected = wanted(laptops)
+    anna, ben = laptops.restart(0, go_on=True), laptops.ben
+    linked(anna, ben)
+    run = train(laptops, tmp_path / "power", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+        kept(agent, run)
+    trainers = [*anna.trainers(), *ben.trainers()]
+
+    for agent in (anna, ben):
+        agent.kill()
+    assert all(agent.waits_until_gone() < 0 for agent in (anna, ben)) and gone(trainers)
+    anna, ben = laptops.restart(0, go_on=True), laptops.restart(1)
+
+    again = goes_on(anna, run, anna, ben).plan
+    ends_well(anna, again.run, expected, anna, ben)

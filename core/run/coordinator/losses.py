@@ -12,6 +12,7 @@ from core.run.coordinator.ending import close, fail, look_for_end, outputs_lost,
 from core.run.turn import CoordinatorTurn
 from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
+from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import GOES_BACK, LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
@@ -19,8 +20,6 @@ from core.vocabulary.phases import Exit, ExitReason, Training
 
 _LOSSES: frozenset[ExitReason] = frozenset({"killed", "out-of-memory", "stopped"})
 """Exits that are not the fault of the script or any other member."""
-_LIVELY_S = 10.0
-"""A laptop that is away may train on: while steps end, nobody is given up."""
 
 
 def is_loss(end: Exit) -> bool:
@@ -87,14 +86,16 @@ def go_back(turn: CoordinatorTurn, device: DeviceId, end: Exit) -> bool:
     return True
 
 
-def stop_for(turn: CoordinatorTurn, back: tuple[str, ...]) -> None:
-    """Stop at the end of a step, to go on with returned or new laptops. Not while a member is unable to
-    stop."""
+def stop_for(turn: CoordinatorTurn, goes_on: co.GoesOn) -> None:
+    """Stop at the end of a step, to go on with returned or new laptops. Not while a member is unable to stop,
+    unless another laptop goes on."""
     state = turn.state
     trains = isinstance(state.stage, co.Running) and isinstance(state.phase, Training)
-    if trains and not state.is_any_away and patience.least_force(turn) == 0:
-        turn.state = replace(state, back=back)
-        stop(turn, problems.starter_of(state.plan), 0)
+    force = 1 if state.is_any_away else patience.least_force(turn)
+    before_its_end = isinstance(state.stage, co.Assembling | co.Running)
+    if (trains and force == 0) or (goes_on.elsewhere and before_its_end):
+        turn.state = replace(state, back=goes_on.back)
+        stop(turn, problems.starter_of(state.plan), force)
 
 
 def on_away_over(turn: CoordinatorTurn) -> None:
@@ -109,7 +110,7 @@ def on_away_over(turn: CoordinatorTurn) -> None:
         return
     first = min(ends, key=lambda device: ends[device])
     left_s = ends[first] - turn.now_s
-    lively_s = state.vigil.progressed_s + _LIVELY_S - turn.now_s
+    lively_s = state.vigil.progressed_s + limits.LIVELY_S - turn.now_s
     if left_s > 0 or lively_s > 0:
         turn.wait("away", max(left_s, lively_s, 1.0))
         return

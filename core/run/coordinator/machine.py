@@ -78,8 +78,8 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
             _launch_if_ready(turn)
         case co.StopWanted(by, force):
             _on_stop(turn, by, force)
-        case co.GoesOn(back):
-            losses.stop_for(turn, back)
+        case co.GoesOn():
+            losses.stop_for(turn, input)
         case co.WaitedOn():
             patience.wait_on(turn)
         case co.NodeEnds(by):

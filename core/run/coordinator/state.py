@@ -69,9 +69,11 @@ class StopWanted:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """Stop at the end of a step, to go on at once with these laptops as well, by name."""
+    """Stop at the end of a step, to go on at once with these laptops as well, by name. ``elsewhere``: another
+    laptop goes on, and waits for this run's end."""
 
     back: tuple[str, ...]
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +282,6 @@ class Vigil:
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
-    """Everything that the coordinator knows of its run."""
-
     me: DeviceId
     plan: Plan
     manifest: Manifest

@@ -11,7 +11,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
-from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.phases import Failed, Stopped, Training
 
 
 def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
@@ -21,10 +21,8 @@ def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
         if state.doing:
             turn.effects.append(pa.StopTrainers(2))  # no others are left for them
         return
-    ranks = tuple(rank for rank, task in enumerate(state.plan.tasks) if task.device in told.gone)
     if state.doing:
-        order = trainer_messages.MeetWithout(generation=told.generation, gone=ranks)
-        turn.effects.append(pa.OrderTrainers(order))
+        _meet_without(turn, told.generation)
     leads_now = state.chief != before.chief and state.chief.device == state.me
     if leads_now and state.chief.name not in state.doing:
         turn.effects.append(pa.FindOutputs())  # its script had ended before it led
@@ -55,13 +53,48 @@ def conclude(turn: ParticipantTurn) -> None:
     leave(turn, problems.starter_silent(turn.state.starter_name), concluded=True)
 
 
+def may_go_on_alone(state: pa.Participation) -> bool:
+    """Whether the training goes on here, and on the other members, without its starter."""
+    run = state.shown.run
+    return (
+        isinstance(state.stage, pa.TrainersRunning)
+        and state.plan.outlasts_losses
+        and (run is not None and isinstance(run.phase, Training))
+        and set(state.doing.values()) == {"training"}
+        and (state.leaves is None and state.me not in state.gone)
+    )
+
+
 def lose_starter(turn: ParticipantTurn, problem: Problem) -> None:
     plan = turn.state.plan
     if any(member.device == plan.starter for member in plan.members):
         turn.show(
             ev.MemberPhaseChanged(run=plan.run, device=plan.starter, phase="ended", words=problems.LINK_LOST),
         )
-    leave(turn, problems.lost_starter(turn.state.starter_name, problem), starter_lost=True)
+    verdict = problems.lost_starter(turn.state.starter_name, problem)
+    if may_go_on_alone(turn.state):
+        _stop_to_go_on(turn, verdict)
+    else:
+        leave(turn, verdict, starter_lost=True)
+
+
+def _stop_to_go_on(turn: ParticipantTurn, verdict: Problem) -> None:
+    """The members that are left stop at the same step, each with a checkpoint. All of them lose the starter,
+    though not at the same moment."""
+    gone = (*turn.state.gone, turn.state.plan.starter)
+    turn.state = replace(turn.state, gone=gone)
+    turn.no_longer(*turn.state.waits)
+    _meet_without(turn, turn.state.plan.generation + len(gone))
+    turn.effects.append(pa.StopTrainers(0))
+    turn.enter(pa.Leaving(verdict, starter_lost=True, goes_on=True))
+    turn.wait("leave", limits.LEAVE_S)
+
+
+def _meet_without(turn: ParticipantTurn, generation: int) -> None:
+    state = turn.state
+    ranks = tuple(rank for rank, task in enumerate(state.plan.tasks) if task.device in state.gone)
+    order = trainer_messages.MeetWithout(generation=generation, gone=ranks)
+    turn.effects.append(pa.OrderTrainers(order))
 
 
 def leave(
@@ -97,6 +130,12 @@ def leave(
         turn.wait("farewell", limits.FAREWELL_S)
 
 
+def will_go_on(state: pa.Participation) -> bool:
+    """Whether this part has ended only to go on without its starter, and has a checkpoint for that."""
+    going = isinstance(state.stage, pa.Leaving) and state.stage.goes_on and not state.stage.concluded
+    return going and (state.kept or state.plan.resume is not None)
+
+
 def go_if_over(turn: ParticipantTurn) -> None:
     """Finish once no trainer runs and the run's end has been shown."""
     state = turn.state
@@ -111,6 +150,8 @@ def go_if_over(turn: ParticipantTurn) -> None:
         if state.shown.run is not None and not state.shown.run.over:
             by, verdict = state.stage.by, state.stage.verdict
             phase = Stopped(by=by) if by else Failed(problem=verdict)
+            if will_go_on(state):
+                phase = Stopped(by=state.plan.member(state.me).name, goes_on=True)
             turn.emit(ev.RunPhaseChanged(run=state.plan.run, phase=phase))
     go(turn)
 
@@ -118,4 +159,4 @@ def go_if_over(turn: ParticipantTurn) -> None:
 def go(turn: ParticipantTurn) -> None:
     turn.no_longer(*turn.state.waits)
     turn.effects.append(pa.Leave(turn.state.outputs_taken, turn.state.joined))
-    turn.enter(pa.Gone())
+    turn.enter(pa.Gone(will_go_on(turn.state)))

@@ -118,7 +118,7 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             patience.see(turn, stopped & set(state.doing))
             patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
-            patience.hear_word(turn, task)
+            patience.hear_word(turn, task, said)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             turn.report(ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))

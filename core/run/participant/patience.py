@@ -5,20 +5,20 @@ Applies only where the trainers' connections outlast silence (``Plan.patient``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from core.run import problems
 from core.run.participant import state as pa
-from core.run.participant.ending import (
-    lose_starter,
-)
+from core.run.participant.ending import lose_starter, may_go_on_alone
 from core.run.turn import ParticipantTurn
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
+from core.vocabulary.trainer_messages import Progressed, Report
 from core.vocabulary.waits import Stand, WaitsFor
 
 # --- the starter -------------------------------------------------------------------------------------------
@@ -33,8 +33,14 @@ def may_wait_for(turn: ParticipantTurn) -> bool:
 def miss_starter(turn: ParticipantTurn) -> None:
     if turn.state.away_s is None:
         turn.state = replace(turn.state, away_s=turn.now_s)
-        turn.wait("away", turn.state.plan.away_s)
+        turn.wait("away", _limit_s(turn))
         turn.wait("look", limits.LOOK_S)
+
+
+def _limit_s(turn: ParticipantTurn) -> float:
+    """How long to wait for the starter once it is away."""
+    plan = turn.state.plan
+    return plan.go_on_s if may_go_on_alone(turn.state) else plan.away_s
 
 
 def stand_still(turn: ParticipantTurn) -> None:
@@ -69,7 +75,12 @@ def give_up(turn: ParticipantTurn, problem: Problem) -> None:
 
 
 def on_away_over(turn: ParticipantTurn) -> None:
-    name, limit_s = turn.state.starter_name, turn.state.plan.away_s
+    """The starter has been away for as long as this laptop waits, unless steps still end."""
+    name, limit_s = turn.state.starter_name, _limit_s(turn)
+    stepped_s = max((word.stepped_s for word in turn.state.words.values()), default=-math.inf)
+    if may_go_on_alone(turn.state) and (left_s := stepped_s + limits.LIVELY_S - turn.now_s) > 0:
+        turn.wait("away", max(left_s, 1.0))
+        return
     give_up(turn, problems.away_too_long(name, limit_s))
 
 
@@ -80,7 +91,7 @@ def _show_away(turn: ParticipantTurn) -> None:
     lasted_s = turn.now_s - state.away_s
     if lasted_s < limits.MISSED_S:
         return
-    left_s = max(0.0, state.plan.away_s - lasted_s)
+    left_s = max(0.0, _limit_s(turn) - lasted_s)
     away = WaitsFor(
         device=state.plan.starter,
         cause="away",
@@ -119,12 +130,14 @@ def see(turn: ParticipantTurn, stopped: frozenset[str]) -> None:
         tell_stand(turn, task, None)
 
 
-def hear_word(turn: ParticipantTurn, task: str) -> None:
-    """The task's trainer said something."""
+def hear_word(turn: ParticipantTurn, task: str, said: Report) -> None:
     word = turn.state.words.get(task)
     if word is not None and word.held_told_s is not None:
         tell_stand(turn, task, None)
-    _note(turn, task, pa.Word(turn.now_s))
+    stepped_s = word.stepped_s if word is not None else -math.inf
+    if isinstance(said, Progressed):
+        stepped_s = turn.now_s
+    _note(turn, task, pa.Word(turn.now_s, stepped_s=stepped_s))
 
 
 def listen(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:

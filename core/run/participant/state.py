@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -206,8 +207,6 @@ class StopTrainers:
 
 @dataclass(frozen=True, slots=True)
 class OrderTrainers:
-    """Send this order to every running trainer here."""
-
     order: Order
 
 
@@ -218,7 +217,7 @@ class LookAtTrainers:
 
 @dataclass(frozen=True, slots=True)
 class FindOutputs:
-    """Find the outputs of the chief's script. Answer: ``OutputsFound``."""
+    """Answer: ``OutputsFound``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,11 +302,15 @@ class Leaving:
     """The last phase has been shown."""
     by: str = ""
     """This laptop's name, if its user ended it."""
+    goes_on: bool = False
+    """The starter was lost: trainers stop at the end of a step, to go on without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Nothing follows."""
+    """Nothing follows in this run. ``goes_on``: as in ``Leaving``, and there is a checkpoint for it."""
+
+    goes_on: bool = False
 
 
 Stage = Invited | Asking | Scanning | Receiving | Copying | Ready | TrainersRunning | Trained | Leaving | Gone
@@ -324,12 +327,11 @@ class Word:
     cpu_s: float = 0.0
     held_told_s: float | None = None
     """When the starter was last told of its silence."""
+    stepped_s: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """Everything that a participant knows of its part."""
-
     me: DeviceId
     plan: Plan
     manifest: Manifest
@@ -348,7 +350,7 @@ class Participation:
     opened: tuple[Grant, ...] | None = None
     """Folders that were allowed beside the script's own; None: nobody was asked."""
     allowed: bool | None = None
-    """This user's answer; None: nobody was asked."""
+    """This user's answer."""
     doing: Mapping[str, MemberPhase] = field(default_factory=lambda: MappingProxyType({}))
     """By task name, of running trainers."""
     strategy: str = ""
@@ -365,9 +367,7 @@ class Participation:
     away_s: float | None = None
     """Since when the starter is silent and waited for."""
     stopped: frozenset[str] = frozenset()
-    """Tasks whose process is stopped."""
     words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
-    """By task: its trainer's last message."""
     unix_s: float = 0.0
     """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()

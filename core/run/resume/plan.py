@@ -13,7 +13,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import Finished, Stopped, ended
-from core.vocabulary.plan import Plan, Role, RunSpec, ranks
+from core.vocabulary.plan import Plan, Role, RunOwner, RunSpec, ranks
 from core.vocabulary.text import listed
 
 
@@ -153,11 +153,21 @@ def with_more(back: tuple[str, ...], plan: Plan) -> str:
     return f"{listed(back)} {are} in; going on with {listed(back)} from step {plan.resume.moment.step:,}."
 
 
+def owner_of(old: Plan, me: DeviceId) -> RunOwner | None:
+    """Whose run it is, where this laptop goes on with it automatically."""
+    return old.owner or (RunOwner(device=old.starter, run=old.run) if old.starter != me else None)
+
+
 def continued(
-    plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint, back: tuple[str, ...] = ()
+    plan: Plan,
+    spec: RunSpec,
+    old: Plan,
+    found: FoundCheckpoint,
+    back: tuple[str, ...] = (),
+    owner: RunOwner | None = None,
 ) -> Plan:
-    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then. ``back``:
-    as in ``Resumption``."""
+    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then. ``back``,
+    ``owner``: as in ``Resumption``."""
     computing = ranks(plan)
     if (
         not spec.shares
@@ -174,4 +184,4 @@ def continued(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )
         plan = replace(plan, members=members, balance=old.balance)
-    return replace(plan, resume=replace(found.resumption, back=back))
+    return replace(plan, resume=replace(found.resumption, back=back, owner=owner))

@@ -19,12 +19,14 @@ from core.runtime.regular_file import NotRegular
 from core.transfer.lane import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.run_folder import is_run_id
 
 _log = logging.getLogger(__name__)
+_MOST_SUCCESSORS = 1000
+"""Of one run: a limit for folders that were tampered with."""
 
 
 class CheckpointServer:
@@ -84,9 +86,30 @@ class CheckpointServer:
         plan = read_plan(folder)
         if plan is None or device not in {plan.starter, *(member.device for member in plan.members)}:
             return None
-        place = folder / run_folder.CHECKPOINTS
+        place = self._context.folder(newest_of(self._context, message.run)) / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
             found = checkpoint_store.look(place)
         else:
             found = checkpoint_store.find(place, message.checkpoint) or checkpoint_store.newest(place)
         return None if found is None else (found, checkpoint_store.listing(found))
+
+
+def note_successor(context: RunContext, run: RunId, successor: RunId) -> None:
+    """``successor`` goes on with a run in place of its lost starter: its checkpoints are that run's newest.
+    Blocks."""
+    folder = context.folder(run)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / run_folder.SUCCESSOR).write_text(successor)
+
+
+def newest_of(context: RunContext, run: RunId) -> RunId:
+    """The run whose checkpoints here are the newest of this one. Blocks."""
+    for _ in range(_MOST_SUCCESSORS):
+        try:
+            successor = (context.folder(run) / run_folder.SUCCESSOR).read_text()
+        except (OSError, ValueError):
+            break
+        if not is_run_id(successor) or not context.folder(RunId(successor)).is_dir():
+            break
+        run = RunId(successor)
+    return run

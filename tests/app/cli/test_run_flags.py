@@ -49,3 +49,9 @@ def test_minutes_that_are_none_are_named(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         given("--wait-for-away", "soon")
     assert "invalid minutes value: 'soon'" in capsys.readouterr().err
+
+
+def test_fewer_than_no_minutes_are_named_in_minutes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        given("--wait-for-away", "-3")
+    assert "-3 minutes cannot be waited: give 0 or more" in capsys.readouterr().err

@@ -17,9 +17,9 @@ from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.laptops import LaptopUsed, MembershipChanged
+from core.vocabulary.laptops import Change, LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.phases import Exit, Finished, Planning, Preparing
+from core.vocabulary.phases import Exit, Finished, Planning, Preparing, Stopped
 from core.vocabulary.plan import Moment
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import GpuReading, Reading
@@ -203,6 +203,27 @@ def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoi
     read = read_run(kept.record.entry, kept.folder)
     assert [each.step for each in read.steps[ANNA]] == [0, 1, 2, 3, 4, 5, 6]
     assert [each.epoch for each in read.epochs[ANNA]] == [0]
+
+
+def test_a_run_that_goes_on_automatically_has_the_marks_and_the_time_of_the_ones_before(
+    kept: Kept, tmp_path: Path
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    changes: list[tuple[DeviceId, Change]] = [(ANNA, "joined"), (BEN, "joined"), (BEN, "left")]
+    turns = [MembershipChanged(device=device, change=change, at_s=99.0) for device, change in changes]
+    (before / EVENTS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in turns))
+    entry = replace(kept.record.entry, duration_s=30.0, phase=Stopped(by="anna", goes_on=True, back=("ben",)))
+    (before / SUMMARY).write_bytes(wire.to_json(entry))
+    kept.record.go_on_from(before, Moment(step=6, epoch=1, batch=2))
+    for device in (ANNA, BEN):
+        kept.add(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
+    kept.add(ev.RunSummarised(run=RUN, summary=Summary(total_s=12.5)))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    kept.record.close()
+    found = read_run(kept.record.entry, kept.folder).membership
+    assert [(each.device, each.change) for each in found[3:]] == [(ANNA, "joined"), (BEN, "back")]
+    assert list(found[:3]) == turns and kept.record.entry.duration_s == 42.5
 
 
 def test_every_member_records_the_starters_times(kept: Kept) -> None:

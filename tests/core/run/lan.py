@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -161,6 +162,8 @@ class Lan:
         self.level = level
         certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
+        self._certificates = certificates
+        self._crashed: list[LanNode] = []
         self.by_device = {node.device: node for node in self.nodes.values()}
         self._cut: set[frozenset[DeviceId]] = set()
         self._lost: set[frozenset[DeviceId]] = set()
@@ -175,7 +178,7 @@ class Lan:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for node in self.nodes.values():
+        for node in (*self.nodes.values(), *self._crashed):
             await node.runs.close()
 
     def carry(self, arrive: Callable[[], None]) -> None:
@@ -228,6 +231,21 @@ class Lan:
         for node, peer in ((one, other), (other, one)):
             for data in node.held.pop(peer.device, []):
                 self.carry(partial(node.arrive, peer.device, data))
+
+    async def crash(self, name: str) -> LanNode:
+        """A node that is cut off from all others ends without a word, and is started again."""
+        before = self.nodes[name]
+        for trainer in before.trainers:
+            trainer.over = True
+        lost = before.home.folder
+        copy = lost.with_name(f"{lost.name}-again")
+        await before.runs.history._disk.do(shutil.copytree, lost, copy)
+        self._crashed.append(before)
+        after = self.nodes[name] = LanNode(self, name, self._certificates, copy)
+        self.by_device[after.device] = after
+        await after.runs.open()
+        await after.runs.returns.recover(after.runs.history, go_on=False)
+        return after
 
     async def wait_until(self, true: Callable[[], object]) -> None:
         """Waits until ``true()``. Checks after each turn of the loop: the threads' work ends when it ends."""

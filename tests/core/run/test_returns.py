@@ -18,7 +18,7 @@ from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
 from core.vocabulary.peer_messages import FilesWanted
-from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
+from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
 from core.vocabulary.trainer_messages import Kept, Progressed
@@ -149,16 +149,26 @@ async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same(three:
     assert (await anna.runs.history.find(again)).entry.resumed == run
 
 
+async def test_the_starters_own_killed_trainer_is_back_by_itself(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    run = await train(three, spec, anna, ben)
+    anna.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(ben, anna))
+    await goes_on_with(three, run, anna, ben)
+    assert anna.last_phases() == [Stopped(by="Anna", goes_on=True, back=("Anna",))]
+    await finish(three, anna, ben)
+
+
 async def test_a_laptop_whose_link_was_lost_is_asked_first_and_then_back(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     three.lose(anna, ben, LOST)
-    await three.wait_until(lambda: left(anna, ben) and not ben.runs.busy)
+    await three.wait_until(lambda: left(anna, ben) and not ben.runs_a_trainer)
     assert isinstance(anna.phase, Training)
     three.mend(anna, ben)
     await goes_on_with(three, run, anna, ben, cleo)
     assert outcomes(anna) == [Stopped] and outcomes(cleo) == [Stopped]
-    assert isinstance(ben.last_phases()[0], Failed), "it had lost the starter, and said so then"
+    assert ben.last_phases()[0] == Stopped(by="Ben", goes_on=True), "it would have, had Cleo not gone on"
     await finish(three, anna, ben, cleo)
 
 
@@ -466,7 +476,9 @@ async def test_a_member_resumes_what_it_took_part_in_with_what_it_has(three: Lan
     run = await train(three, spec, anna, ben, cleo)
     three.lose(anna, ben, LOST)
     three.lose(anna, cleo, LOST)
-    await three.wait_until(lambda: not ben.runs.busy and not cleo.runs.busy)
+    await three.wait_until(lambda: ben.runs.returns.continuation.next and not cleo.runs.busy)
+    ben.runs.stop()  # it does not go on by itself
+    await three.wait_until(lambda: not ben.runs.busy)
     wanted = RunSpec(script="", devices=(cleo.device,), resume=run)
     again = await ben.runs.start(wanted)
     await to_training(three, ben, cleo)
@@ -483,6 +495,8 @@ async def test_a_member_without_the_project_says_where_to_resume(three: Lan, spe
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben)
     three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: ben.runs.returns.continuation.next)
+    ben.runs.stop()
     await three.wait_until(lambda: not ben.runs.busy)
     for path in ben.home.projects.glob("*.json"):
         path.unlink()

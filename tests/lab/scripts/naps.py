@@ -21,6 +21,7 @@ parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("ST
 parser.add_argument(
     "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
 )
+parser.add_argument("--fill", type=int, default=-1, metavar="STEP", help="the worker fills its disk then")
 parser.add_argument("--brake", default="", help="while this file exists, each step takes a second")
 parser.add_argument("--pure", action="store_true", help="no step does anything but train")
 args = parser.parse_args()
@@ -42,6 +43,10 @@ class Naps(keras.callbacks.Callback):
         present += 1
         if present == args.no_memory and task["type"] == "worker":
             raise MemoryError("no more")
+        if present == args.fill and task["type"] == "worker":
+            with Path("big").open("wb") as file:
+                while True:
+                    file.write(bytes(1 << 20))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         time.sleep(args.pace_s)

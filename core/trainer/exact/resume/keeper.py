@@ -27,6 +27,8 @@ FIRST_S = 10.0
 MOST_S = 600.0
 COST = 0.02
 """Largest share of a training's time spent on checkpoints."""
+FIRST_LOOK, MOST_PORTIONS = 4, 1 << 20
+"""Portions of steps after which the chief first looks at its clock, and the most until it looks again."""
 
 
 class Keeper:
@@ -53,6 +55,9 @@ class Keeper:
         self._fit: FitProgress | None = None
         self._passed_s = 0.0
         self._kept_s = time.monotonic()
+        self._portions, self._look_at = 0, FIRST_LOOK
+        self._first_s = 0.0
+        """When the first of these portions had passed."""
         self._ended: Moment | None = None
         """The state after the last fit that ended, until a checkpoint has it."""
 
@@ -80,8 +85,27 @@ class Keeper:
     # --- when
 
     def passed(self, seconds: float) -> None:
-        """Records that training went on for `seconds`; the same number on every member."""
+        """Records a portion of steps that took `seconds`; the same number on every member.
+
+        Callbacks and data take time as well, on each member another: the chief's clock counts.
+        """
         self._passed_s += seconds
+        self._portions += 1
+        if self._portions == 1:
+            self._first_s = time.monotonic()
+        if self.enabled and self._by_cost and self._portions >= self._look_at:
+            self._look_at_clock()
+
+    def _look_at_clock(self) -> None:
+        """The chief tells after how many portions it looks again; 0: a checkpoint is due."""
+        lasted_s = time.monotonic() - self._first_s
+        left_s = self.every_s - lasted_s
+        half = left_s * self._portions / max(lasted_s, 1e-6) / 2
+        own = 0 if left_s <= 0 else int(min(MOST_PORTIONS, max(1, half)))
+        told = self.host.from_chief(struct.pack(">I", own), _portions)
+        self._look_at = self._portions + max(1, told)
+        if told == 0:
+            self._passed_s = max(self._passed_s, self.every_s)
 
     @property
     def due(self) -> bool:
@@ -115,6 +139,7 @@ class Keeper:
             self.every_s = self.host.from_chief(struct.pack(">d", own_s), _seconds)
         # Written or not: all members count alike, and only some of their writers may be busy.
         self._passed_s, self._kept_s = 0.0, time.monotonic()
+        self._portions, self._look_at = 0, FIRST_LOOK
         shares, sure_step = self.host.share_numbers, self.sure_step
         if self._writer.write(moment, shares, now, wait=wait, sure_step=sure_step) or wait:
             self._ended = None  # with ``wait``, all available time has passed
@@ -188,6 +213,13 @@ def _seconds(data: bytes) -> float:
     if len(data) == 8 and FIRST_S <= (seconds := float(struct.unpack(">d", data)[0])) <= MOST_S:
         return seconds
     raise plain.broken("not the seconds between two checkpoints")
+
+
+def _portions(data: bytes) -> int:
+    """Raises TandemError."""
+    if len(data) == 4 and (portions := int.from_bytes(data, "big")) <= MOST_PORTIONS:
+        return portions
+    raise plain.broken("not a number of portions")
 
 
 def _states(data: bytes, count: int) -> list[Any]:

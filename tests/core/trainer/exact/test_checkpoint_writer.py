@@ -87,7 +87,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
 
 
 KEEPING = """
-import json, pathlib, struct, sys, threading
+import json, pathlib, struct, sys, threading, time
 import keras
 import numpy as np
 from core.vocabulary.errors import TandemError
@@ -101,7 +101,7 @@ class Host:
     step, epochs, stopping, share_numbers = 5, 1, False, (1, 1)
     def from_chief(self, data, read):
         self.own = data
-        return read(self.chief)
+        return read(data if self.chief is None else self.chief)
     def say_once(self, words):
         said.append(words)
 
@@ -218,6 +218,20 @@ told["logs"] = [
 
 cost = Keeper(Checkpointing(base / "cost"), host)
 told["first"] = cost.every_s
+# Steps of a millisecond, with callbacks of 100 ms: so much by the chief's clock.
+told["looks"], now, real = [], [0.0], time.monotonic
+time.monotonic = lambda: now[0]
+host.chief = None
+for portion in range(1, 200):
+    now[0] += 0.1
+    host.own = b""
+    cost.passed(0.001)
+    if host.own:
+        told["looks"].append([portion, struct.unpack(">I", host.own)[0]])
+    if cost.due:
+        break
+host.chief = struct.pack(">I", 0)
+time.monotonic = real
 cost._writer.cost_s, cost._captured_s = 0.9, 0.1
 host.chief = struct.pack(">d", 60.0)
 cost.write(Moment(step=1), {"epoch": 1})
@@ -247,6 +261,9 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     # once.
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
     assert told["waited once"] == told["waited twice"] == 1
+    # The clock is looked at more and more often, and the first checkpoint is due after 10 s.
+    assert told["looks"][0][0] == 4 and len(told["looks"]) < 12
+    assert told["looks"][-1][1] == 0 and 100 <= told["looks"][-1][0] <= 103
     # 1 s is 2 % of 50 s; the chief's time counts, and only a plausible one.
     assert (told["first"], told["told"], told["then"]) == (10.0, pytest.approx(50.0), 60.0)
     assert 0.0 < told["cost"] < 0.9 and len(told["refused"]) == 4

@@ -1,0 +1,233 @@
+"""A run outlives its starter's laptop, over links in memory: the others go on, and hand it back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.project import checkpoint_store
+from core.run.context import RunLimits
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder, trainer_messages
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Stopped, Training
+from core.vocabulary.plan import RunOwner, RunSpec
+from core.vocabulary.trainer_messages import Kept, Progressed
+from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
+from tests.core.run.test_returns import STEP, finish, left, members, nodes, run_of, to_training, train
+
+QUICK = RunLimits(look_s=0.05, idle_s=0.3, recover_s=5.0)
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben"), QUICK, tells_busy=True) as lan:
+        yield lan
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
+        yield lan
+
+
+def at(step: int) -> Progressed:
+    return Progressed(progress=replace(STEP, done=step))
+
+
+def step_of(node: LanNode) -> int | None:
+    assert node.state.run is not None
+    progress = node.state.run.members[node.device].progress
+    return None if progress is None else progress.done
+
+
+async def goes_on(lan: Lan, before: RunId, *them: LanNode, step: int = 50) -> RunId:
+    """These train in a run that resumes ``before``."""
+    await lan.wait_until(lambda: all(node.state.run and run_of(node) != before for node in them))
+    await to_training(lan, *them)
+    for node in them:
+        node.trainers[-1].say(at(step))
+        keep(node.home.runs / run_of(node) / run_folder.CHECKPOINTS, step)
+        node.trainers[-1].say(Kept())
+    await lan.wait_until(lambda: all(step_of(node) == step for node in them))
+    assert them[0].state.run is not None
+    plan = them[0].state.run.plan
+    assert plan.resume is not None and plan.resume.run == before
+    assert members(them[0]) == {node.name for node in them}
+    return plan.run
+
+
+async def test_the_other_goes_on_within_walls_and_hands_the_run_back(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    trainer = ben.trainers[-1]
+    two.lose(anna, ben, LOST)
+    await two.wait_until(lambda: trainer.over)
+    assert trainer.orders == [trainer_messages.MeetWithout(generation=1, gone=(0,))]
+    assert trainer.forces == [0], "at the end of a step"
+
+    alone = await goes_on(two, run, ben)
+
+    assert ben.last_phases() == [Stopped(by="Ben", goes_on=True)]
+    assert ben.state.run is not None
+    assert ben.state.run.plan.owner == RunOwner(device=anna.device, run=run)
+    ordered = ben.trainers[-1].train
+    assert ordered.walls is not None and ordered.stands_in
+    assert Path(ordered.folder).is_relative_to(ben.home.runs / alone)
+    assert not anna.over and left(anna, ben), "and so does the starter, which was cut off"
+
+    two.mend(anna, ben)  # 50 steps are done there, and 40 here
+
+    again = await goes_on(two, run, anna, ben, step=60)
+    failed, *_ = anna.last_phases()
+    assert isinstance(failed, Failed) and failed.problem.code == "overtaken"
+    assert "50 steps are done there" in failed.problem.what
+    assert ben.last_phases()[1:] == [Stopped(by="Ben", goes_on=True, back=("Anna",))]
+    assert anna.state.run is not None and anna.state.run.plan.resume is not None
+    assert anna.state.run.plan.resume.moment.step == 50 and anna.state.run.plan.owner is None
+    assert run_of(ben) == again
+    await finish(two, anna, ben)
+    assert (anna.home.runs / run / run_folder.SUMMARY).is_file(), "its half is kept"
+
+
+async def test_the_starter_keeps_its_state_if_it_is_as_far(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=50)
+    anna.trainers[-1].say(at(50))
+    await two.wait_until(lambda: step_of(anna) == 50)
+    keep(anna.home.runs / run / run_folder.CHECKPOINTS, 50, b"own" * 1000)
+
+    two.mend(anna, ben)
+
+    await two.wait_until(lambda: run_of(anna) != run and run_of(ben) == run_of(anna))
+    await to_training(two, anna, ben)
+    assert anna.last_phases() == [Stopped(by="Anna", goes_on=True, back=("Ben",))]
+    checkpoint = Path(ben.trainers[-1].train.resume)
+    assert (checkpoint / "now.bin").read_bytes() == b"own" * 1000
+    await finish(two, anna, ben)
+
+
+async def test_two_that_are_left_go_on_together_and_nobody_is_asked(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    cleo.ask_before_running(ben)
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    together = await goes_on(three, run, ben, cleo)
+    assert not [event for event in cleo.events if isinstance(event, ev.ConsentAsked)]
+    await finish(three, ben, cleo)
+    assert run_of(cleo) == together
+
+
+async def test_who_is_cut_off_alone_does_not_go_on_beside_the_others(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: not ben.runs.busy and left(anna, ben))
+    assert run_of(ben) == run and isinstance(anna.phase, Training) and isinstance(cleo.phase, Training)
+    await finish(three, anna, cleo)
+
+
+async def test_without_a_checkpoint_the_run_ends_with_its_starter(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    await train(two, spec, anna, ben, checkpoint=False)
+    two.lose(anna, ben, LOST)
+    await two.wait_until(lambda: ben.over)
+    assert isinstance(ben.phase, Failed) and ben.phase.problem.code == "starter-lost"
+
+
+async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec) -> None:
+    """Whatever the setting says about going on after a crash: the run never ended."""
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none
+    two.lose(anna, ben, LOST)
+    alone = await goes_on(two, run, ben, step=70)
+
+    again = await two.crash("Anna")
+    two.mend(again, ben)
+
+    await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
+    await to_training(two, again, ben)
+    assert again.state.run is not None and again.state.run.plan.resume is not None
+    assert again.state.run.plan.resume.run == run and again.state.run.plan.resume.moment.step == 70
+    await finish(two, again, ben)
+    assert isinstance(ben.last_phases()[1], Stopped)
+    assert (await ben.runs.history.find(alone)).entry.resumed == run
+
+
+async def test_what_was_finished_meanwhile_reaches_the_starter(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=90)
+    await finish(two, ben)
+
+    again = await two.crash("Anna")
+    two.mend(again, ben)
+
+    await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
+    await to_training(two, again, ben)
+    assert again.state.run is not None and again.state.run.plan.resume is not None
+    assert again.state.run.plan.resume.moment.step == 90
+    await finish(two, again, ben)
+
+
+async def test_invariant_no_member_starts_a_run_here_by_claiming_to_have_gone_on(
+    two: Lan, spec: RunSpec
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    claim = ms.TookOver(run=run, step=10**12)
+    anna.runs.on_message(ben.device, claim)
+    assert isinstance(anna.phase, Training) and run_of(anna) == run, "it has not left"
+    await finish(two, anna, ben)
+    anna.runs.on_message(ben.device, claim)
+    anna.runs.on_message(ben.device, replace(claim, run=RunId("20260101-000000-abcdef")))
+    await asyncio.sleep(0)
+    assert not anna.runs.busy and run_of(anna) == run and anna.last_phases() == [Finished()]
+    assert all(isinstance(trainer, FakeTrainer) and trainer.over for trainer in anna.trainers)
+
+
+@pytest.mark.parametrize("claims", ["nothing else", "arguments", "a run that was stopped"])
+async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a_question(
+    three: Lan, spec: RunSpec, claims: str
+) -> None:
+    anna, ben, cleo = nodes(three)
+    cleo.ask_before_running(ben)
+    run = await train(three, spec, anna, ben, cleo)
+    if claims == "a run that was stopped":
+        anna.runs.stop()
+        await three.wait_until(lambda: all(node.over for node in nodes(three)))
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: not cleo.runs_a_trainer and not ben.runs_a_trainer)
+    if claims == "nothing else":
+        await goes_on(three, run, ben, cleo)
+        assert not [event for event in cleo.events if isinstance(event, ev.ConsentAsked)]
+        await finish(three, ben, cleo)
+        return
+    if ben.runs.busy:
+        ben.runs.stop()
+    await three.wait_until(lambda: not ben.runs.busy and not cleo.runs.busy)
+    again = await ben.runs.start(RunSpec(script="", devices=(cleo.device,), resume=run), ())
+    trainers = len(cleo.trainers)
+    if claims == "arguments":
+        ben.runs.stop()
+        await three.wait_until(lambda: ben.over and cleo.over)
+        stolen = Path(ben.home.runs / run / run_folder.PLAN)
+        stolen.write_bytes(stolen.read_bytes().replace(b'"arguments":[]', b'"arguments":["--steal"]'))
+        assert b"--steal" in stolen.read_bytes()
+        again = await ben.runs.start(RunSpec(script="", devices=(cleo.device,), resume=run), ())
+        trainers = len(cleo.trainers)
+    await three.wait_until(lambda: any(consent.run == again for consent in cleo.state.consents))
+    assert len(cleo.trainers) == trainers, "nothing of it ran before the answer"
+    await cleo.runs.answer_consent(again, "no")
+    await three.wait_until(lambda: ben.over)

@@ -1,0 +1,207 @@
+"""Three laptops train while something befalls one of them every 45 seconds: ``python -m tests.lab.soak``.
+
+Every fault proves that it happened, and every laptop has to be back in the run before the next. At the end
+all have equal weights, those of one machine's undisturbed run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from core.vocabulary.commands import SetCodePolicy
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Finished, Training
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import Run, State
+from tests.lab import faults
+from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import NAMES, Lab, pair
+from tests.lab.laptops import Laptops, saved, weights
+
+SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
+EVERY_S = 45.0
+STEPS = 3000
+LOST_AT_MOST = 3
+"""One that is lost more often stays out for so long that the others would finish before."""
+BACK_S = 600.0
+CLOSE = 2e-6
+
+
+@dataclass
+class Soak:
+    lab: Lab
+    laptops: Laptops
+    folder: Path
+    random: random.Random
+    lost: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def them(self) -> tuple[Agent, Agent, Agent]:
+        return self.laptops.anna, self.laptops.ben, self.laptops.cleo
+
+    def train(self, name: str, *others: Agent, brake: Path) -> RunId:
+        folder = self.folder / name
+        folder.mkdir()
+        shutil.copy(SCRIPT, folder)
+        return self.laptops.anna.train(
+            RunSpec(
+                script=str(folder / SCRIPT.name),
+                arguments=("--steps", str(STEPS), "--pace-s", "0", "--pure", "--brake", str(brake)),
+                devices=tuple(other.device for other in others),
+                solo=not others,
+                seed=7,
+            )
+        )
+
+    # --- faults: each returns when it is over ---------------------------------------------------------------
+
+    def killed_trainer(self, host: int) -> None:
+        trainers = self.them[host].trainers()
+        assert trainers
+        for trainer in trainers:
+            trainer.kill()
+        assert psutil.wait_procs(trainers, timeout=60)[1] == []
+
+    def killed_node(self, host: int) -> None:
+        agent = self.them[host]
+        trainers = agent.trainers()
+        agent.kill()
+        assert agent.waits_until_gone() < 0
+        assert psutil.wait_procs(trainers, timeout=60)[1] == []
+        time.sleep(self.random.uniform(0, 30))
+        self.laptops.restart(host)
+
+    def closed_lid(self, host: int) -> None:
+        with faults.lid_closed(self.lab.network, host, self.them[host]):
+            time.sleep(self.random.uniform(25, 40))
+
+    def cut_cable(self, host: int) -> None:
+        with faults.cable_out(self.lab.network, host):
+            time.sleep(self.random.uniform(25, 40))
+
+    def short_cut(self, host: int) -> None:
+        with faults.cable_out(self.lab.network, host):
+            time.sleep(self.random.uniform(2, 9))
+
+    def stopped_trainer(self, host: int) -> None:
+        with faults.stopped(self.them[host].trainers()):
+            time.sleep(self.random.uniform(2, 15))
+
+    def stopped_node(self, host: int) -> None:
+        with faults.stopped([self.them[host].process]):
+            time.sleep(self.random.uniform(2, 9))
+
+    def befall(self) -> str:
+        """A random fault of a random laptop, and its end. Returns what it was."""
+        host = self.random.randrange(3)
+        losses = (self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable)
+        others = (self.short_cut, self.stopped_trainer, self.stopped_node)
+        may_lose = self.lost[host] < LOST_AT_MOST
+        fault: Callable[[int], None] = self.random.choice(losses + others if may_lose else others)
+        self.lost[host] += fault in losses
+        what = f"{fault.__name__.replace('_', ' ')} on {NAMES[host]}"
+        print(f"  {what} …", flush=True)
+        fault(host)
+        return what
+
+    # --- what follows ---------------------------------------------------------------------------------------
+
+    def whole(self) -> Run:
+        """Waits until all three make steps together."""
+
+        def together(state: State) -> Run | None:
+            run = state.run
+            if run is None or not isinstance(run.phase, Training) or run.waiting is not None:
+                return None
+            devices = {each.device for each in self.them}
+            here = set(run.staying) == devices == {member.device for member in run.plan.members}
+            return run if here and all(member.progress for member in run.members.values()) else None
+
+        for agent in self.them:
+            run = agent.until(together, "see all three train", BACK_S)
+        return run
+
+    def newest_step(self) -> int:
+        run = self.laptops.anna.run()
+        return max((each.progress.done or 0 for each in run.members.values() if each.progress), default=0)
+
+    def moves(self) -> None:
+        """Waits for further steps."""
+        step = self.newest_step()
+        self.laptops.anna.until(lambda state: self.newest_step() > step + 2 or None, "make further steps")
+
+
+def soak(soak: Soak, minutes: float) -> None:
+    brake = soak.folder / "brake"
+    anna = soak.laptops.anna
+    alone = soak.train("alone", brake=brake)
+    assert anna.ends(alone, 4 * TRAINED_S) == Finished()
+    wanted = saved(anna.home.runs / alone / "outputs" / "trained" / "model.keras")
+
+    brake.touch()
+    soak.train("together", *soak.them[1:], brake=brake)
+    soak.whole()
+    began_s, count = time.monotonic(), 0
+    while time.monotonic() - began_s < 60 * minutes:
+        fault_s = time.monotonic()
+        what = soak.befall()
+        over_s = time.monotonic()
+        soak.whole()
+        soak.moves()
+        count += 1
+        print(
+            f"{fault_s - began_s:5.0f} s: {what}, for {over_s - fault_s:.0f} s; all together again after "
+            f"{time.monotonic() - over_s:.1f} s, at step {soak.newest_step()}",
+            flush=True,
+        )
+        time.sleep(max(0.0, EVERY_S - (time.monotonic() - fault_s)))
+    brake.unlink()
+    anna = soak.laptops.anna
+    run = anna.run().plan.run
+    for agent in soak.them:
+        assert agent.ends(run, 4 * TRAINED_S) == Finished()
+    digests = weights(anna)
+    assert set(digests) == set(NAMES) and len(set(digests.values())) == 1, digests
+    got = saved(anna.home.runs / run / "outputs" / "trained" / "model.keras")
+    assert got.keys() == wanted.keys() and got
+    most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
+    assert most <= CLOSE, most
+    for agent in soak.them:
+        assert agent.trainers() == []
+    print(f"{count} faults; finished, equal on all three, within {most:.1e} of one machine's")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
+    given = parser.parse_args()
+    print(f"SEED={given.seed}", flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="soak-") as folder,
+        Lab(Path(folder), hosts=3) as lab,
+    ):
+        laptops = Laptops(lab.agent, 3)
+        ben, cleo = laptops.ben, laptops.cleo
+        assert cleo.state.me is not None
+        pair(ben, cleo, cleo.state.me.addresses[0])
+        for one, other in ((ben, cleo), (cleo, ben)):
+            one.do(SetCodePolicy(device=other.device, policy="always"))
+        soak(Soak(lab, laptops, Path(folder), random.Random(given.seed)), given.minutes)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

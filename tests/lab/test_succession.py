@@ -1,0 +1,121 @@
+"""The run outlives its starter's laptop: real agents and trainers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.vocabulary import events as ev
+from core.vocabulary.phases import Finished
+from core.vocabulary.state import Run, State
+from tests.lab import faults
+from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.laptops import Laptops
+from tests.lab.network import Network
+from tests.lab.test_returns import ends_well, goes_on, gone, kept, newest_step, train, wanted
+
+__all__ = ["wanted"]
+
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
+
+
+def goes_on_alone(agent: Agent, before: str) -> Run:
+    """Waits until it makes steps in a run of its own that resumes ``before``."""
+
+    def making_steps(state: State) -> Run | None:
+        run = state.run
+        if run is None or run.plan.resume is None or run.plan.resume.run != before:
+            return None
+        assert not run.over, f"{run.phase}\n{agent.log_end()}"
+        progress = run.members[agent.device].progress
+        return run if run.plan.starter == agent.device and progress is not None else None
+
+    return agent.until(making_steps, f"go on with {before} alone", 2 * TRAINED_S)
+
+
+def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "starter", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+    trainers, device = anna.trainers(), anna.device
+    before = newest_step(ben)
+
+    anna.kill()
+    assert anna.waits_until_gone() < 0 and gone(trainers)
+    killed_s = time.monotonic()
+    alone = goes_on_alone(ben, run)
+    assert alone.plan.owner is not None and alone.plan.owner.device == device
+    assert alone.plan.resume is not None and alone.plan.resume.moment.step >= before
+    first = ben.hears(ev.MemberProgressed, lambda event: event.run == alone.plan.run)
+    print(f"starter killed → the other goes on {first.at_s - killed_s:.1f} s")
+    step = newest_step(ben)
+    ben.until(lambda state: newest_step(ben) > step + 20 or None, "go on alone")
+
+    anna, started_s = laptops.restart(0), time.monotonic()
+
+    again = goes_on(anna, run, anna, ben).plan
+    told = anna.hears(ev.MemberProgressed, lambda event: event.run == again.run)
+    print(f"starter on again → trains {told.at_s - started_s:.1f} s")
+    assert again.resume is not None and again.resume.moment.step > step + 20
+    ends_well(anna, again.run, expected, anna, ben)
+
+
+@pytest.mark.complete
+def test_what_the_other_finished_reaches_the_starter(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "finished", 0.02, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+    trainers = anna.trainers()
+    anna.kill()
+    assert anna.waits_until_gone() < 0 and gone(trainers)
+    alone = goes_on_alone(ben, run).plan.run
+    assert ben.ends(alone, 4 * TRAINED_S) == Finished()
+
+    anna = laptops.restart(0)
+
+    again = anna.until(
+        lambda state: (
+            state.run.plan.run
+            if state.run and state.run.plan.resume and state.run.plan.resume.run == run
+            else None
+        ),
+        "take the run back",
+    )
+    ends_well(anna, again, expected, anna, ben)
+
+
+@pytest.mark.complete
+def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(
+    laptops: Laptops,
+    network: Network,
+    tmp_path: Path,
+    wanted: Callable[[Laptops], dict[str, np.ndarray]],
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "halves", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+        kept(agent, run)
+    with faults.cable_out(network, 1):
+        anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
+        alone = goes_on_alone(ben, run).plan.run
+        anna.until(lambda state: newest_step(anna) > newest_step(ben) or None, "be ahead")
+        step, other = newest_step(anna), newest_step(ben)
+        ben.until(lambda state: newest_step(ben) > other + 5 or None, "go on as well")
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step > step
+    assert (ben.home.runs / alone / "summary.json").is_file()
+    ends_well(anna, again.run, expected, anna, ben)
