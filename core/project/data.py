@@ -70,10 +70,10 @@ def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> 
 
 
 def scan_data(
-    path: Path, name: str, hashes: Path | None = None, on_file: Callable[[], object] = lambda: None
+    path: Path, name: str, hashes: Path | None = None, on_file: Callable[[int], object] = lambda size: None
 ) -> Manifest:
     """A folder's files, without hidden ones, links and what systems leave in folders; or one file, as
-    ``name``. Raises ``TandemError``.
+    ``name``. ``on_file`` gets the size of each. Raises ``TandemError``.
     """
     if path.is_file():
         size, sha256 = _hashed(path, "", None)
@@ -84,7 +84,7 @@ def scan_data(
     for found in listing.files:
         size, sha256 = _hashed(path, found.path, known)
         files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
-        on_file()
+        on_file(size)
     if known is not None:
         known.keep()
     return _checked(path, manifest_of("", files))

@@ -129,9 +129,11 @@ class Delivery:
         """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
         long as it takes to read them."""
         loop, told_s, path = asyncio.get_running_loop(), time.monotonic(), self._folders[data.name].path
+        had_bytes = self._had_bytes
 
-        def compared() -> None:
+        def compared(size: int) -> None:
             nonlocal told_s
+            self._had_bytes = min(self._had_bytes + size, had_bytes + data.total_bytes)
             if (now_s := time.monotonic()) - told_s >= COMPARING_TOLD_S:
                 told_s = now_s
                 loop.call_soon_threadsafe(tell)
@@ -139,14 +141,14 @@ class Delivery:
         try:
             name = Path(data.path).name
             found = await self._context.files.do(scan_data, Path(path), name, self._context.hashes, compared)
+            is_same = found.digest == data.listing.digest
         except TandemError:
-            return False  # It is missing or unreadable: the files travel.
-        if found.digest != data.listing.digest:
-            return False
-        self.places[data.name] = path
-        self._had_bytes += data.total_bytes
+            is_same = False  # It is missing or unreadable: the files travel.
+        self._had_bytes = had_bytes + (data.total_bytes if is_same else 0)
+        if is_same:
+            self.places[data.name] = path
         tell()
-        return True
+        return is_same
 
     async def _fetch_data(self, data: Data, tell: Callable[[], None]) -> None:
         fetch, files = self._context.transfers.fetch, self._context.files
