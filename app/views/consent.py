@@ -70,6 +70,7 @@ class ConsentSheet(Sheet):
         self.words = Label("", wraps=True)
         self.changed = ProblemBox(CHANGED, "warning")
         self.caution = Label("", "warning", wraps=True)
+        self.comes = Label("", wraps=True)
         self.asks_more = Label("", "warning", wraps=True)
         self.opened = TextView("Files it asks for", lines=4, wraps=True)
         self.script = Label("", "heading", wraps=True)
@@ -90,8 +91,9 @@ class ConsentSheet(Sheet):
             self.details.body.addWidget(detail)
         # There is room for one of the two.
         self.details.unfolded.connect(lambda unfolded: self.look.setVisible(not unfolded))
-        for piece in (self.heading, self.caution, self.words, self.asks_more, self.opened, self.changed):
+        for piece in (self.heading, self.caution, self.words, self.comes, self.asks_more, self.opened):
             self.body.addWidget(piece)
+        self.body.addWidget(self.changed)
         self._deeds = column(self.script, self.arguments, self.long_arguments, spacing=GAP // 4)
         self.body.addLayout(self._deeds)
         self.body.addWidget(self.look, 1)
@@ -165,8 +167,10 @@ class ConsentSheet(Sheet):
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {units.size(consent.checkpoint_bytes)} to resume from"
-        more = " ".join(filter(None, (*data_words(consent.data), takes_words(consent))))
-        self.total.say(f"{total}. {more}" if more else total)
+        self.total.say(total)
+        comes = " ".join(filter(None, (*data_words(consent.data), takes_words(consent))))
+        self.comes.say(comes)
+        self.comes.setVisible(bool(comes))
         self.words.say(reach_words(consent.walls, consent.gaps, consent.network))
         asks, _, paths = opened_words(consent.opened).partition("\n")
         self.asks_more.say(asks)

@@ -118,8 +118,8 @@ def test_data_that_comes_along_is_named_with_its_size(sheet: ConsentSheet, core:
     listing = Listing(digest="a" * 64, size=9)
     data = Data(name="photos", path="/p", listing=listing, files=8_000, total_bytes=2_000_000_000)
     core.happen(replace(consent_asked(), data=(data,), rate_bytes_s=50_000_000.0))
-    assert "Data photos: 8,000 files, 2 GB, sent and kept here unless" in sheet.total.text()
-    assert sheet.total.text().endswith("Sending all of it takes about 40 s.")
+    assert "Data photos: 8,000 files, 2 GB, sent and kept here unless" in sheet.comes.text()
+    assert sheet.comes.isVisible() and sheet.comes.text().endswith("Sending all of it takes about 40 s.")
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])
