@@ -34,6 +34,8 @@ class RunNotices:
         self._run: RunId | None = None
         self._asked: set[RunId] = set()
         """Runs about which this laptop's user was asked."""
+        self._sweeps: set[str] = set()
+        """Sweeps whose trials are known here: the first one was asked about or announced."""
         self._diverged: Diverged | None = None
 
     def hear(self, events: Sequence[Event], state: State) -> None:
@@ -60,7 +62,10 @@ class RunNotices:
 
     def _on_begun_elsewhere(self, plan: Plan, state: State) -> None:
         """A run that its user allowed was announced by the question; other runs are announced here."""
-        if plan.run in self._asked:
+        sweep = plan.trial.sweep if plan.trial is not None else ""
+        is_known = plan.run in self._asked or sweep in self._sweeps
+        self._sweeps |= {sweep} - {""}
+        if is_known:
             return
         name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)
         if plan.resume is not None and (plan.resume.back or plan.resume.owner is not None):
@@ -69,7 +74,12 @@ class RunNotices:
             self._window.tell(Problem(code="run-goes-on-here", what=what, fix=fix), self._stop)
             return
         what = f"{name} started {script} on this laptop."
-        fix = "You were not asked, as you allowed this before. Stop ends the run on all laptops."
+        fix = "You were not asked, as you allowed this before. "
+        fix += (
+            "Stop ends it, and this laptop takes no more trials."
+            if sweep
+            else "Stop ends the run on all laptops."
+        )
         self._window.tell(Problem(code="run-began-here", what=what, fix=fix), self._stop)
         self._tray.tell("Training began here", what)
         _badge(1)

@@ -32,7 +32,7 @@ FLOORS = [
         "core.export",
         "core.transfer",
     },
-    {"core.report", "core.trainer", "core.doctor", "core.environment"},
+    {"core.report", "core.trainer", "core.doctor", "core.environment", "core.sweep"},
     {"core.run"},
     {"core.node"},
     {"app"},

@@ -228,14 +228,22 @@ def look_lines(read: RequestRead) -> list[str]:
     return lines
 
 
+def shell_words(words: Iterable[str]) -> str:
+    return " ".join(shlex.quote(spelled(word)) for word in words)
+
+
 def consent_lines(consent: Consent, name: str, state: State) -> list[str]:
     """Who wants to run what: script, arguments, files with their sizes, and the project's digest.
 
     Nothing is shortened or left out: every argument's full text and its boundaries are part of the consent.
     """
     total = sum(file.size for file in consent.files)
-    words = " ".join(shlex.quote(spelled(word)) for word in (consent.script, *consent.arguments))
+    sets = consent.argument_sets
+    words = shell_words((consent.script, *(() if sets else consent.arguments)))
     lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
+    if sets:
+        lines.append(f"It tries {len(sets)} sets of arguments, one after another:")
+        lines.extend(f"  {shell_words(each) or '(none)'}" for each in sets)
     if careful := caution(name, device_names.other_names(state, consent.device)):
         lines.append(careful)
     if consent.changed:

@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "agent": "agent",
     "run": "run",
     "resume": "run",
+    "sweep": "sweep",
     "member": "member",
     "export": "export",
     "runs": "runs",

@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Options for members, roles, shares, how gradients travel and how members connect."""
+def add_laptops(parser: argparse.ArgumentParser) -> None:
     among = parser.add_mutually_exclusive_group()
     others = among.add_argument(
         "--with",
@@ -64,6 +63,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
     completion.completes(others, completion.device_list)
     among.add_argument("--solo", action="store_true", help="train on this laptop alone")
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Options for members, roles, shares, how gradients travel and how members connect."""
+    add_laptops(parser)
     role = parser.add_argument(
         "--role",
         dest="roles",
@@ -83,6 +87,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
     completion.completes(share, completion.device_values)
+    add_opens(parser)
+    run_flags.add_flags(parser)
+
+
+def add_opens(parser: argparse.ArgumentParser) -> None:
     opens = parser.add_argument(
         "--open",
         dest="opens",
@@ -99,7 +108,6 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         metavar=data_folders.FORM,
         help=f"{data_folders.HELP}. May be repeated",
     )
-    run_flags.add_flags(parser)
 
 
 async def spec_of(

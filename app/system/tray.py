@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from app import theme
 from app.widgets.icons import APPLICATION, image
+from app.words.sweep_words import outcome_words
 from core.vocabulary.phases import Failed, Finished, Planning, Preparing, Starting
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -36,6 +37,7 @@ class Tray(QObject):
         self._menu: QMenu | None = None
         self._shown: tuple[str, str] | None = None
         self._ended: object = None
+        self._sweep = ""
 
     @property
     def there(self) -> bool:
@@ -93,8 +95,12 @@ class Tray(QObject):
             self.open_asked.emit()
 
     def _notice_end(self, state: State) -> None:
-        """A run's end is announced once, and only if the run was seen under way."""
-        run = state.run
+        """A run's or a sweep's end is announced once, and only if it was seen under way; no trial's is."""
+        run, sweep = state.run, state.sweep
+        if sweep is not None and (sweep.under_way or self._sweep == sweep.sweep):
+            self._sweep = sweep.sweep if sweep.under_way else ""
+            if not sweep.under_way:
+                self.tell(f"Sweep {sweep.phase}", f"{sweep.script}: {outcome_words(sweep)}")
         if run is None:
             self._ended = None
         elif not run.over:
@@ -102,6 +108,8 @@ class Tray(QObject):
         elif self._ended == run.plan.run:
             self._ended = None
             summary = run.summary
+            if run.plan.trial is not None:
+                return
             if isinstance(run.phase, Finished) and summary is not None and summary.diverged is not None:
                 self.tell("Training finished", f"{run.plan.script}: {summary.diverged.words}.")
             elif isinstance(run.phase, Finished) and summary is not None and summary.differs:

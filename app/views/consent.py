@@ -155,9 +155,11 @@ class ConsentSheet(Sheet):
         careful = caution(consent.name, other_names(state, consent.device))
         self.caution.say(careful)
         self.caution.setVisible(bool(careful))
-        self.script.say(spelled(consent.script))
-        arguments = " ".join(_quoted(spelled(argument)) for argument in consent.arguments)
-        is_long = len(arguments) > LONG_ARGUMENTS
+        sets = consent.argument_sets
+        tries = f", with {len(sets)} sets of arguments one after another" if sets else ""
+        self.script.say(f"{spelled(consent.script)}{tries}")
+        arguments = "\n".join(map(_in_words, sets)) if sets else _in_words(consent.arguments)
+        is_long = len(arguments) > LONG_ARGUMENTS or bool(sets)
         self.arguments.say("" if is_long else arguments)
         self.long_arguments.setPlainText(arguments if is_long else "")
         self.arguments.setVisible(bool(arguments) and not is_long)
@@ -242,6 +244,10 @@ def _files() -> QTreeWidget:
 
 def _wrapped(path: str) -> str:
     return "\n".join(textwrap.wrap(path, WIDE - 40, replace_whitespace=False, drop_whitespace=False))
+
+
+def _in_words(arguments: Sequence[str]) -> str:
+    return " ".join(_quoted(spelled(argument)) for argument in arguments)
 
 
 def _quoted(argument: str) -> str:

@@ -1,4 +1,5 @@
-"""The best value of each metric of a run, where its name tells which values are better. Pure."""
+"""The best value of each metric of a run, where its name tells which values are better; the best trials of
+a sweep. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from math import isfinite
 from typing import Literal
 
 from core.vocabulary.progress import Best, EpochEnd
+from core.vocabulary.sweep import Sweep, Trial
 
 MOST = 32
 """Most metrics of a run whose best is kept; a script may log a name for each layer."""
@@ -48,6 +50,24 @@ def beats(metric: str, value: float, other: float) -> bool:
 def deciding(metrics: Iterable[str]) -> str:
     """The metric for comparing runs: validation before training, the loss first; ``""``: none."""
     return min((metric for metric in metrics if better(metric)), key=_order, default="")
+
+
+def metric_of(sweep: Sweep) -> str:
+    """The metric that all trials are compared by; ``""``: none tells yet."""
+    return deciding({metric for trial in sweep.trials for metric in trial.best})
+
+
+def ranked(sweep: Sweep) -> tuple[Trial, ...]:
+    """The finished trials that have the metric, the best first; among equals the first one. A trial whose
+    loss became NaN is not among them."""
+    metric = metric_of(sweep)
+    sign = -1.0 if better(metric) == "higher" else 1.0
+    able = [
+        trial
+        for trial in sweep.trials
+        if trial.status == "finished" and metric in trial.best and trial.diverged is None
+    ]
+    return tuple(sorted(able, key=lambda trial: sign * trial.best[metric].value))
 
 
 def _order(metric: str) -> tuple[bool, bool, str]:

@@ -45,6 +45,10 @@ class Home:
         return self.folder / "projects"
 
     @property
+    def sweeps(self) -> Path:
+        return self.folder / "sweeps"
+
+    @property
     def hashes(self) -> Path:
         """Hashes of the files of projects that were read here."""
         return self.folder / "hashes"
@@ -80,7 +84,7 @@ class Home:
     def own(self) -> tuple[Path, ...]:
         """Everything that Tandem puts into it, the lock last."""
         settings = (self.identity, self.trust, self.settings, self.loading)
-        work = (self.logs, self.runs, self.projects, self.hashes, self.temporary, self.examples)
+        work = (self.logs, self.runs, self.sweeps, self.projects, self.hashes, self.temporary, self.examples)
         return (*settings, *work, self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
 
 

@@ -22,7 +22,7 @@ from core.doctor.view import Examined
 from core.home.home import Home
 from core.home.private_file import write_atomically
 from core.vocabulary.answers import Finding
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit, Failed
 from core.vocabulary.state import State
 from core.vocabulary.versions import installed
@@ -127,3 +127,30 @@ def _anonymous(content: bytes) -> bytes:
 
 def _pretty(content: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+# --- a node's own failures ---------------------------------------------------------------------------------
+
+
+def broke(name: str, error: BaseException) -> Problem:
+    return Problem(
+        code="internal",
+        what=f"A part of Tandem ended by a failure of its own ({name}).",
+        fix="Restart Tandem; if it happens again, save the diagnostics and report it.",
+        detail=repr(error),
+    )
+
+
+def internal(error: Exception) -> Problem:
+    return Problem(
+        code="internal",
+        what=f"This failed by a fault of Tandem's own ({type(error).__name__}).",
+        fix="Try again; if it happens again, save the diagnostics and report it.",
+        detail=repr(error),
+    )
+
+
+ENDING = Problem(code="ending", what="Tandem is ending.", fix="Start it again.")
+LATER_PORT = Problem(
+    code="port-later", what="The new port is used from the next start on.", fix="Restart Tandem."
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import Self
 
@@ -23,10 +23,11 @@ from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
+from core.node.sweeps import Sweeps
 from core.run.context import RunLimits
 from core.run.runs import NodeRuns
 from core.runtime.awake import Awake
-from core.runtime.background import Background, WorkerClosed
+from core.runtime.background import Background, WorkerClosed, bounded
 from core.supervisor import seals
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
@@ -34,7 +35,17 @@ from core.telemetry.watch import Watch
 from core.vocabulary import commands as cm
 from core.vocabulary import events as ev
 from core.vocabulary import settings
-from core.vocabulary.answers import Answer, Cleared, Done, Findings, Refused, RunAccepted, Saved, StateNow
+from core.vocabulary.answers import (
+    Answer,
+    Cleared,
+    Done,
+    Findings,
+    Refused,
+    RunAccepted,
+    Saved,
+    StateNow,
+    SweepAccepted,
+)
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.node import Listener
@@ -98,6 +109,14 @@ class Node:
             make_trainer=make_trainer,
             limits=run_limits,
         )
+        self._sweeps = Sweeps(
+            opened.home,
+            self._runs,
+            state=lambda: self.state,
+            emit=self._emit,
+            on_active=self._stay_awake,
+            background=self._background,
+        )
         self._socket = LocalSocket(opened.home, self)
         self._awake = Awake()
 
@@ -153,6 +172,7 @@ class Node:
             self._notice(problem)
         self._neighbours.meet_paired()
         self._runs.begin_trim()
+        await self._sweeps.open(go_on=self._settings.go_on)
         await self._runs.returns.recover(self._runs.history, go_on=self._settings.go_on)
         try:
             await self._socket.open()
@@ -178,15 +198,16 @@ class Node:
 
     async def _stop(self) -> None:
         self._opened.log.enter()
-        await _bounded("the run", self._runs.close(), RUN_ENDS_S)
-        await _bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
-        await _bounded("staying awake", self._awake.close(), self._part_ends_s)
-        await _bounded("telemetry", self._watch.stop(), self._part_ends_s)
+        await bounded("the sweep", self._sweeps.close(), self._part_ends_s)
+        await bounded("the run", self._runs.close(), RUN_ENDS_S)
+        await bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
+        await bounded("staying awake", self._awake.close(), self._part_ends_s)
+        await bounded("telemetry", self._watch.stop(), self._part_ends_s)
         under_way = self._background.settle(self._part_ends_s / 2)
-        await _bounded("what was under way", under_way, self._part_ends_s)
+        await bounded("what was under way", under_way, self._part_ends_s)
         if self.state.me is not None:
             self._emit(ev.NodeStopped())
-        await _bounded("the local socket", self._socket.close(), self._part_ends_s)
+        await bounded("the local socket", self._socket.close(), self._part_ends_s)
         await asyncio.to_thread(self._opened.close)
         self._stopped.set()
 
@@ -206,19 +227,13 @@ class Node:
             self._runs.history.note_use(event)
         elif isinstance(event, ev.DeviceEvent):
             self._runs.returns.look()
+        self._sweeps.hear(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))
 
     def _on_crash(self, name: str, error: BaseException) -> None:
-        self._notice(
-            Problem(
-                code="internal",
-                what=f"A part of Tandem ended by a failure of its own ({name}).",
-                fix="Restart Tandem; if it happens again, save the diagnostics and report it.",
-                detail=repr(error),
-            )
-        )
+        self._notice(diagnostics.broke(name, error))
 
     # --- commands ------------------------------------------------------------------------------------------
 
@@ -227,17 +242,17 @@ class Node:
         token = self._opened.log.enter()
         try:
             if self._stopping is not None and not isinstance(command, cm.GetState | cm.Quit):
-                return Refused(problem=_ENDING)
+                return Refused(problem=diagnostics.ENDING)
             return await self._do(command)
         except TandemError as error:
             if error.problem.code == "not-sealed" and await self._look_at_seal():
                 return await self.submit(command)  # it was allowed after this laptop was checked
             return Refused(problem=error.problem)
         except WorkerClosed:  # it was under way when the node began to end
-            return Refused(problem=_ENDING)
+            return Refused(problem=diagnostics.ENDING)
         except Exception as error:
             _log.exception("%s failed", type(command).__name__)
-            return Refused(problem=_internal(error))
+            return Refused(problem=diagnostics.internal(error))
         finally:
             self._opened.log.leave(token)
 
@@ -261,8 +276,14 @@ class Node:
                 return await self._runs.planner.preview(spec)
             case cm.StartRun(spec=spec):
                 return RunAccepted(run=await self._runs.start(spec))
-            case cm.StopRun():
+            case cm.StopRun() if not self._sweeps.stops():
                 self._runs.stop()
+            case cm.StopRun() | cm.StopSweep():
+                self._sweeps.stop()
+            case cm.StartSweep(spec=swept):
+                return SweepAccepted(sweep=await self._sweeps.start(swept))
+            case cm.ResumeSweep(sweep=sweep, argument_sets=more):
+                return SweepAccepted(sweep=await self._sweeps.resume(sweep, more))
             case cm.GoOnWaiting(run=run):
                 self._runs.go_on_waiting(run)
             case cm.AddLaptops(run=run, devices=devices):
@@ -329,13 +350,17 @@ class Node:
             self._settings = wanted
             self._emit(ev.SettingsChanged(settings=wanted))
         if before.port != wanted.port:
-            self._notice(_LATER_PORT)
+            self._notice(diagnostics.LATER_PORT)
         await self._neighbours.follow(before, wanted, self._name)
         if before.warm_trainer != wanted.warm_trainer:
             await self._runs.set_warm(wanted.warm_trainer)
         if (before.keep_days, before.keep_gb) != (wanted.keep_days, wanted.keep_gb):
             self._runs.begin_trim()
-        self._awake.keep(self._runs.busy and wanted.stay_awake)
+        self._stay_awake()
+
+    def _stay_awake(self, *, busy: bool = False) -> None:
+        busy = busy or self._runs.busy or self._sweeps.active
+        self._awake.keep(busy and self._settings.stay_awake)
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -361,35 +386,11 @@ class Node:
     def _on_busy(self, busy: bool) -> None:
         self._neighbours.links.send_all(BusyTold(busy=busy))
         self._neighbours.introduce()
-        self._awake.keep(busy and self._settings.stay_awake)
+        self._stay_awake(busy=busy)
+        self._sweeps.look()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
         if isinstance(message, ReachAsked):
             self._trials.on_asked(device, message)
         else:
             self._runs.on_message(device, message)
-
-
-async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float) -> None:
-    try:
-        async with asyncio.timeout(limit_s):
-            await ending
-    except TimeoutError:
-        _log.error("%s did not end within %g s", what, limit_s)
-    except Exception:
-        _log.exception("%s did not end well", what)
-
-
-def _internal(error: Exception) -> Problem:
-    return Problem(
-        code="internal",
-        what=f"This failed by a fault of Tandem's own ({type(error).__name__}).",
-        fix="Try again; if it happens again, save the diagnostics and report it.",
-        detail=repr(error),
-    )
-
-
-_ENDING = Problem(code="ending", what="Tandem is ending.", fix="Start it again.")
-_LATER_PORT = Problem(
-    code="port-later", what="The new port is used from the next start on.", fix="Restart Tandem."
-)

@@ -187,6 +187,7 @@ def why_unfit(
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
+        and (plan.trial is None or plan.arguments in plan.trial.argument_sets)
         and all(_is_placed_soundly(task) for task in plan.tasks)
         and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S

@@ -22,9 +22,19 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.options import RunOptions
-from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.plan import Plan, RunSpec, TrialOf
 from core.vocabulary.run_folder import RESUMED
 from core.vocabulary.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class TrialWanted:
+    """A run that is a trial. ``project``: read once for the whole sweep, so that every trial has the same
+    files."""
+
+    run: RunId
+    place: TrialOf
+    project: planning.LocalProject
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,13 @@ class Planner:
         """Raises ``TandemError``."""
         return await asyncio.to_thread(planning.read_script, Path(script), self._context.hashes)
 
-    async def plan(self, spec: RunSpec, back: tuple[str, ...] | None = None) -> Planned:
+    async def read_project(self, spec: RunSpec) -> planning.LocalProject:
+        """Raises ``TandemError``."""
+        return await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+
+    async def plan(
+        self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
+    ) -> Planned:
         """Raises ``TandemError`` for what is impossible, and with the problem passed to ``end``.
 
         ``back``: not None where a run goes on automatically, with these laptops as well.
@@ -75,8 +91,11 @@ class Planner:
             missing = planning.who_is_missing(spec, self.devices, self._state())
             if spec.resume is not None and not spec.script:
                 spec = await self._with_stored_project(spec, spec.resume)
-            project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
-            if spec.resume is None:
+            project = await self.read_project(spec) if trial is None else trial.project
+            if trial is not None:
+                plan = self._make(spec, self.devices, project)
+                planned = Planned(structs.replace(plan, run=trial.run, trial=trial.place), project)
+            elif spec.resume is None:
                 planned = Planned(self._make(spec, self.devices, project), project)
             else:
                 planned = await self._resumed(spec, spec.resume, project, back)
@@ -92,7 +111,7 @@ class Planner:
         """The plan to send to one laptop that is invited into a run under way. Raises ``TandemError``."""
         if not spec.script and present.resume is not None:
             spec = await self._with_stored_project(spec, present.resume.run)
-        project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+        project = await self.read_project(spec)
         then = await asyncio.to_thread(self._checkpoints.project_of, present)
         resume_plan.check_code(then, project.manifest, present)
         project = planning.as_then(project, then)
@@ -102,11 +121,10 @@ class Planner:
     async def preview(self, spec: RunSpec) -> PlanMade:
         """The run's plan and devices, without changing anything."""
         devices = planning.choose_devices(spec, self._context.me, self._state())
-        project = await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+        project = await self.read_project(spec)
         plan = self._make(spec, devices, project)
         warnings = await self._look_for_modules(plan, project)
-        source = str(Path(project.folder) / plan.script)
-        return await self._recorder.with_last_time(planning.shown(plan, warnings), source)
+        return await self._recorder.with_last_time(planning.shown(plan, warnings), project.source)
 
     async def _look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
         """Warnings about modules that a laptop may lack. Raises ``TandemError`` for those the script surely

@@ -55,6 +55,11 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     data: tuple[LocalData, ...] = ()
     """Files outside the project that the script reads."""
 
+    @property
+    def source(self) -> str:
+        """The script's path here."""
+        return str(Path(self.folder) / self.manifest.script)
+
 
 def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsFound:
     """Analyse a script for a screen, before it is run. Blocks. Raises ``TandemError``."""
@@ -161,8 +166,9 @@ def make(
     """Raises ``TandemError`` for impossible roles, shares or addresses, or a missing seal."""
     names = names_of(me, state)
     strategy = project.strategy
-    if len(devices) == 1 and not spec.roles and not spec.strategy and project.brings_strategy:
-        strategy = "own"  # with all cards of this laptop, as the script says
+    taking = [spec.roles.get(device) for device in devices if Role.NONE not in spec.roles.get(device, ())]
+    if taking == [None] and not spec.strategy and project.brings_strategy:
+        strategy = "own"  # with all cards of the one laptop, as the script says
     roles = propose_roles(
         devices,
         fixed=spec.roles,

@@ -42,7 +42,7 @@ LOOKED_AT = 200
 
 
 class Recorder:
-    """``on_trouble``: something could not be recorded; the run continues. One record at a time."""
+    """``on_trouble``: something could not be recorded; the run continues."""
 
     def __init__(self, runs: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
         self._runs = runs
@@ -52,9 +52,10 @@ class Recorder:
         self._disk = WorkerThread("history")
         self._reports = WorkerThread("reports")
         self._history = History(runs)
-        self._record: RunRecord | None = None
-        self._is_behind = False
-        """The disk did not keep up with this record."""
+        self._records: dict[RunId, RunRecord] = {}
+        """Of runs under way: this laptop's own, and trials elsewhere."""
+        self._behind: set[RunId] = set()
+        """Those that the disk did not keep up with."""
 
     async def open(self) -> None:
         await self._disk.do(self._history.open)
@@ -63,15 +64,14 @@ class Recorder:
 
     async def close(self) -> None:
         """Close after everything passed on is written."""
-        if self._record is not None:
-            self._disk.post(self._record.close)
+        for record in self._records.values():
+            self._disk.post(record.close)
         self._disk.post(self._history.close)
         await self._disk.close()
         await self._reports.close()
 
-    @property
-    def recording(self) -> bool:
-        return self._record is not None
+    def is_recording(self, run: RunId) -> bool:
+        return run in self._records
 
     def begin(
         self,
@@ -82,7 +82,6 @@ class Recorder:
         state: State | None = None,
     ) -> None:
         """Start the record that ``record`` adds to. Only the starter knows the optional arguments."""
-        self._is_behind = False
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -94,34 +93,38 @@ class Recorder:
             device_ids=tuple(member.device for member in plan.members),
             spec=spec,
             resumed=None if plan.resume is None else plan.resume.run,
+            sweep="" if plan.trial is None else plan.trial.sweep,
             phase=Planning(),
             folder=str(folder),
             machines={} if state is None else machines(plan, state),
         )
-        self._record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
+        record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
+        self._records[plan.run] = record
         if project is not None:
-            self._disk.post(self._record.keep_project, project)
+            self._disk.post(record.keep_project, project)
         if plan.resume is not None:
-            self._disk.post(self._record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
+            self._disk.post(record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
 
     def record(self, event: MirroredEvent) -> None:
         """Add an event; the last phase ends the record."""
-        if self._record is None:
+        record = self._records.get(event.run)
+        if record is None:
             return
         if isinstance(event, _MANY) and self._disk.waiting >= MOST_WAITING:
-            if not self._is_behind:
-                self._is_behind = True
-                self._disk.post(self._record.trouble, "the disk does not keep up.")
+            if event.run not in self._behind:
+                self._behind.add(event.run)
+                self._disk.post(record.trouble, "the disk does not keep up.")
             return
-        self._disk.post(self._record.add, event)
+        self._disk.post(record.add, event)
         if isinstance(event, RunPhaseChanged) and ended(event.phase):
-            self._disk.post(self._close, self._record)
-            self._record = None
+            self._disk.post(self._close, record)
+            del self._records[event.run]
+            self._behind.discard(event.run)
 
     def note_use(self, event: TelemetryReported) -> None:
         """Record how busy a laptop is, during a run."""
-        if self._record is not None:
-            self._disk.post(self._record.note_use, event.device, event.reading)
+        for record in self._records.values():
+            self._disk.post(record.note_use, event.device, event.reading)
 
     def _close(self, record: RunRecord) -> None:
         # Its own thread: the history stays responsive while a plot is drawn.
@@ -145,8 +148,7 @@ class Recorder:
 
     async def label(self, run: RunId, name: str | None, note: str | None) -> None:
         """As ``LabelRun`` asks. Raises ``TandemError``."""
-        record = self._record
-        if record is not None and record.entry.run == run:
+        if (record := self._records.get(run)) is not None:
             await self._disk.do(record.label, name, note)
             return
         entry = await self._disk.do(self._history.label, run, name, note)
@@ -154,7 +156,7 @@ class Recorder:
 
     async def delete(self, run: RunId) -> None:
         """As ``DeleteRun`` asks. Raises ``TandemError``, also for the run that the present one resumes."""
-        if self._record is not None and self._record.entry.resumed == run:
+        if any(record.entry.resumed == run for record in self._records.values()):
             raise TandemError(
                 code="run-resumed",
                 what="The run under way resumes this one, and needs its checkpoint.",

@@ -250,7 +250,7 @@ class Returns:
         """After the node's start: continue a run that was started here and was under way when the node died
         (``go_on``), or tell the user how."""
         entry = history.cut_off
-        if entry is None or entry.spec is None:
+        if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
             return
         me, wait_s = self._context.me, self._context.limits.recover_s
         self.continuation.spec = replace(entry.spec, script=entry.source)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -21,12 +20,13 @@ from core.run.leftovers import DAY_S, GB, Leftovers, Trimming, sweep_copies
 from core.run.modules import Modules
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
-from core.run.planner import Planner
+from core.run.planner import Planner, TrialWanted
 from core.run.precedence import HeldRequest, Present
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.run.returns import HEEDED, Returns
+from core.run.trials import RemoteTrials
 from core.runtime.timers import Clock
 from core.supervisor import temporary
 from core.supervisor.trainers import MakeTrainer
@@ -75,8 +75,7 @@ class NodeRuns:
         self._links = links
         self._emit_event, self._on_busy = emit, on_busy
         self._loop = asyncio.get_running_loop()
-        self._warm = WarmTrainer()
-        self._hold_warm = False
+        self._warm, self._hold_warm = WarmTrainer(), False
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
             home, me, state, links, transfers, self._warm, self._on_crash, clock, make_trainer, limits, level
@@ -91,6 +90,8 @@ class NodeRuns:
         self._held_request = HeldRequest()
         self._modules = Modules(self._context)
         self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
+        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules)
+        self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
         self.departure = Departure(me, state, lambda: self._participant)
@@ -137,6 +138,7 @@ class NodeRuns:
             self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
+                await self.trials.close(name)
                 await self._idle.wait()
         await self._warm.end()
         await self._checkpoints.close()
@@ -167,8 +169,10 @@ class NodeRuns:
             raise TandemError.of(problems.run_under_way())
         return await self._trimming.do(0, 0)
 
-    async def start(self, spec: RunSpec, back: tuple[str, ...] | None = None) -> RunId:
-        """Press Train. Returns as soon as the run is planned. ``back``: as in ``Planner.plan``."""
+    async def start(
+        self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
+    ) -> RunId:
+        """Press Train. Returns as soon as the run is planned. The rest is as in ``Planner.plan``."""
         pressed_s = self._context.clock.time()
         if self._closing or (self.busy if back is None else self._is_in_a_run):
             member = self._participant
@@ -177,21 +181,18 @@ class NodeRuns:
             raise TandemError.of(asked or problems.run_under_way())
         self._begin_work()
         try:
-            planned = await self.planner.plan(spec, back)
+            planned = await self.planner.plan(spec, back, trial)
         except BaseException:
             self._end_work_if_idle()
             raise
-        plan, project = planned.plan, planned.project
-        source, wanted = str(Path(project.folder) / plan.script), replace(spec, resume=None)
-        self.history.begin(plan, source, wanted, project.manifest, self._state())
+        project, wanted = planned.project, replace(spec, resume=None)
+        self.history.begin(planned.plan, project.source, wanted, project.manifest, self._state())
         self._coordinator = CoordinatorDriver(
             self._coordinator_context, planned, pressed_s, emit=self._show, on_over=self._coordinator_over
         )
         self._coordinator.begin()
         self.returns.continuation.spec = spec
-        for words in (*project.warnings, *planned.remarks):
-            self._coordinator.remark(words)
-        return plan.run
+        return planned.plan.run
 
     def stop(self) -> None:
         """Stop at the end of a step; called again: terminate; a third time: kill."""
@@ -241,6 +242,7 @@ class NodeRuns:
             self._checkpoints.on_message(device, message)
             or self.returns.on_message(device, message)
             or self._to_coordinator(device, message)
+            or self.trials.on_message(device, message)
         ):
             self._to_participant(device, message)
 
@@ -260,27 +262,25 @@ class NodeRuns:
             member.on_message(device, message)
 
     def on_link_up(self, device: DeviceId) -> None:
-        if self._coordinator is not None:
-            self._coordinator.handle(co.MemberReturned(device))
-        elif self._participant is not None and self._participant.starter == device:
-            self._participant.handle(pa.StarterReturned())
+        self._tell(device, co.MemberReturned(device), pa.StarterReturned())
         self.returns.on_link_up(device)
 
     def on_link_away(self, device: DeviceId, problem: Problem) -> None:
         """Messages to it wait until it is back, and nothing is lost."""
-        if self._coordinator is not None:
-            self._coordinator.handle(co.MemberAway(device, problem))
-        elif self._participant is not None and self._participant.starter == device:
-            self._participant.handle(pa.StarterAway(problem))
+        self._tell(device, co.MemberAway(device, problem), pa.StarterAway(problem))
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._checkpoints.on_link_down(device)
         self.returns.on_link_down(device, problem)
         self._held_request.on_link_down(device)
+        self._tell(device, co.MemberLost(device, problem), pa.StarterLost(problem))
+
+    def _tell(self, device: DeviceId, of_member: co.Input, of_starter: pa.Input) -> None:
+        self.trials.handle(device, of_member)
         if self._coordinator is not None:
-            self._coordinator.handle(co.MemberLost(device, problem))
+            self._coordinator.handle(of_member)
         elif self._participant is not None and self._participant.starter == device:
-            self._participant.handle(pa.StarterLost(problem))
+            self._participant.handle(of_starter)
 
     # --- as a member -----------------------------------------
 
@@ -319,7 +319,7 @@ class NodeRuns:
     def _makes_way(self, coming: Plan) -> bool:
         """Whether the present run ends because Train was pressed twice at the same moment; or has ended."""
         present = self._present
-        if coming.starter in self.planner.devices:
+        if coming.starter in self.planner.devices and coming.tasks_of(coming.starter):
             self.planner.end(precedence.lost_to(coming))
         elif not self._is_tidying_up and (present is None or not precedence.gives_way(present, coming)):
             return False
@@ -342,7 +342,7 @@ class NodeRuns:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return
-        if isinstance(event, ev.RunPlanned) and not self.history.recording:
+        if isinstance(event, ev.RunPlanned) and not self.history.is_recording(event.run):
             self.history.begin(event.plan, state=self._state())
         self._emit_event(event)
         self.history.record(event)

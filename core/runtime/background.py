@@ -112,3 +112,14 @@ class WorkerThread:
 def _tell_log(done: Future[object]) -> None:
     if not done.cancelled() and (error := done.exception()) is not None:
         _log.error("work in the background broke", exc_info=error)
+
+
+async def bounded(what: str, ending: Coroutine[object, object, None], limit_s: float) -> None:
+    """Wait for ``ending``. What goes wrong is logged under the name ``what``."""
+    try:
+        async with asyncio.timeout(limit_s):
+            await ending
+    except TimeoutError:
+        _log.error("%s did not end within %g s", what, limit_s)
+    except Exception:
+        _log.exception("%s did not end well", what)

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, RunId, SweepId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
@@ -134,6 +134,10 @@ class RunAccepted(Tagged, frozen=True, kw_only=True):
     run: RunId
 
 
+class SweepAccepted(Tagged, frozen=True, kw_only=True):
+    sweep: SweepId
+
+
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the history. ``started_s`` is Unix time; ``phase`` is the last one."""
 
@@ -152,6 +156,8 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The user's request; None on the others' laptops and in a record of an earlier Tandem."""
     resumed: RunId | None = None
     """The run that it resumed."""
+    sweep: str = ""
+    """The sweep that it is a trial of."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
@@ -231,6 +237,7 @@ Answer = (
     | PlanMade
     | RequestRead
     | RunAccepted
+    | SweepAccepted
     | RunList
     | RunDetails
     | Cleared

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from core.vocabulary.bounds import Detail, Few, FilePath, Name, Word, Words
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.bounds import Argument, Detail, Few, FilePath, Many, Name, Word, Words
+from core.vocabulary.ids import DeviceId, RunId, SweepId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
+from core.vocabulary.sweep import SweepSpec
 from core.vocabulary.wire import Tagged
 
 MOST_NAME, MOST_NOTE = 120, 4_000
@@ -81,7 +82,27 @@ class StartRun(Tagged, frozen=True, kw_only=True):
 
 
 class StopRun(Tagged, frozen=True, kw_only=True):
-    """Stop the present run at the end of a step. Again: terminate; a third time: kill."""
+    """Stop the present run at the end of a step. Again: terminate; a third time: kill. Of a trial it stops
+    the whole sweep, on the laptop that started it."""
+
+
+class StartSweep(Tagged, frozen=True, kw_only=True):
+    """Train with several sets of arguments, each on one laptop. Answer: ``SweepAccepted``."""
+
+    spec: SweepSpec
+
+
+class ResumeSweep(Tagged, frozen=True, kw_only=True):
+    """Go on with a sweep that was started here, with the trials that have no result yet. Answer:
+    ``SweepAccepted``."""
+
+    sweep: SweepId
+    argument_sets: Few[Many[Argument]] = ()
+    """More trials, also for one under way. Other laptops' users are asked again."""
+
+
+class StopSweep(Tagged, frozen=True, kw_only=True):
+    """Stop every trial at the end of a step, and begin no more. Again: terminate; a third time: kill."""
 
 
 class GoOnWaiting(Tagged, frozen=True, kw_only=True):
@@ -206,6 +227,9 @@ Command = (
     | PlanRun
     | StartRun
     | StopRun
+    | StartSweep
+    | ResumeSweep
+    | StopSweep
     | GoOnWaiting
     | AddLaptops
     | LeaveRun

@@ -8,7 +8,7 @@ from core.vocabulary.access import Grants
 from core.vocabulary.bounds import Few, Name, Words
 from core.vocabulary.data import Datas
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.manifest import Difference, ProjectFile
 from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.phases import Exit, MemberPhase, Phase
@@ -16,6 +16,7 @@ from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings
+from core.vocabulary.sweep import Sweep, Trial
 from core.vocabulary.versions import Versions
 from core.vocabulary.waits import WaitsFor
 from core.vocabulary.wire import Tagged
@@ -213,6 +214,9 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     """Set with ``changed``. By path: differences from the last allowed version."""
     beyond: tuple[Part, ...] = ()
     """Set with ``changed``. How else it exceeds the last permission."""
+    argument_sets: tuple[tuple[str, ...], ...] = ()
+    """It is a trial of a sweep: a yes allows these arguments, one set after another; ``()``: it is a plain
+    run."""
 
 
 class ConsentSettled(RunEvent, frozen=True, kw_only=True):
@@ -249,6 +253,22 @@ class CheckpointCame(RunEvent, frozen=True, kw_only=True):
 
 class FetchEnded(RunEvent, frozen=True, kw_only=True):
     """The transfer of that checkpoint ended: it is here, or was given up."""
+
+
+# --- sweeps ------------------------------------------------------------------------------------------------
+
+
+class SweepChanged(Tagged, frozen=True, kw_only=True):
+    """A sweep began, goes on, has more trials, stops or is over."""
+
+    sweep: Sweep
+
+
+class TrialChanged(Tagged, frozen=True, kw_only=True):
+    """A trial of the present sweep began, ended an epoch, is over or waits again."""
+
+    sweep: SweepId
+    trial: Trial
 
 
 # --- runs --------------------------------------------------------------------------------------------------
@@ -374,5 +394,7 @@ Event = (
     | CheckpointFound
     | CheckpointCame
     | FetchEnded
+    | SweepChanged
+    | TrialChanged
     | MirroredEvent
 )

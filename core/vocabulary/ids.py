@@ -11,6 +11,8 @@ DeviceId = NewType("DeviceId", Word)
 RunId = NewType("RunId", Name)
 """Start time and four random bytes, e.g. ``20261121-191204-9f3a01bc``: sorts by time, fits a file name."""
 
+SweepId = NewType("SweepId", Name)
+"""Like ``RunId``, of a sweep."""
 ProjectId = NewType("ProjectId", Word)
 """SHA-256 of a project's manifest, lower-case hex, 64 characters."""
 

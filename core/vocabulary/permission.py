@@ -35,6 +35,8 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     project: Annotated[ProjectId, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
     arguments: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")] = ""
     """See ``hash_of``: arguments can turn a harmless script into another one (``--output``, ``--load``)."""
+    also: tuple[Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")], ...] = ()
+    """Further arguments, those of a sweep's other trials."""
     strategy: StrategyKind | None = None
     """None: stored by a Tandem that recorded only files and arguments. It covers nothing."""
     network: Network = "none"
@@ -45,6 +47,10 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The ones that it may change, too."""
     data: tuple[Word, ...] = ()
     """Digests of data that is sent along."""
+
+    @property
+    def argument_sets(self) -> frozenset[str]:
+        return frozenset((self.arguments, *self.also))
 
 
 def network_of(plan: Plan, walls: Walls, gaps: Collection[Gap] = ()) -> Network:
@@ -61,11 +67,14 @@ def asked_by(
     data: Collection[str] = (),
 ) -> Permission:
     """The permission that a plan needs on this laptop, which would run it inside ``walls``. ``opened``: for
-    its script. ``data``: digests of what has to be sent here."""
+    its script. ``data``: digests of what has to be sent here. A trial asks for all trials' arguments."""
+    arguments = hash_of(plan.arguments)
+    others = {hash_of(each) for each in plan.trial.argument_sets} if plan.trial is not None else set[str]()
     writes = least(each.path for each in opened if each.write)
     return Permission(
         project=plan.project,
-        arguments=hash_of(plan.arguments),
+        arguments=arguments,
+        also=tuple(sorted(others - {arguments})),
         strategy=plan.strategy,
         network=network_of(plan, walls, gaps),
         walls=walls,
@@ -89,7 +98,7 @@ def beyond(allowed: Permission, asked: Permission) -> tuple[Part, ...]:
     """How ``asked`` exceeds ``allowed``, files aside."""
     wider: dict[Part, bool] = {
         "older": allowed.strategy is None,
-        "arguments": allowed.arguments != asked.arguments,
+        "arguments": not asked.argument_sets <= allowed.argument_sets,
         "strategy": allowed.strategy is not None and allowed.strategy != asked.strategy,
         "network": _NETWORKS.index(asked.network) > _NETWORKS.index(allowed.network),
         "walls": _WALLS.index(asked.walls) > _WALLS.index(allowed.walls),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.vocabulary.access import Accesses
 from core.vocabulary.bounds import Argument, Few, FewBy, FilePath, Key, Many, Name, Word
 from core.vocabulary.data import Datas, Folders
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.options import RunOptions
 
 
@@ -88,6 +88,17 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     """The laptops for which that run was stopped, to go on with them."""
     owner: RunOwner | None = None
     """Not None: the starter stands in for it. The script then runs within walls on every laptop."""
+
+
+class TrialOf(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's place in a sweep. ``number`` counts from 1."""
+
+    sweep: SweepId
+    number: int
+    trials: int
+    """All of them."""
+    argument_sets: Few[Many[Argument]]
+    """The script's arguments in all trials: a user allows them together."""
 
 
 class RunSpec(RunOptions, frozen=True, kw_only=True):
@@ -169,6 +180,8 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     code: Word = ""
     """The digest of the project's Python files: differences are accepted for it."""
     data: Datas = ()
+    trial: TrialOf | None = None
+    """It is a trial of a sweep, and runs in a copy of the script's folder on the starter's laptop, too."""
 
     @property
     def solo(self) -> bool:

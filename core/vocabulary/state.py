@@ -20,6 +20,7 @@ from core.vocabulary.plausible import sound, sound_summary, sound_waits
 from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings, own_name
+from core.vocabulary.sweep import Sweep
 from core.vocabulary.text import newest_lines
 from core.vocabulary.versions import Versions
 
@@ -100,6 +101,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...] = ()
     differs: dict[str, Difference] = {}
     beyond: tuple[Part, ...] = ()
+    argument_sets: tuple[tuple[str, ...], ...] = ()
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +162,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: dict[RunId, ev.CheckpointFound] = {}
     """On linked laptops; newer than ours when they were found."""
     fetch: ev.CheckpointCame | None = None
+    sweep: Sweep | None = None
+    """The newest that was started here."""
     notices: tuple[Problem, ...] = ()
     stopped: bool = False
 
@@ -176,24 +180,20 @@ def apply(state: State, event: ev.Event) -> State:
     match event:
         case ev.PairingBegan() | ev.PairingCodeShown() | ev.PairingAnswered() | ev.PairingEnded():
             return replace(state, pairing=_apply_to_pairing(state.pairing, event))
-        case (
-            ev.NodeStarted()
-            | ev.AddressesChanged()
-            | ev.SettingsChanged()
-            | ev.NoticeRaised()
-            | ev.NodeStopped()
-            | ev.ConsentAsked()
-            | ev.ConsentSettled()
-        ):
-            return _apply_to_node(state, event)
+        case ev.DeviceEvent():
+            return _apply_to_devices(state, event)
         case ev.HistoryChanged():
             return state  # the history is queried, not part of the state
         case ev.CheckpointFound():
             return replace(state, checkpoints={**state.checkpoints, event.run: event})
         case ev.CheckpointCame() | ev.FetchEnded():
             return replace(state, fetch=event if isinstance(event, ev.CheckpointCame) else None)
+        case ev.SweepChanged():
+            return replace(state, sweep=event.sweep)
+        case ev.TrialChanged() if state.sweep is not None and state.sweep.sweep == event.sweep:
+            return replace(state, sweep=state.sweep.having(event.trial))
         case _:
-            return _apply_to_devices(state, event)
+            return _apply_to_node(state, event)
 
 
 def _apply_to_node(state: State, event: ev.Event) -> State:

@@ -21,7 +21,9 @@ from core.vocabulary import events as ev
 from core.vocabulary.commands import StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
-from core.vocabulary.phases import Finished
+from core.vocabulary.ids import RunId, SweepId
+from core.vocabulary.phases import Finished, Stopped
+from core.vocabulary.plan import TrialOf
 from core.vocabulary.progress import Diverged
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
@@ -242,6 +244,18 @@ def test_a_run_that_its_user_allowed_or_began_is_not_announced(
     asked = replace(world.plan(), run=consent_asked().run, starter=OTHER)
     seat.happen(*world.finished(), consent_asked(), ev.RunPlanned(plan=asked))
     assert "Training began here" not in told
+
+
+def test_the_trials_of_a_sweep_are_announced_once(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(title))
+    seat.happen(*world.linked())
+    for number in (1, 2):
+        place = TrialOf(sweep=SweepId("s"), number=number, trials=2, argument_sets=((),))
+        trial = replace(world.plan(), run=RunId(f"run{number}"), starter=OTHER, trial=place)
+        seat.happen(ev.RunPlanned(plan=trial))
+        seat.happen(ev.RunPhaseChanged(run=trial.run, phase=Stopped(by="anna")))
+    assert told.count("Training began here") == 1
 
 
 def test_a_loss_that_becomes_nan_is_told_at_once_and_once(

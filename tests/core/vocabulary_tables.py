@@ -18,7 +18,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
-from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunOwner, RunSpec, Task
+from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunOwner, RunSpec, Task, TrialOf
 from core.vocabulary.progress import (
     Advice,
     Audits,
@@ -34,6 +34,7 @@ from core.vocabulary.progress import (
 )
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.sweep import Sweep, SweepSpec, Trial
 from core.vocabulary.versions import Versions
 from core.vocabulary.waits import WaitsFor
 
@@ -59,6 +60,10 @@ OBJECTS: tuple[type, ...] = (
     Resumption,
     RunOwner,
     Moment,
+    TrialOf,
+    SweepSpec,
+    Sweep,
+    Trial,
     Settings,
     SettingsChange,
     Versions,

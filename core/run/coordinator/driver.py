@@ -61,6 +61,7 @@ class CoordinatorDriver:
         )
         self._source = Path(project.folder)
         self._data = project.data
+        self._remarks = (*project.warnings, *planned.remarks)
         self._emit = emit
         self._on_over = on_over
         self._over = False
@@ -78,6 +79,8 @@ class CoordinatorDriver:
         for device in [device for device in self.state.parts if device != self.context.me]:
             for reader in data_readers(self._data):
                 self._offer(device, reader)
+        for words in self._remarks:
+            self.remark(words)
 
     def handle(self, input: co.Input) -> None:
         # The run's clock may have stood still while this laptop slept.
@@ -149,7 +152,8 @@ class CoordinatorDriver:
         """The script's files already lie beside it: a missing copy in the history fails no run."""
         place, paths = self.folder / OUTPUTS, tuple(file.path for file in manifest.files)
         chief = self.state.chief
-        copied = chief is not self.state.plan.chief or is_walled(self.state.plan, chief)
+        plan = self.state.plan
+        copied = chief is not plan.chief or is_walled(plan, chief) or plan.trial is not None
         work = working_copy_of(self.folder, chief) if copied else self._source
         try:
             if paths:

@@ -257,7 +257,7 @@ class ParticipantDriver:
 
     def _make_folders(self) -> float:
         """On the files' thread. The starter's own chief runs in the script's folder, unless other members act
-        through it; all others on a copy.
+        through it, or it is a trial; all others on a copy.
 
         Returns the longest time that TensorFlow may take to load here, in seconds.
         """
@@ -272,7 +272,7 @@ class ParticipantDriver:
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:
                 self._folders[task.name] = self.context.store.checkout(manifest, home)
-            elif task is plan.chief and not is_walled(plan, task):
+            elif task is plan.chief and not is_walled(plan, task) and plan.trial is None:
                 self._snapshot = FolderSnapshot(
                     self._source,
                     deep=not is_broad(self._source),

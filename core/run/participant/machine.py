@@ -179,6 +179,7 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             walls=walls,
             opened=asked.opened,
             gaps=asked.gaps,
+            argument_sets=plan.trial.argument_sets if plan.trial is not None else (),
         )
         turn.enter(pa.Asking())
         turn.emit(question)

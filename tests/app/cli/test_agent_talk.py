@@ -146,6 +146,16 @@ async def test_what_hides_in_an_argument_or_a_files_name_is_spelled_out_and_noth
     assert "tr⟨U+202E⟩yp.nia" in said and "\u202e" not in said
 
 
+async def test_all_arguments_of_a_sweep_are_shown() -> None:
+    sets = (("--lr", "0.1"), ("--lr", "a\u200bb c"), ())
+    async with Talking() as talking:
+        talking.node.happen(structs.replace(asked(), arguments=sets[0], argument_sets=sets))
+        await talking.screen.wait_said("May other run this here?")
+    said = talking.screen.said
+    assert "wants to run digits.py on this laptop.\nIt tries 3 sets of arguments, one after another:" in said
+    assert "\n  --lr 0.1\n  --lr 'a⟨U+200B⟩b c'\n  (none)\n" in said
+
+
 async def test_a_name_that_passes_for_another_is_marked() -> None:
     async with Talking() as talking:
         talking.node.happen(ev.DevicePaired(device=DeviceId("c" * 64), name="\u043ether"))

@@ -70,6 +70,15 @@ def test_what_hides_is_spelled_out_and_nothing_is_cut(sheet: ConsentSheet, core:
     assert not sheet.caution.isVisible()
 
 
+def test_all_arguments_of_a_sweep_are_shown(sheet: ConsentSheet, core: FakeCore) -> None:
+    sets = tuple(("--lr", f"{rate} \u202e") for rate in range(20))
+    core.happen(replace(consent_asked(), arguments=sets[0], argument_sets=sets))
+    assert sheet.script.text() == "train.py, with 20 sets of arguments one after another"
+    assert sheet.long_arguments.isVisible() and not sheet.arguments.isVisible()
+    shown = sheet.long_arguments.toPlainText().splitlines()
+    assert shown == [f"--lr “{rate} ⟨U+202E⟩”" for rate in range(20)]
+
+
 def test_a_name_that_passes_for_another_is_marked(sheet: ConsentSheet, core: FakeCore) -> None:
     core.happen(ev.DevicePaired(device=DeviceId("c" * 64), name="ben"))
     core.happen(consent_asked(name="b\u0435n"))

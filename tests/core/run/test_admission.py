@@ -11,9 +11,9 @@ from msgspec import structs
 from core.cluster.make_plan import MOST_PATIENT_S
 from core.run import problems
 from core.run.admission import UsedRunIds, why_unfit, why_unsafe
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import ProjectId, RunId, SweepId
 from core.vocabulary.manifest import ProjectFile, manifest_of
-from core.vocabulary.plan import Plan, Role, StrategyKind
+from core.vocabulary.plan import Plan, Role, StrategyKind, TrialOf
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
 
@@ -41,6 +41,9 @@ def placed(**fields: Any) -> Plan:
         structs.replace(PLAN, away_s=math.nan),
         structs.replace(PLAN, ask_after_s=MOST_PATIENT_S + 1),
         structs.replace(PLAN, ask_after_s=-1.0),
+        structs.replace(
+            PLAN, trial=TrialOf(sweep=SweepId("s"), number=1, trials=1, argument_sets=(("--not", "these"),))
+        ),
         placed(host="10.0.0.1\x00"),
         placed(host='10.0.0.1"]}'),
         placed(host="a" * 300),

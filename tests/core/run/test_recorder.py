@@ -42,7 +42,7 @@ async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_
     troubles: list[Problem] = []
     records = await opened(tmp_path, troubles)
     record_a_run(records)
-    assert not records.recording
+    assert not records.is_recording(RUN)
     await records.close()
     assert troubles == []
     again = await opened(tmp_path, troubles)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan
 from core.vocabulary.access import Grant, is_within, least
-from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.ids import DeviceId, ProjectId, SweepId
 from core.vocabulary.permission import Permission, asked_by, beyond, covers, hash_of
-from core.vocabulary.plan import Plan, Role, RunSpec
+from core.vocabulary.plan import Plan, Role, RunSpec, TrialOf
 
 PROJECT = ProjectId("a" * 64)
 ANNA, BEN = DeviceId("1" * 64), DeviceId("2" * 64)
@@ -89,6 +89,31 @@ def test_a_yes_to_no_network_covers_neither_downloads_nor_a_script_that_is_not_s
     for part, plan in others.items():
         assert part in beyond(allowed, asked_by(plan, "none"))
     assert "network" in beyond(allowed, asked_by(planned(strategy="own"), "none"))
+
+
+def test_a_yes_to_a_sweep_covers_exactly_the_arguments_that_were_listed() -> None:
+    sets = (("--lr", "1"), ("--lr", "2"))
+
+    def trial(arguments: tuple[str, ...], sets: tuple[tuple[str, ...], ...] = sets) -> Permission:
+        place = TrialOf(sweep=SweepId("s"), number=1, trials=len(sets), argument_sets=sets)
+        return asked_by(planned(arguments=arguments, trial=place), "default")
+
+    allowed = trial(sets[0])
+    assert allowed == replace(trial(sets[1]), arguments=allowed.arguments, also=allowed.also)
+    for covered in (
+        trial(sets[1]),
+        trial(sets[0], sets[:1]),
+        asked_by(planned(arguments=sets[1]), "default"),
+    ):
+        assert covers(allowed, covered)
+    for wider in (
+        trial(sets[0], (*sets, ("--lr", "3"))),
+        trial((), ((), *sets)),
+        asked_by(planned(arguments=("--lr", "3")), "default"),
+        asked_by(planned(), "default"),
+    ):
+        assert beyond(allowed, wider) == ("arguments",)
+    assert not covers(asked_by(planned(arguments=sets[0]), "default"), allowed), "a run is no sweep"
 
 
 @pytest.mark.parametrize(("allowed", "asked"), list(product(("default", "none"), repeat=2)))

@@ -1,0 +1,218 @@
+"""``tandem sweep SCRIPT -- --lr 0.1,0.01``: trains with every combination of values, each on one laptop.
+
+Repeated Ctrl-C: stop, terminate, leave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Any
+
+from app.cli import run_flags, spec
+from app.cli.command_line import add_subcommand, node_of
+from app.cli.exit_codes import ExitCode
+from app.cli.interrupts import Interrupts
+from app.cli.run import DECLINED
+from app.cli.screen import Screen
+from app.follower import Follower
+from app.words import sweep_words
+from core.history.best import metric_of, ranked
+from core.sweep.values import argument_sets
+from core.vocabulary.answers import SweepAccepted
+from core.vocabulary.commands import ResumeSweep, StartSweep, StopSweep
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import SweepChanged, TrialChanged
+from core.vocabulary.ids import SweepId
+from core.vocabulary.sweep import MODELS_KEPT, Sweep, SweepSpec
+from core.vocabulary.text import plain
+
+MORE = """\
+Everything after -- goes to the script, and a comma separates the values to try:
+
+  tandem sweep train.py --with ben -- --lr 0.1,0.01,0.001 --layers 2,4
+
+is 6 trials. Each trains on one laptop alone, at that laptop's full speed; a laptop takes the next trial when
+it is free. \\, is a comma within a value. Users of other laptops are asked once, about all arguments.
+
+tandem sweep --resume goes on with the newest sweep; values after -- are more trials, about which the others
+are asked again.
+
+Ctrl-C stops all trials at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
+"""
+
+
+def add_sweep(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "sweep", "try several values of a script's arguments", sweep, json=True, more=MORE
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
+    )
+    what.add_argument(
+        "--resume",
+        metavar="SWEEP",
+        nargs="?",
+        const="",
+        help="go on with a sweep that was stopped or cut off (default: the newest)",
+    )
+    spec.add_laptops(parser)
+    parser.add_argument("--not-here", action="store_true", help="this laptop takes no trials")
+    parser.add_argument(
+        "--random", type=int, metavar="N", help="try N combinations, drawn at random (default: all)"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="K", help="train each combination with K seeds (default: 1)"
+    )
+    parser.add_argument(
+        "--models",
+        default=str(MODELS_KEPT),
+        metavar="N|all",
+        help="of how many trials the model is kept, the best ones (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="random seed of every combination (default: a new one)"
+    )
+    spec.add_opens(parser)
+    run_flags.add_flags(parser, ("downloads",))
+    parser.set_defaults(again=None, resumes=False, roles=[], shares=[], strategy=None)
+
+
+async def sweep(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with node_of(arguments) as follower:
+        with Interrupts() as interrupts:
+            return await sweep_on(arguments, follower, screen, interrupts)
+
+
+async def sweep_on(
+    arguments: argparse.Namespace, follower: Follower, screen: Screen, interrupts: Interrupts
+) -> int:
+    """Returns the exit code."""
+    begun = await _begin(arguments, follower, screen)
+    return _report(screen, await _follow(follower, screen, begun, interrupts), interrupts)
+
+
+async def _begin(arguments: argparse.Namespace, follower: Follower, screen: Screen) -> SweepId:
+    words = arguments.script_arguments
+    sets = argument_sets(words, arguments.random) if words else ()
+    if arguments.resume is not None:
+        command = ResumeSweep(sweep=SweepId(arguments.resume), argument_sets=sets)
+        return (await follower.submit(command, SweepAccepted)).sweep
+    run = await spec.spec_of(arguments, follower, screen.say)
+    wanted = SweepSpec(
+        run=run,
+        argument_sets=sets or ((),),
+        repeat=arguments.repeat,
+        here=not arguments.not_here,
+        models=_models(arguments.models),
+    )
+    return (await follower.submit(StartSweep(spec=wanted), SweepAccepted)).sweep
+
+
+def _models(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise TandemError(
+            code="bad-option",
+            what=f"--models does not take {plain(text, 60)!r}.",
+            fix="Give a whole number, or all.",
+        )
+    return int(text)
+
+
+async def _follow(follower: Follower, screen: Screen, begun: SweepId, interrupts: Interrupts) -> Sweep:
+    """Shows the sweep until it is over, or the person leaves."""
+    stopping = asyncio.create_task(_obey(follower, screen, interrupts), name="sweep-interrupts")
+    watching = asyncio.create_task(_watch(follower, screen, begun), name="sweep-watch")
+    try:
+        await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            return watching.result()
+    finally:
+        for task in (watching, stopping):
+            task.cancel()
+        await asyncio.gather(watching, stopping, return_exceptions=True)
+    present = follower.state.sweep
+    assert present is not None
+    return present
+
+
+async def _watch(follower: Follower, screen: Screen, begun: SweepId) -> Sweep:
+    known: Sweep | None = None
+    while True:
+        event, state = await follower.next()
+        now = state.sweep
+        if now is None or now.sweep != begun or not isinstance(event, SweepChanged | TrialChanged):
+            continue
+        if isinstance(event, TrialChanged):
+            before = known.trial(event.trial.number) if known is not None else None
+            if words := sweep_words.change_words(event.trial, before, now):
+                screen.say(words)
+        elif known is None or len(known.trials) != len(now.trials):
+            screen.say(f"The sweep {begun} has {len(now.trials)} trials.")
+        known = now
+        if not now.under_way and isinstance(event, SweepChanged):
+            return now
+
+
+def _report(screen: Screen, swept: Sweep, interrupts: Interrupts) -> int:
+    best = next(iter(ranked(swept)), None)
+    whole = swept.phase == "finished" and all(trial.status == "finished" for trial in swept.trials)
+    if screen.json:
+        screen.result(
+            {
+                "ok": whole,
+                "sweep": swept.sweep,
+                "phase": swept.phase,
+                "problem": swept.problem,
+                "metric": metric_of(swept),
+                "best": best.number if best is not None else None,
+                "trials": swept.trials,
+            }
+        )
+    else:
+        _show(screen, swept)
+    if whole:
+        return ExitCode.OK
+    if interrupts.count:
+        return ExitCode.INTERRUPTED
+    code = swept.problem.code if swept.problem is not None else ""
+    if swept.phase == "stopped" or code == "stopped":
+        return ExitCode.STOPPED
+    return ExitCode.REFUSED if code in DECLINED else ExitCode.FAILED
+
+
+def _show(screen: Screen, swept: Sweep) -> None:
+    from rich.table import Table
+
+    metric = metric_of(swept)
+    table = Table(box=None, pad_edge=False)
+    for name in ("trial", "arguments", "seed", "result", ""):
+        table.add_column(name)
+    for trial in sweep_words.in_order(swept):
+        value = sweep_words.value_words(trial, metric)
+        words = sweep_words.arguments_words(trial), str(trial.seed), value, sweep_words.state_words(trial)
+        table.add_row(str(trial.number), *words)
+    screen.show(table)
+    screen.say(sweep_words.outcome_words(swept), "bold")
+    if best := sweep_words.best_words(swept):
+        screen.say(best)
+    if swept.phase != "finished" and swept.problem is not None and swept.problem.fix:
+        screen.say(plain(swept.problem.fix, 400))
+    if swept.phase in ("stopped", "failed"):
+        screen.say(f"It goes on with: tandem sweep --resume {swept.sweep}")
+
+
+async def _obey(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
+    """Returns when the person wants to leave."""
+    for words in (
+        "Stopping all trials at the end of a step. Ctrl-C again ends the trainers at once.",
+        "Ending the trainers. Ctrl-C again leaves without waiting.",
+    ):
+        await interrupts.wait_next()
+        screen.say(words)
+        await follower.node.submit(StopSweep())
+    await interrupts.wait_next()
+    await follower.node.submit(StopSweep())

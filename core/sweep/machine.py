@@ -1,0 +1,275 @@
+"""A sweep: ``step(state, input)`` → the next state, and effects. Pure.
+
+Invariants: a laptop has one trial at a time; a trial has a result once; while the sweep is under way, a trial
+runs, a laptop is there, or the wait ``absent`` runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import assert_never
+
+from msgspec import structs
+
+from core.history.best import ranked, with_epoch
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.sweep import problems
+from core.sweep import state as sw
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import SweepChanged, TrialChanged
+from core.vocabulary.ids import DeviceId, ProjectId, SweepId
+from core.vocabulary.phases import Failed, Finished, Outcome, Stopped
+from core.vocabulary.sweep import Sweep, SweepSpec, Trial
+
+REST_S = 5.0
+"""How long a laptop on which a trial failed waits for the next one."""
+ABSENT_S = 600.0
+"""How long a sweep goes on without any laptop."""
+MOST_BEGUN = 5
+"""How often a trial that keeps being lost is begun, before it counts as failed."""
+BY_THE_SCRIPT = ("script-error", "out-of-memory")
+"""Ends of a trainer that would come again on every laptop."""
+PASSING = frozenset(
+    {"device-lost", "device-away", "device-busy", "device-offline", "busy", "killed", "train-crossed"}
+)
+"""Codes of failures after which the laptop takes trials again."""
+
+
+def plan(sweep: SweepId, spec: SweepSpec, script: str, project: ProjectId, seed: int) -> Sweep:
+    """A new sweep. ``seed``: of the first trial of each set of arguments."""
+    empty = structs.replace(spec, argument_sets=())
+    made = Sweep(sweep=sweep, spec=empty, script=script, project=project, trials=())
+    return with_sets(made, spec.argument_sets, seed)
+
+
+def resumed(sweep: Sweep) -> Sweep:
+    """Where a sweep goes on that is no longer under way: without a result, a trial waits again."""
+    trials = tuple(
+        each if each.status == "finished" else structs.replace(each, status="waiting", begun=0, problem=None)
+        for each in sweep.trials
+    )
+    return structs.replace(sweep, trials=trials, phase="running", problem=None)
+
+
+def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Effect, ...]]:
+    """One step. Once the sweep is over nothing happens any more."""
+    if not state.sweep.under_way:
+        return state, ()
+    turn = _Turn(state)
+    turn.take(input)
+    turn.go_on()
+    return turn.state, tuple(turn.effects)
+
+
+def with_sets(sweep: Sweep, sets: tuple[tuple[str, ...], ...], seed: int) -> Sweep:
+    """With trials for the sets that it does not have: all of them with the first seed, then the second."""
+    known = sweep.spec.argument_sets
+    new = tuple(dict.fromkeys(each for each in sets if each not in known))
+    first = len(sweep.trials) + 1
+    pairs = [(each, seed + turn) for turn in range(sweep.spec.repeat) for each in new]
+    trials = tuple(
+        Trial(number=first + at, arguments=each, seed=seeded) for at, (each, seeded) in enumerate(pairs)
+    )
+    spec = structs.replace(sweep.spec, argument_sets=(*known, *new))
+    return structs.replace(sweep, spec=spec, trials=(*sweep.trials, *trials))
+
+
+class _Turn:
+    """A step under way: the state, and the effects so far."""
+
+    def __init__(self, state: sw.Sweeping) -> None:
+        self.state = state
+        self.effects: list[sw.Effect] = []
+
+    # --- inputs --------------------------------------------------------------------------------------------
+
+    def take(self, input: sw.Input) -> None:
+        match input:
+            case sw.Begun():
+                self._announce()
+            case sw.LaptopSeen(device, there, free) if device in self.state.laptops:
+                laptop = self.state.laptops[device]
+                came = there and not laptop.there
+                out = None if came and laptop.out and laptop.out.code == "stopped" else laptop.out
+                self._know(device, replace(laptop, there=there, free=free, out=out))
+            case sw.TrialStarted(number, run) if self._trial(number).status == "running":
+                self._change(structs.replace(self._trial(number), run=run), keep=True)
+                if self.state.sweep.phase == "stopping":
+                    self.effects.append(sw.StopTrial(number))
+            case sw.TrialNotStarted(number, problem):
+                self._tidies_up(self._trial(number))
+                self._lost(self._trial(number), problem)
+            case sw.TrialEndedEpoch(number, epoch):
+                trial = self._trial(number)
+                self._change(
+                    structs.replace(
+                        trial,
+                        epochs=trial.epochs + epoch.whole,
+                        logs=epoch.logs if epoch.whole else trial.logs,
+                        best=with_epoch(trial.best, epoch),
+                        diverged=epoch.diverged,
+                    )
+                )
+            case sw.TrainerEnded(number, reason):
+                reasons = MappingProxyType({**self.state.reasons, number: reason})
+                self.state = replace(self.state, reasons=reasons)
+            case sw.TrialOver(number, phase):
+                self._tidies_up(self._trial(number))
+                self._over(self._trial(number), phase)
+            case sw.Added(argument_sets):
+                sweep = self.state.sweep
+                self._set(with_sets(sweep, argument_sets, sweep.trials[0].seed))
+                self._announce()
+            case sw.StopWanted():
+                self._set(structs.replace(self.state.sweep, phase="stopping"))
+                self._announce()
+                self.effects += [sw.StopTrial(each.number) for each in self._running() if each.run]
+            case TimerFired(wait):
+                self.state = replace(self.state, waits=self.state.waits - {wait})
+                self._on_wait_over(wait)
+            case sw.LaptopSeen() | sw.TrialStarted():
+                pass  # of a laptop that takes no trials; it is over already
+            case _:
+                assert_never(input)
+
+    def _on_wait_over(self, wait: sw.Wait) -> None:
+        if wait == "rest":
+            for device, laptop in self.state.laptops.items():
+                self._know(device, replace(laptop, rests=False))
+            return
+        names = [each.name for each in self.state.laptops.values() if each.out is None]
+        self._end("failed", problems.nobody_came(names, ABSENT_S))
+
+    def _tidies_up(self, trial: Trial) -> None:
+        """Its laptop takes the next one once it is seen to be free."""
+        assert trial.device is not None
+        self._know(trial.device, replace(self.state.laptops[trial.device], free=False))
+
+    def _over(self, trial: Trial, phase: Outcome) -> None:
+        reason = self.state.reasons.get(trial.number)
+        left = {number: each for number, each in self.state.reasons.items() if number != trial.number}
+        self.state = replace(self.state, reasons=MappingProxyType(left))
+        match phase:
+            case Finished():
+                self._change(structs.replace(trial, status="finished", problem=None), keep=True)
+                self._delete_models()
+            case Failed(problem=problem) if reason in BY_THE_SCRIPT:
+                self._change(structs.replace(trial, status="failed", problem=problem), keep=True)
+            case Failed(problem=problem):
+                self._lost(trial, problem)
+            case Stopped(by=by):
+                self._lost(trial, problems.taken_back(by or trial.laptop))
+
+    def _lost(self, trial: Trial, problem: Problem) -> None:
+        """It has no result: it begins again elsewhere, unless that happened often."""
+        assert trial.device is not None
+        if self.state.sweep.phase == "stopping":
+            self._change(structs.replace(trial, status="waiting"), keep=True)
+            return
+        status = "failed" if trial.begun >= MOST_BEGUN else "waiting"
+        self._change(structs.replace(trial, status=status, problem=problem), keep=True)
+        laptop = replace(self.state.laptops[trial.device], rests=True)
+        passes = problem.code in PASSING or problem.code.startswith("link-")
+        self._know(trial.device, laptop if passes else replace(laptop, out=problem))
+        self._wait("rest", REST_S)
+
+    def _delete_models(self) -> None:
+        sweep = self.state.sweep
+        if sweep.spec.models is None:
+            return
+        for trial in ranked(sweep)[sweep.spec.models :]:
+            if trial.model and trial.run is not None:
+                self._change(structs.replace(trial, model=False))
+                self.effects.append(sw.DeleteModel(trial.run))
+
+    # --- going on ------------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Give waiting trials to free laptops, or end."""
+        sweep = self.state.sweep
+        if not sweep.under_way:
+            return
+        running = self._running()
+        if sweep.phase == "stopping":
+            if not running:
+                self._end("stopped")
+            return
+        waiting = [trial for trial in sweep.trials if trial.status == "waiting"]
+        if not waiting:
+            if not running:
+                self._end("finished")
+            return
+        at_work = {trial.device for trial in running}
+        able = [
+            device
+            for device, laptop in self.state.laptops.items()
+            if laptop.free and not laptop.rests and laptop.out is None and device not in at_work
+        ]
+        for trial, device in zip(waiting, able, strict=False):
+            self._begin(trial, device)
+        left = [laptop for laptop in self.state.laptops.values() if laptop.out is None]
+        if able or running:
+            self._no_longer("absent")
+        elif not left:
+            why = [laptop.out for laptop in self.state.laptops.values() if laptop.out is not None]
+            self._end("failed", problems.nobody_left(why))
+        elif any(laptop.there for laptop in left):
+            self._no_longer("absent")
+        elif "absent" not in self.state.waits:
+            self._wait("absent", ABSENT_S)
+
+    def _begin(self, trial: Trial, device: DeviceId) -> None:
+        begun = structs.replace(
+            trial,
+            status="running",
+            begun=trial.begun + 1,
+            device=device,
+            laptop=self.state.laptops[device].name,
+            run=None,
+            epochs=0,
+            logs={},
+            best={},
+            diverged=None,
+        )
+        self._change(begun)
+        self.effects.append(sw.Start(trial.number, device))
+
+    def _end(self, phase: str, problem: Problem | None = None) -> None:
+        self._no_longer("rest", "absent")
+        self._set(structs.replace(self.state.sweep, phase=phase, problem=problem))
+        self._announce()
+
+    # --- pieces --------------------------------------------------------------------------------------------
+
+    def _trial(self, number: int) -> Trial:
+        return self.state.sweep.trial(number)
+
+    def _running(self) -> list[Trial]:
+        return [trial for trial in self.state.sweep.trials if trial.status == "running"]
+
+    def _set(self, sweep: Sweep) -> None:
+        self.state = replace(self.state, sweep=sweep)
+
+    def _announce(self) -> None:
+        self.effects += [SweepChanged(sweep=self.state.sweep), sw.Keep()]
+
+    def _change(self, trial: Trial, *, keep: bool = False) -> None:
+        sweep = self.state.sweep.having(trial)
+        self._set(sweep)
+        self.effects.append(TrialChanged(sweep=sweep.sweep, trial=trial))
+        if keep:
+            self.effects.append(sw.Keep())
+
+    def _know(self, device: DeviceId, laptop: sw.Laptop) -> None:
+        laptops = MappingProxyType({**self.state.laptops, device: laptop})
+        self.state = replace(self.state, laptops=laptops)
+
+    def _wait(self, name: sw.Wait, seconds: float) -> None:
+        self.state = replace(self.state, waits=self.state.waits | {name})
+        self.effects.append(SetTimer(name, seconds))
+
+    def _no_longer(self, *names: sw.Wait) -> None:
+        for name in self.state.waits.intersection(names):
+            self.effects.append(CancelTimer(name))
+        self.state = replace(self.state, waits=self.state.waits - set(names))

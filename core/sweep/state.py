@@ -1,0 +1,149 @@
+"""A sweep's state, inputs and effects: data. Its steps are in ``machine``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import SweepChanged, TrialChanged
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import ExitReason, Outcome
+from core.vocabulary.progress import EpochEnd
+from core.vocabulary.sweep import Sweep
+
+Wait = Literal["rest", "absent"]
+"""``rest``: until laptops on which a trial failed are tried again. ``absent``: until the sweep gives up, as
+no laptop is there."""
+
+# --- inputs ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first input."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaptopSeen:
+    """News of a laptop that takes trials. ``there``: it is connected; ``free``: no run is under way on it."""
+
+    device: DeviceId
+    there: bool
+    free: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrialStarted:
+    number: int
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class TrialNotStarted:
+    number: int
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEndedEpoch:
+    number: int
+    epoch: EpochEnd
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerEnded:
+    number: int
+    reason: ExitReason
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOver:
+    number: int
+    phase: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """More sets of arguments."""
+
+    argument_sets: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopWanted:
+    """Somebody pressed Stop here."""
+
+
+Input = (
+    Begun
+    | LaptopSeen
+    | TrialStarted
+    | TrialNotStarted
+    | TrialEndedEpoch
+    | TrainerEnded
+    | TrialOver
+    | Added
+    | StopWanted
+    | TimerFired[Wait]
+)
+
+# --- effects -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin a trial on a laptop. Answer: ``TrialStarted`` or ``TrialNotStarted``."""
+
+    number: int
+    device: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
+class StopTrial:
+    """Stop a trial, more forcefully each time."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteModel:
+    """Delete the models and checkpoints of a trial's run."""
+
+    run: RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Write the sweep to the disk."""
+
+
+Effect = (
+    Start | StopTrial | DeleteModel | Keep | SweepChanged | TrialChanged | SetTimer[Wait] | CancelTimer[Wait]
+)
+
+# --- the state ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Laptop:
+    """A laptop that takes trials. ``rests``: a trial failed on it just now. ``out``: why it takes no more."""
+
+    name: str
+    there: bool = False
+    free: bool = False
+    rests: bool = False
+    out: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeping:
+    """``reasons``: by number of a running trial, how its trainer ended."""
+
+    sweep: Sweep
+    laptops: Mapping[DeviceId, Laptop]
+    reasons: Mapping[int, ExitReason] = field(default_factory=lambda: MappingProxyType({}))
+    waits: frozenset[Wait] = frozenset()
