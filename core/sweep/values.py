@@ -17,8 +17,10 @@ _COMMA = re.compile(r"(?<!\\),")
 def argument_sets(words: Sequence[str], at_random: int | None = None) -> tuple[tuple[str, ...], ...]:
     r"""Every combination of values: ``--lr 0.1,0.01`` has two, ``\,`` is a comma within one.
 
-    The last argument varies fastest. ``at_random``: that many combinations, drawn without replacement. Raises
-    ``TandemError`` for an empty value, and for more than ``MOST_SETS`` sets.
+    ``("--lr", "0.1,0.01", "--layers", "2,4")`` are four sets, the first of which is
+    ``("--lr", "0.1", "--layers", "2")``. The last argument varies fastest. ``at_random``: that many
+    combinations, drawn without replacement. Raises ``TandemError`` for an empty value, and for more than
+    ``MOST_SETS`` sets.
     """
     choices = [_values(word) for word in words]
     total = prod(map(len, choices))
@@ -40,7 +42,8 @@ def _values(word: str) -> list[str]:
 
 
 def _combination(choices: Sequence[Sequence[str]], number: int) -> tuple[str, ...]:
-    """In mixed radix, so that a huge grid is never built."""
+    """The combination with this number, counted in mixed radix: a huge grid is never built. ``number`` counts
+    from 0."""
     chosen = list[str]()
     for values in reversed(choices):
         number, at = divmod(number, len(values))
