@@ -335,13 +335,13 @@ class TrainerSession:
     def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
         self._orders.follow(on_stop, self._tls.go_on_without if self._tls else None)
         path = self._folder / self._train.script
-        surroundings.sort_folders()
         begins_as_chief = self._train.rank == 0
+        say = self._observer.on_said if begins_as_chief else lambda words: None
+        surroundings.sort_folders(path.parent, say)
         if self._train.agreed and (changed := agreement.why_not(Path(self._train.agreed), self._folder)):
             return Exit(reason="killed", problem=changed, shared=False)
         if self._cluster and begins_as_chief:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
-        say = self._observer.on_said if begins_as_chief else lambda words: None
         shown = plots.Plots(path.parent, path.stem, say)
         shown.install()
         script.hide_house()

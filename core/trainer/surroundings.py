@@ -11,8 +11,10 @@ import builtins
 import glob
 import inspect
 import io
+import linecache
 import locale
 import os
+import re
 import sys
 import tempfile
 import time
@@ -31,6 +33,8 @@ from core.vocabulary.errors import TandemError
 _MOMENTS_S = (951_782_400, 1_709_200_800, 1_720_000_800, 1_735_689_600)
 """Moments in summers and winters: a time zone's offsets at these distinguish it from others."""
 _PROBE = "the order of a set"
+_LISTERS = {__name__, "glob", "os", "pathlib", "pathlib._abc", "pathlib._local", file_io.__name__}
+"""Modules between a script's line and the list of files that it asks for."""
 
 
 _NAME = r"[A-Za-z][A-Za-z0-9-]{0,31}(?:_[A-Za-z0-9]{1,31})?(?:\.[A-Za-z0-9_-]{1,31})?(?:@[A-Za-z0-9=]{1,31})?"
@@ -111,15 +115,29 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
         )
 
 
-def sort_folders() -> None:
-    """Makes Python and TensorFlow list folders by name: the order on disk differs between laptops."""
-    os.listdir = _sorted_names(os.listdir)
-    os.scandir = _sorted_entries(os.scandir)
+def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
+    """Makes Python and TensorFlow list folders by name: the order on disk differs between laptops.
+
+    Says so once, where code of the script, in ``folder``, relies on the disk's own order.
+    """
+    told: list[str] = []
+
+    def in_order(names: list[Any], ordered: list[Any]) -> list[Any]:
+        if names != ordered and not told and (line := _line_that_lists(folder)):
+            told.append(line)
+            say(
+                f"{line} lists files, which every laptop sorts by name here. Without Tandem the script may "
+                "get them in another order, and so another result: write sorted(…) around the list."
+            )
+        return ordered
+
+    os.listdir = _sorted_names(os.listdir, in_order)
+    os.scandir = _sorted_entries(os.scandir, in_order)
     for globber in ("_Globber", "_StringGlobber"):  # from Python 3.13 on, they keep their own scandir
         if hasattr(getattr(glob, globber, None), "scandir"):
             getattr(glob, globber).scandir = staticmethod(os.scandir)
     for name in ("list_directory_v2", "get_matching_files_v2"):
-        setattr(file_io, name, _sorted_names(getattr(file_io, name)))
+        setattr(file_io, name, _sorted_names(getattr(file_io, name), in_order))
     tf.io.gfile.listdir = file_io.list_directory_v2
     tf.io.gfile.glob = file_io.get_matching_files_v2
 
@@ -204,9 +222,22 @@ def _take_locale(chief: Mapping[_Category, str]) -> None:
         os.environ[category] = value
 
 
-def _sorted_names(listing: Callable[..., Any]) -> Callable[..., Any]:
+def _line_that_lists(folder: Path) -> str:
+    """The line of code in ``folder`` that asked for a list of files, and does not sort it; "" if none did."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") in _LISTERS:
+        frame = frame.f_back
+    if frame is None or not Path(path := frame.f_code.co_filename).is_relative_to(folder):
+        return ""
+    if re.search(r"\b(?:sorted|sort|len|set|any|max|min)\(", linecache.getline(path, frame.f_lineno)):
+        return ""
+    return f"{Path(path).name}, line {frame.f_lineno},"
+
+
+def _sorted_names(listing: Callable[..., Any], in_order: Callable[..., list[Any]]) -> Callable[..., Any]:
     def names(*args: Any, **kwargs: Any) -> list[Any]:
-        return sorted(listing(*args, **kwargs))
+        found = listing(*args, **kwargs)
+        return in_order(found, sorted(found))
 
     names.__doc__ = listing.__doc__
     return names
@@ -215,9 +246,10 @@ def _sorted_names(listing: Callable[..., Any]) -> Callable[..., Any]:
 class _Entries:
     """What ``os.scandir`` returns."""
 
-    def __init__(self, entries: Any) -> None:
+    def __init__(self, entries: Any, in_order: Callable[..., list[Any]]) -> None:
         with entries:
-            self._left = iter(sorted(entries, key=attrgetter("name")))
+            found = list(entries)
+        self._left = iter(in_order(found, sorted(found, key=attrgetter("name"))))
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -235,9 +267,9 @@ class _Entries:
         self._left = iter(())
 
 
-def _sorted_entries(scandir: Callable[..., Any]) -> Callable[..., Any]:
+def _sorted_entries(scandir: Callable[..., Any], in_order: Callable[..., list[Any]]) -> Callable[..., Any]:
     def entries(*args: Any, **kwargs: Any) -> _Entries:
-        return _Entries(scandir(*args, **kwargs))
+        return _Entries(scandir(*args, **kwargs), in_order)
 
     entries.__doc__ = scandir.__doc__
     return entries

@@ -8,13 +8,17 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
+import tensorflow as tf
+from tensorflow.python.lib.io import file_io
 
 from core.trainer import surroundings
 from core.trainer.exact.members.collectives import NoCollectives
 from core.vocabulary.errors import TandemError
+from core.vocabulary.trainer_messages import Said
 from tests.core.trainer.attended import Attended, cluster, keys_for
 
 
@@ -59,6 +63,46 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
     assert digest and all(worker == chief for worker in workers)
     assert f"listdir {sorted(names)}" in chief and f"scandir {sorted(names)}" in chief
     assert "time 11:00" in chief and "language C.UTF-8" in chief
+    said = [
+        [each.words for each in trainer.reports if isinstance(each, Said) and "sorts by name" in each.words]
+        for trainer in trainers
+    ]
+    assert [words.split(" lists")[0] for words in said[0]] == ["looks_around.py, line 17,"]
+    assert not any(said[1:]), "once"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("names = os.listdir(place)", True),
+        ("paths = [path for path in Path(place).glob('*.txt')]", True),
+        ("names = sorted(os.listdir(place))", False),
+        ("count = len(os.listdir(place))", False),
+    ],
+)
+def test_a_script_that_relies_on_the_order_of_files_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, told: bool
+) -> None:
+    for owner, name in (
+        (tf.io.gfile, "listdir"),
+        (tf.io.gfile, "glob"),
+        (file_io, "list_directory_v2"),
+        (file_io, "get_matching_files_v2"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # to be restored
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.txt").touch()
+    monkeypatch.setattr(os, "listdir", lambda path: ["b.txt", "a.txt"])
+    with os.scandir(tmp_path) as entries:
+        listed = MagicMock()
+        listed.__iter__.return_value = sorted(entries, key=lambda entry: entry.name, reverse=True)
+    monkeypatch.setattr(os, "scandir", lambda path: listed)
+    said: list[str] = []
+    surroundings.sort_folders(tmp_path, said.append)
+    script = tmp_path / "train.py"
+    script.write_text(f"import os\nfrom pathlib import Path\n{line}\n")
+    exec(compile(script.read_text(), str(script), "exec"), {"place": str(tmp_path)})
+    assert [words.startswith("train.py, line 3, lists files") for words in said] == [True] * told
 
 
 class Others(NoCollectives):

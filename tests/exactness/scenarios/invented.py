@@ -335,3 +335,47 @@ def temperature_that_follows_the_batch(folder: Path) -> Outcome:
     model = keras.Sequential(inner)
     model.compile(_sgd(0.8), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     return _fitted(model, x, kinds, 4)
+
+
+@scenario(once=True)
+def noise_of_tf_random_in_a_long_fit(folder: Path) -> Outcome:
+    class Noisy(Stepped):
+        def loss_of(self, x: Any, y: Any) -> Any:
+            return tf.reduce_mean(tf.square(self(x + tf.random.normal(tf.shape(x), stddev=0.1)) - y))
+
+    model = Noisy()
+    model.compile(_sgd())
+    return _fitted(model, *table(), 3)
+
+
+@scenario(once=True, told="audit")
+def prints_a_loss_of_missing_targets(folder: Path) -> Outcome:
+    """Somebody looks for a fault by tf.print, and leaves it in."""
+
+    class Printing(Stepped):
+        def loss_of(self, x: Any, y: Any) -> Any:
+            there = tf.cast(y < 50.0, "float32")
+            loss = tf.reduce_sum(there * tf.square(self(x) - y)) / tf.reduce_sum(there)
+            tf.print("loss", loss)
+            return loss
+
+    x, y = table()
+    y[6 * BATCH + 5 :: 7] = 99.0
+    model = Printing()
+    model.compile(_sgd())
+    return _fitted(model, x, y)
+
+
+@scenario(once=True, told="audit")
+def noise_and_missing_targets(folder: Path) -> Outcome:
+    class Noisy(Stepped):
+        def loss_of(self, x: Any, y: Any) -> Any:
+            there = tf.cast(y < 50.0, "float32")
+            seen = self(x + tf.random.normal(tf.shape(x), stddev=0.1))
+            return tf.reduce_sum(there * tf.square(seen - y)) / tf.reduce_sum(there)
+
+    x, y = table()
+    y[6 * BATCH + 5 :: 7] = 99.0
+    model = Noisy()
+    model.compile(_sgd())
+    return _fitted(model, x, y)

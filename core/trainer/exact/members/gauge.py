@@ -17,6 +17,8 @@ import tensorflow as tf
 from core.trainer.exact.members.data_marks import DataMarks
 from core.trainer.exact.members.sketches import Sketches
 
+ONCE = "tandem_once"
+"""Part of the name of operations that have no effect where a step is computed once more than it counts."""
 NORM_EVERY_S = 0.5
 """The norm of a large model's gradients takes milliseconds, so not every step computes it."""
 
@@ -30,6 +32,8 @@ class Gauge:
             self._sent_bytes = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+            self.repeats = tf.Variable(False, trainable=False)
+        """Whether a step is computed once more than it counts, so that it prints nothing."""
         self._counted_at_step = 0
         self.data = DataMarks()
         self.sketches = Sketches(are_taken=is_audited)

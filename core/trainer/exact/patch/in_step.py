@@ -14,10 +14,29 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
 from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.gauge import ONCE
 from core.trainer.exact.members.step import Step
 
 _ENGINE = __name__.removesuffix("patch.in_step")
 """Name prefix of the engine's own modules."""
+
+
+def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What ``tf.print`` does."""
+    step = steps.current()
+    if step is None or tf.executing_eagerly():
+        return original(*args, **kwargs)
+
+    def write() -> Any:
+        with tf.control_dependencies([original(*args, **kwargs)]):
+            return tf.constant(0)
+
+    with tf.device("CPU:0"):
+        # Read outside of conditions: with a variable in one, TensorFlow does not keep the order of prints.
+        with step.weight.graph.as_default():
+            repeats = step.gauge.repeats.read_value()
+        return tf.cond(repeats, lambda: tf.constant(0), write, name=ONCE).op
+
 
 # --- losses
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from tensorflow.python.ops import gen_logging_ops
 
 from core.trainer.exact.interface import Cluster, Observer
 from core.trainer.exact.keras import callback_kinds, model_state
@@ -27,7 +28,7 @@ from core.trainer.exact.patch import (
     tape,
     whole_loss,
 )
-from core.trainer.exact.steps import data
+from core.trainer.exact.steps import data, random_positions
 from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.loop import Loop
@@ -176,7 +177,9 @@ def _replace_all(engine: Engine) -> None:
     private.replace(*private.SYNCHRONISED_MOMENTS, in_step.moments)
     private.replace(*private.BATCH_MOMENTS, in_step.batch_moments)
     private.replace(type(tf.function(lambda: None)), "__call__", in_step.call_function)
+    private.replace(gen_logging_ops, "print_v2", in_step.print_once)
     random_numbers.replace_drawing()
+    random_positions.replace_positions()
     private.replace(tf.GradientTape, "gradient", tape.gradient)
     for name in ("jacobian", "batch_jacobian"):
         private.replace(tf.GradientTape, name, tape.jacobian)

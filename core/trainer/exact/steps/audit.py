@@ -198,12 +198,14 @@ class Auditor:
 
         def seen(on: int | None) -> tuple[dict[str, Item], PortionResult]:
             self._engine.gauge.sketches.begin()
+            self._engine.gauge.repeats.assign(on is not None)
             self.under_way = True
             try:
                 with self._engine.given_to(on):
                     result = run()
             finally:
                 self.under_way = False
+                self._engine.gauge.repeats.assign(False)
             return sight.of(result, self._engine.gauge.sketches.end()), result
 
         whole, _ = seen(whole_on)

@@ -12,6 +12,7 @@ from core.trainer.exact.keras import local_state
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members.exchange_ops import MEETING
+from core.trainer.exact.members.gauge import ONCE
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import Traced
@@ -107,6 +108,8 @@ def unrepeatable_op(graph: Any) -> str:
     """The first operation with side effects beyond variables, or with a position of its own; "" if none."""
     for op in graph.get_operations():
         own = op.type in ("EagerPyFunc", "PyFunc") and MEETING in op.name
+        if op.type in ("If", "StatelessIf") and ONCE in op.name:
+            continue
         if (
             op.op_def is not None
             and op.op_def.is_stateful

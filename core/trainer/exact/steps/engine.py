@@ -385,7 +385,7 @@ class Engine:
 
     def taken_back(self, undo: Undo | EagerUndo) -> list[Any]:
         """A member left during a call, which must be repeated: returns the batches that it read."""
-        if undo.effect and not undo.effect.startswith("PrintV2"):
+        if undo.effect:
             self.say_once(
                 f"A laptop left in the midst of steps, which the others did again. Each has {undo.effect}, "
                 "which was done twice: if the result depends on that, it is not one machine's.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from core.trainer.exact.steps.calls import TracedCalls
 from core.trainer.exact.steps.data import Portion, next_batches
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.random_positions import Positions
 from core.trainer.exact.steps.rerun import Rerun, go_back
 from core.trainer.exact.steps.result import (
     Batch,
@@ -62,6 +64,7 @@ class Loop:
         self._queues: dict[str, BatchQueue] = {}
         self._rerun = Rerun()
         self._audits = Auditor(engine, model, is_training=is_training)
+        self._positions: defaultdict[str, Positions] = defaultdict(Positions)
         self._notes = Notes()
         """The newest trace's records."""
         if model.jit_compile:
@@ -170,7 +173,7 @@ class Loop:
             return result
         again = self._rerun.taken_back(traced)
         sure_step = self._sharings.tell_findings(key, traced, findings, step, again=len(again))
-        go_back(self.engine, sure_step)
+        go_back(self.engine, None if self._positions[key] else sure_step)  # no checkpoint keeps positions
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
             self._of_batches(traced, again, spec)
@@ -339,7 +342,8 @@ class Loop:
         shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
         spec = while_loop.free_rows(data_spec)
         one = functools.partial(self._one_step, self._sharings.of(repr(spec)), collectives, gauge)
-        return tf.function(one, autograph=False).get_concrete_function(spec, shares_spec)
+        drawing = self._positions[repr(spec)].around(one)
+        return tf.function(drawing, autograph=False).get_concrete_function(spec, shares_spec)
 
     def _variables(self) -> list[int]:
         found = local_state.metric_variables(self.model)
