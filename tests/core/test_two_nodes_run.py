@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -315,6 +316,49 @@ async def test_a_starter_that_quits_in_training_ends_the_run(tmp_path: Path, spe
         assert not isinstance(await outcome(ben), Finished)
         assert all(trainer.over for trainer in (*anna.trainers, *ben.trainers))
         await asyncio.wait_for(anna.node.wait_stopped(), LIMIT_S)
+
+
+async def crash(laptop: Laptop, other: Laptop) -> None:
+    """A node falls silent without a word."""
+    peer = laptop.node._neighbours.links._peers[id_of(other.node)]
+    await laptop.node._neighbours.listener.close()
+    peer._addresses = list  # type: ignore[method-assign]  # it calls nobody any more
+    assert peer.link is not None and peer.link._connection is not None
+    peer.link._connection.abort()
+
+
+async def test_a_starter_that_crashed_takes_its_run_back_from_the_laptop_that_stood_in(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    """With a checkpoint that only the other one has: the starter crashed before its own first one."""
+    async with two(tmp_path) as (anna, ben):
+        run = await train(anna, ben, spec)
+        keep(ben.node.home.runs / run / run_folder.CHECKPOINTS, 40)
+        ben.trainers[-1].say(trainer_messages.Kept())
+        ben.started.clear()
+        await crash(anna, ben)
+        await asyncio.wait_for(ben.started.wait(), LIMIT_S)
+        alone, again = ben.trainers[-1], Laptop()
+        assert alone.train.stands_in and alone.train.walls is not None
+        assert alone.train.resume and alone.train.run != run
+        alone.meet()
+        alone.make_step()
+        await wait_for(ben.node, lambda s: s.run is not None and isinstance(s.run.phase, Training))
+        keep(ben.node.home.runs / alone.train.run / run_folder.CHECKPOINTS, 50)
+
+        old, name = anna.node.home.folder, "anna-again"
+        left_out = shutil.ignore_patterns("*.sock", "*.lock")
+        await asyncio.to_thread(shutil.copytree, old, tmp_path / name, ignore=left_out)
+        async with node(tmp_path, name, discovery=False, make_trainer=again.make_trainer) as again.node:
+            await asyncio.wait_for(again.started.wait(), LIMIT_S)
+            await wait_for(ben.node, lambda s: s.run is not None and s.run.plan.starter == id_of(again.node))
+            assert alone.over and again.trainers[-1].train.resume
+            state = await wait_for(again.node, lambda s: s.run is not None)
+            assert state.run is not None and state.run.plan.resume is not None
+            assert (state.run.plan.resume.run, state.run.plan.resume.moment.step) == (run, 50)
+            assert await again.node.submit(StopRun()) == Done()
+            for laptop in (again, ben):
+                assert isinstance(await outcome(laptop), Stopped)
 
 
 async def test_forgetting_a_laptop_ends_its_part_in_the_run(tmp_path: Path, spec: RunSpec) -> None:
