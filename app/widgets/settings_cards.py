@@ -80,6 +80,8 @@ class BackgroundCard(Card):
         self.login.clicked.connect(self.start_at_login_asked)
         self.tray = QCheckBox("Show an icon and notices in the tray")
         self.tray.clicked.connect(lambda on: self.changed.emit(SettingsChange(tray=on)))
+        self.foresee = QCheckBox("Load TensorFlow while a training is being prepared")
+        self.foresee.clicked.connect(lambda on: self.changed.emit(SettingsChange(foresee=on)))
         self.warm = QCheckBox("Keep TensorFlow loaded between runs")
         self.warm.clicked.connect(lambda on: self.changed.emit(SettingsChange(warm_trainer=on)))
         self.awake = QCheckBox("Keep this laptop awake while it trains")
@@ -99,16 +101,20 @@ class BackgroundCard(Card):
             self.tray: "tray",
             self.awake: "stay-awake",
             self.go_on: "go-on",
+            self.foresee: "foresee",
             self.warm: "warm-trainer",
         }
         for box, name in names.items():
             box.setObjectName(name)
         self.add(
             *(heading("In the background"), self.login, self.tray, self.awake),
-            faint("With the lid closed it still sleeps; the other laptops wait for it.", wraps=True),
+            faint(
+                "With the lid closed it still sleeps. The others go on, and it comes back by itself.",
+                wraps=True,
+            ),
             row(Label("Leave a run when the battery is below"), self.battery, 1),
-            *(self.go_on, self.warm),
-            faint("A run starts at once then. Takes about 400 MB of memory all the time.", wraps=True),
+            *(self.go_on, self.foresee, self.warm),
+            faint("A run then starts at once. Takes about 400 MB of memory meanwhile.", wraps=True),
         )
 
     def show_settings(self, settings: Settings, *, again: bool = False) -> None:
@@ -120,6 +126,7 @@ class BackgroundCard(Card):
         self.awake.setChecked(settings.stay_awake)
         self.battery.setValue(settings.leave_below_pct)
         self.go_on.setChecked(settings.go_on)
+        self.foresee.setChecked(settings.foresee)
         self.warm.setChecked(settings.warm_trainer)
 
     def _on_battery(self, below_pct: int) -> None:

@@ -180,7 +180,7 @@ class Node:
             self._notice(error.problem)
         self._watch.begin(self._on_reading, lambda error: self._on_crash("telemetry", error))
         if self._settings.warm_trainer:
-            self._background.start("a warm trainer", self._runs.set_warm(True))
+            self._background.start("a warm trainer", self._runs.warm.hold(True, busy=False))
 
     async def stop(self) -> None:
         """End runs, say goodbye, close everything; bounded. A second call waits for the first."""
@@ -271,6 +271,7 @@ class Node:
             case cm.SetCodePolicy(device=device, policy=policy):
                 await self._neighbours.set_policy(device, policy)
             case cm.AnalyseScript(path=path):
+                self._runs.foresee()
                 return await self._runs.planner.read(path)
             case cm.PlanRun(spec=spec):
                 return await self._runs.planner.preview(spec)
@@ -352,8 +353,8 @@ class Node:
         if before.port != wanted.port:
             self._notice(diagnostics.LATER_PORT)
         await self._neighbours.follow(before, wanted, self._name)
-        if before.warm_trainer != wanted.warm_trainer:
-            await self._runs.set_warm(wanted.warm_trainer)
+        if (before.warm_trainer, before.foresee) != (wanted.warm_trainer, wanted.foresee):
+            await self._runs.warm.hold(wanted.warm_trainer, busy=self._runs.busy)
         if (before.keep_days, before.keep_gb) != (wanted.keep_days, wanted.keep_gb):
             self._runs.begin_trim()
         self._stay_awake()
@@ -380,6 +381,7 @@ class Node:
     def _on_reading(self, reading: Reading) -> None:
         self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
         self._neighbours.links.send_all(TelemetrySent(reading=reading, busy=self._runs.busy))
+        self._runs.warm.on_memory(reading.memory_total_bytes - reading.memory_used_bytes)
         if problem := self._runs.departure.on_reading(reading, self._settings.leave_below_pct):
             self._notice(problem)
 

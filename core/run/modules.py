@@ -37,10 +37,11 @@ class Lack:
 
 
 class Modules:
-    """One per node."""
+    """One per node. ``foresee``: another laptop prepares a run with this one."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, foresee: Callable[[], None] = lambda: None) -> None:
         self._context = context
+        self._foresee = foresee
         self._numbers = itertools.count(1)
         self._answering: set[DeviceId] = set()
 
@@ -54,6 +55,8 @@ class Modules:
         """
         wanted = tuple(usage.what for usage in (*needs.surely, *needs.maybe))[:MODULES_ASKED]
         if not wanted:
+            for device in others:
+                self._context.links.send(device, ModulesAsked(question=next(self._numbers), modules=()))
             return ()
         own = [self._look_here(wanted)] if here else []
         found = await asyncio.gather(*own, *(self._ask(*other, wanted) for other in others.items()))
@@ -82,6 +85,9 @@ class Modules:
         names_only = all(len(name) <= _LONGEST and name.isidentifier() for name in asked.modules)
         if len(asked.modules) > MODULES_ASKED or not names_only or device in self._answering:
             _log.warning("%s asked for modules in a way that is not answered", short(device))
+            return
+        self._foresee()
+        if not asked.modules:
             return
         self._answering.add(device)
         self._context.background.start("look for modules", self._answer(device, asked))

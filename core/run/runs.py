@@ -75,10 +75,10 @@ class NodeRuns:
         self._links = links
         self._emit_event, self._on_busy = emit, on_busy
         self._loop = asyncio.get_running_loop()
-        self._warm, self._hold_warm = WarmTrainer(), False
+        self.warm = WarmTrainer(foresees=make_trainer is None)
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
-            home, me, state, links, transfers, self._warm, self._on_crash, clock, make_trainer, limits, level
+            home, me, state, links, transfers, self.warm, self._on_crash, clock, make_trainer, limits, level
         )
         # In a run of this laptop's own, each side receives what the other sends to this laptop.
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)
@@ -88,7 +88,7 @@ class NodeRuns:
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
-        self._modules = Modules(self._context)
+        self._modules = Modules(self._context, self.foresee)
         self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
         elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules)
         self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
@@ -140,19 +140,17 @@ class NodeRuns:
             async with asyncio.timeout(CLOSE_S):
                 await self.trials.close(name)
                 await self._idle.wait()
-        await self._warm.end()
+        await self.warm.end()
         await self._checkpoints.close()
         await self._context.background.settle(CLOSE_S)
         await self._context.files.close()
         await self.history.close()
 
-    async def set_warm(self, hold: bool) -> None:
-        """Hold a trainer ready between runs, with TensorFlow imported, or end it."""
-        self._hold_warm = hold
-        if not hold:
-            await self._warm.end()
-        elif not self.busy:
-            await self._warm.keep()
+    def foresee(self) -> None:
+        """A run may begin here soon: makes a trainer ready for it, if the user wants that."""
+        me = self._state().me
+        if me is not None and me.settings.foresee and not self._is_in_a_run:
+            self.warm.foresee()
 
     def begin_trim(self) -> None:
         """Remove other laptops' leftovers here beyond what the settings keep. Not during a run."""
@@ -179,6 +177,7 @@ class NodeRuns:
             is_asked = member is not None and not member.state.local and not member.state.joined
             asked = problems.asked_first(member.state.starter_name) if member and is_asked else None
             raise TandemError.of(asked or problems.run_under_way())
+        self.foresee()
         self._begin_work()
         try:
             planned = await self.planner.plan(spec, back, trial)
@@ -301,6 +300,7 @@ class NodeRuns:
             if refusal := refusal or self._admission.take(prepare.plan.run):
                 self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
                 return
+            self.foresee()
         self._begin_work()
         name = peer.shown_name if peer else prepare.plan.member(device).name
         participant = self._participant = ParticipantDriver(
@@ -383,8 +383,8 @@ class NodeRuns:
         self.begin_trim()
         if (waiting := self._held_request.take()) is not None:
             self._on_prepare(*waiting)
-        elif self._hold_warm and not self._closing:
-            self._context.background.start("hold a trainer warm", self._warm.keep())
+        elif self.warm.always and not self._closing:
+            self._context.background.start("hold a trainer warm", self.warm.keep())
 
     def _my_name(self) -> str:
         me = self._state().me

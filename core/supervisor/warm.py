@@ -1,4 +1,4 @@
-"""A trainer kept warm, with TensorFlow imported, so that a run starts seconds earlier. On the core thread.
+"""A trainer kept ready, with TensorFlow imported, so that a run starts seconds earlier. On the core thread.
 
 The child waits for its order, with one thread and the environment of no run (``core.trainer.warm``); it costs
 memory (about 400 MB) and no CPU. Its leash ends it with the node.
@@ -7,16 +7,46 @@ memory (about 400 MB) and no CPU. Its leash ends it with the node.
 from __future__ import annotations
 
 import asyncio
+import logging
 
+import psutil
+
+from core.runtime.background import Background
 from core.supervisor import spawn
+from core.vocabulary.errors import TandemError
+
+_log = logging.getLogger(__name__)
+
+FORESEEN_S = 300.0
+"""How long one waits for a run that seemed about to begin."""
+LEAST_FREE_BYTES, GIVEN_UP_BYTES = 1_500_000_000, 700_000_000
+"""With less memory available, none is started, or kept, for a run that may never come."""
 
 
 class WarmTrainer:
-    """Off until ``keep``. ``take`` hands the child over for one run; ``keep`` after it starts the next."""
+    """``always``: the setting keeps one between runs. ``foresee`` starts one for a run in preparation.
 
-    def __init__(self) -> None:
+    ``take`` hands the child over for one run; ``keep`` after it starts the next. ``foresees``: off where
+    trainers are replaced by a test's.
+    """
+
+    def __init__(self, *, foresees: bool = True) -> None:
+        self._foresees = foresees
+        self._background = Background()
         self._child: spawn.Child | None = None
         self._wanted = False
+        self._foreseen: asyncio.TimerHandle | None = None
+        self.always = False
+
+    async def hold(self, always: bool, *, busy: bool) -> None:
+        """A setting changed. ``busy``: in a run, after which ``keep`` is called."""
+        self.always = always
+        if not always:
+            self._forget()
+            self._wanted = False
+            await self._drop()
+        elif not busy:
+            await self.keep()
 
     async def keep(self) -> None:
         """Make sure that one is booting or ready. Raises ``TandemError`` where no process can be started."""
@@ -26,14 +56,48 @@ class WarmTrainer:
                 return
             await self._drop()
         child = await asyncio.to_thread(spawn.spawn_warm)
-        # Meanwhile another call may have been quicker, or the setting was turned off.
+        # Meanwhile another call may have been quicker, or none is wanted any more.
         if self._child is not None or not self._wanted:
             await asyncio.to_thread(child.end)
         else:
             self._child = child
 
+    def foresee(self) -> None:
+        """A run may begin soon. If none does, the child ends after ``FORESEEN_S``."""
+        free_bytes = psutil.virtual_memory().available
+        if not self._foresees or (self._foreseen is None and free_bytes < LEAST_FREE_BYTES):
+            return
+        self._forget()
+        self._foreseen = asyncio.get_running_loop().call_later(FORESEEN_S, self._in_vain)
+        if not len(self._background):
+            self._background.start("make a trainer ready", self._try_to_keep())
+
+    def on_memory(self, free_bytes: int) -> None:
+        """So much memory is available on this laptop now."""
+        if self._foreseen is not None and free_bytes < GIVEN_UP_BYTES:
+            self._in_vain()
+
+    async def _try_to_keep(self) -> None:
+        try:
+            await self.keep()
+        except TandemError as error:
+            _log.info("no trainer could be made ready: %s", error)
+
+    def _in_vain(self) -> None:
+        self._forget()
+        if not self.always:
+            self._wanted = False
+            self._background.start("end a trainer", self._drop())
+
+    def _forget(self) -> None:
+        if self._foreseen is not None:
+            self._foreseen.cancel()
+            self._foreseen = None
+
     def take(self) -> spawn.Child | None:
         """The warm child, for ``TrainerProcess``; None where none is alive."""
+        self._forget()
+        self._wanted = self.always
         child, self._child = self._child, None
         if child is None:
             return None
@@ -43,9 +107,11 @@ class WarmTrainer:
         return child
 
     async def end(self) -> None:
-        """The setting was turned off, or the node closes: also ends a child that is being started."""
-        self._wanted = False
+        """The node closes: also ends a child that is being started."""
+        self.always = self._wanted = self._foresees = False
+        self._forget()
         await self._drop()
+        await self._background.wait_idle()
 
     async def _drop(self) -> None:
         child, self._child = self._child, None

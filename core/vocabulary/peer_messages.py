@@ -92,6 +92,7 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
 class ModulesAsked(Tagged, frozen=True, kw_only=True):
     """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` top-level names.
 
+    It also says that a run with the receiver is being prepared; without names that is all, and has no answer.
     Send it only to a peer that supports it (``Versions.tells_modules``): an older Tandem would end the link.
     """
 

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     start_at_login: bool = False
     warm_trainer: bool = False
     """Keep one trainer with TensorFlow imported ready; costs about 400 MB."""
+    foresee: bool = True
+    """Import TensorFlow while a run is being prepared, here or by a paired laptop that chose this one."""
     stay_awake: bool = True
     """Keep this laptop from falling asleep while a run is under way."""
     go_on: bool = False
@@ -64,6 +66,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     tray: bool | None = None
     start_at_login: bool | None = None
     warm_trainer: bool | None = None
+    foresee: bool | None = None
     stay_awake: bool | None = None
     go_on: bool | None = None
     leave_below_pct: BatteryPct | None = None

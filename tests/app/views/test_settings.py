@@ -104,6 +104,7 @@ def test_the_theme_is_chosen(view: SettingsView, core: FakeCore) -> None:
     [
         (lambda view: view.network.discovery, "discovery", False),
         (lambda view: view.background.tray, "tray", False),
+        (lambda view: view.background.foresee, "foresee", False),
         (lambda view: view.background.warm, "warm_trainer", True),
         (lambda view: view.background.awake, "stay_awake", False),
         (lambda view: view.background.go_on, "go_on", True),

@@ -428,6 +428,32 @@ async def test_a_run_alone_has_no_shares_and_says_so_of_those_that_were_asked_fo
     await lan.wait_until(lambda: anna.over)
 
 
+async def test_trainers_are_made_ready_while_a_run_is_being_prepared_if_the_user_wants_that(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = both(lan)
+    foreseen: list[LanNode] = []
+    for node in (anna, ben):
+        monkeypatch.setattr(node.runs.warm, "foresee", lambda node=node: foreseen.append(node))
+    script = Path(spec.script)
+    script.write_text(f"import keras\n{script.read_text()}")
+    ben.ask_before_running(anna)
+    await anna.runs.planner.preview(spec)
+    await lan.wait_until(lambda: foreseen)
+    assert foreseen == [ben], "asked for modules, it expects a run"
+    run = await anna.runs.start(spec)
+    await lan.wait_until(lambda: ben.state.consents)
+    assert foreseen[1] is anna and foreseen.count(ben) >= 2, "before its user has answered"
+    await ben.runs.answer_consent(run, "no")
+    await wait_over(lan)
+    foreseen.clear()
+    for node in (anna, ben):
+        node.emit(ev.SettingsChanged(settings=Settings(name=node.name, foresee=False)))
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: ben.state.consents)
+    assert foreseen == []
+
+
 async def test_stop_without_a_run_says_so(lan: Lan) -> None:
     with pytest.raises(TandemError) as caught:
         lan.nodes["Anna"].runs.stop()
@@ -1127,7 +1153,7 @@ async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept
     told = repr([node.trainers[-1].train for node in (anna, ben)]) + caplog.text
     told += "".join(wire.to_json(event).decode() for node in (anna, ben) for event in node.events)
     kept = files_under(tmp_path)
-    assert len(kept) > 10
+    assert len(kept) > 5
     for order in orders:
         secret = order.private_key
         for shape in (secret, secret.hex().encode(), b64encode(secret), b64encode(b"." + secret)[4:-4]):

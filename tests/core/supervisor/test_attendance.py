@@ -8,15 +8,17 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from core.runtime.bounded_file import BoundedFile
 from core.supervisor import parent_death, port_probe, spawn
 from core.supervisor.driver import LONGEST_PAUSE_S, OUTPUT_AT_ONCE, REPORTS_AT_ONCE
 from core.supervisor.state import Limits
-from core.supervisor.warm import WarmTrainer
+from core.supervisor.warm import FORESEEN_S, WarmTrainer
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
@@ -403,3 +405,74 @@ async def test_of_two_that_were_started_at_once_one_is_kept(started: list[FakeCh
     assert kept is not None
     assert sorted(child.reaped for child in started) == [False, True]
     close(next(child for child in started if child is kept))
+
+
+@pytest.fixture
+def free_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def are(available: int) -> None:
+        found = SimpleNamespace(available=available)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
+
+    are(8_000_000_000)
+    return are
+
+
+@pytest.mark.usefixtures("free_bytes")
+async def test_one_for_a_run_in_preparation_is_given_to_it_and_no_other_follows(
+    started: list[FakeChild],
+) -> None:
+    warm = WarmTrainer()
+    warm.foresee()
+    warm.foresee()
+    await warm._background.wait_idle()
+    assert len(started) == 1 and warm.take() is started[0]
+    assert warm._foreseen is None
+    await warm.end()
+    assert len(started) == 1
+    close(started[0])
+
+
+@pytest.mark.usefixtures("free_bytes")
+@pytest.mark.parametrize("why", ["time", "memory"])
+async def test_one_for_a_run_that_never_came_ends(started: list[FakeChild], why: str) -> None:
+    warm = WarmTrainer()
+    warm.foresee()
+    await warm._background.wait_idle()
+    warm.on_memory(2_000_000_000)
+    assert [child.reaped for child in started] == [False]
+    assert warm._foreseen is not None
+    left_s = warm._foreseen.when() - asyncio.get_running_loop().time()
+    assert left_s == pytest.approx(FORESEEN_S, abs=10)
+    if why == "memory":
+        warm.on_memory(500_000_000)
+    else:
+        warm._in_vain()  # as its timer does
+    await warm._background.wait_idle()
+    assert [child.reaped for child in started] == [True] and warm.take() is None
+
+
+async def test_without_memory_to_spare_and_after_the_end_none_is_started(
+    started: list[FakeChild], free_bytes: Callable[[int], None]
+) -> None:
+    warm = WarmTrainer()
+    free_bytes(1_000_000_000)
+    warm.foresee()
+    free_bytes(8_000_000_000)
+    await warm.end()
+    warm.foresee()
+    await warm._background.wait_idle()
+    assert not started
+
+
+@pytest.mark.usefixtures("free_bytes")
+async def test_one_that_is_always_kept_outlasts_a_run_that_never_came(
+    started: list[FakeChild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = WarmTrainer()
+    await warm.hold(True, busy=False)
+    warm.foresee()
+    warm.on_memory(0)
+    await warm._background.wait_idle()
+    assert warm._foreseen is None and not started[0].reaped
+    await warm.hold(False, busy=False)
+    assert len(started) == 1 and started[0].reaped
