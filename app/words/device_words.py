@@ -72,8 +72,8 @@ def reach_words(walls: Walls, gaps: Sequence[Gap], network: str) -> str:
     if walls == "none":
         return _ANYTHING
     words = (
-        "The script runs within walls: it reads the system, Python's packages and Keras' data sets, and "
-        f"writes to folders of its own. Over the network it reaches {_NETWORKS[network]}."
+        "The script cannot reach your files. It reads the system, Python's packages and Keras' data sets, "
+        f"and writes to folders of its own. Over the network it reaches {_NETWORKS[network]}."
     )
     left = [_GAPS[gap] for gap in gaps if gap != "network" or not network]
     return (
