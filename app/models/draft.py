@@ -10,12 +10,14 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from app.models import data_folders, openings
+from core.sweep.values import argument_sets
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
+from core.vocabulary.sweep import SweepSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class RunDraft:
 
     script: str = ""
     arguments: str = ""
+    several: bool = False
+    """Commas in ``arguments`` separate values, and every combination is a trial."""
     left_out: frozenset[DeviceId] = frozenset()
     roles: dict[DeviceId, tuple[Role, ...]] = field(default_factory=dict)
     shares: dict[DeviceId, int] = field(default_factory=dict)
@@ -124,11 +128,35 @@ def split(arguments: str) -> tuple[str, ...] | Problem:
         )
 
 
-def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
-    """The spec for ``PlanRun`` and ``StartRun``, or why there can be none."""
+def sets_of(draft: RunDraft) -> tuple[tuple[str, ...], ...] | Problem:
+    """The arguments of each trial; of a plain run: the only one's."""
     words = split(draft.arguments)
-    if isinstance(words, Problem):
-        return words
+    if isinstance(words, Problem) or not draft.several:
+        return words if isinstance(words, Problem) else (words,)
+    try:
+        return argument_sets(words)
+    except TandemError as error:
+        return error.problem
+
+
+def sweep_of(draft: RunDraft, state: State) -> SweepSpec | Problem:
+    """The spec for ``StartSweep``, or why there can be none."""
+    run, sets = spec_of(draft, state), sets_of(draft)
+    if isinstance(run, Problem):
+        return run
+    if isinstance(sets, Problem):
+        return sets
+    here = state.me is not None and state.me.device in taking_part(draft, state)
+    return SweepSpec(run=run, argument_sets=sets, here=here)
+
+
+def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
+    """The spec for ``PlanRun`` and ``StartRun``, or why there can be none. With several values: that of the
+    first trial."""
+    sets = sets_of(draft)
+    if isinstance(sets, Problem):
+        return sets
+    words = sets[0]
     here = taking_part(draft, state)
     if not here:
         return Problem(

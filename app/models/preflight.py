@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from app.models import data_folders
-from app.models.draft import RunDraft, candidates, split, taking_part, why_not
+from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project.only_here import CODE
@@ -167,8 +167,11 @@ def with_data(draft: RunDraft, read: ScriptRead) -> str:
 
 def _arguments(read: ScriptRead, draft: RunDraft) -> list[Finding]:
     """Not an error: a script may parse its arguments differently than its text suggests."""
-    words = split(draft.arguments)
-    told = [] if isinstance(words, Problem) else refused(words, read.options)
+    sets = sets_of(draft)
+    found = (
+        () if isinstance(sets, Problem) else (words for each in sets for words in refused(each, read.options))
+    )
+    told = tuple(dict.fromkeys(found))
     fix = f"{plain(read.script, 60)} would end at once: correct its arguments."
     return [_line("warning", "argument-refused", " ".join(told), fix)] if told else []
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from app.bridge import Bridge
-from app.models.draft import as_then
+from app.models.draft import RunDraft, as_then
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
@@ -18,6 +19,7 @@ from core.vocabulary.events import Event, RunPlanned
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed
 from core.vocabulary.state import State
+from core.vocabulary.sweep import Trial
 
 
 class TrainView(View):
@@ -33,6 +35,8 @@ class TrainView(View):
         self.live = TrainLive(bridge)
         self.live.new_asked.connect(self._prepare_another)
         self.live.again_asked.connect(self._again)
+        for card in (self.setup.sweep, self.live.sweep):
+            card.best_asked.connect(self._train_best)
         self.setup.live_asked.connect(self.show_live)
         self.setup.refused.connect(self.show_setup)
         self.pages = QStackedWidget()
@@ -88,6 +92,13 @@ class TrainView(View):
         self.setFocusProxy(page)
         if focused is not None:
             page.setFocus()
+
+    def _train_best(self, trial: Trial) -> None:
+        sweep = self.bridge.state.sweep
+        assert sweep is not None, "its card is shown"
+        self.show_setup()
+        arguments = shlex.join(trial.arguments)
+        self.setup.prepare(RunDraft(script=sweep.spec.run.script, arguments=arguments, seed=trial.seed))
 
     def _prepare_another(self) -> None:
         self.setup.edited = True

@@ -24,6 +24,7 @@ from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
+from app.widgets.sweep_card import SweepCard
 from app.words.device_names import names_of
 from core.report.points import RunPoints
 from core.vocabulary.answers import Answer, RunDetails, RunEntry
@@ -96,14 +97,24 @@ class TrainLive(QWidget):
         plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
+        self.sweep = SweepCard(bridge)
         self.page.add(
-            *(self.add_laptop.said, self.leave.question, self.progress, self.outcome, plots, self.log),
+            *(
+                self.sweep,
+                self.add_laptop.said,
+                self.leave.question,
+                self.progress,
+                self.outcome,
+                plots,
+                self.log,
+            ),
             1,  # for a run without plots
         )
         self.page.body.setStretchFactor(plots, 1000)
         self.page.body.setSpacing(GAP)
 
     def show_run(self, state: State, events: Sequence[Event]) -> None:
+        self.sweep.show_state(state)
         run = state.run
         if run is None:
             return
@@ -219,6 +230,8 @@ class TrainLive(QWidget):
         arguments = " ".join(run.plan.arguments)
         who = names.get(run.plan.starter, "another laptop")
         mine = state.me is not None and run.plan.starter == state.me.device
+        if run.plan.trial is not None:
+            arguments = f"Trial {run.plan.trial.number} of {run.plan.trial.trials}. {arguments}"
         self.script.say(arguments if mine else f"Started on {who}. {arguments}")
         self.script.setVisible(bool(self.script.text()))
         over = _is_over(run)

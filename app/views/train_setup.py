@@ -8,11 +8,11 @@ from functools import partial
 from msgspec import structs
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QLineEdit, QWidget
 
 from app.bridge import Bridge
 from app.models import preflight
-from app.models.draft import RunDraft, candidates, spec_of, taking_part, why_not
+from app.models.draft import RunDraft, candidates, sets_of, spec_of, sweep_of, taking_part, why_not
 from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
@@ -24,13 +24,18 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
 from app.widgets.script_drop import ScriptChoices, ScriptDrop
+from app.widgets.sweep_card import SweepCard
 from app.words.device_names import names_of
 from app.words.device_words import problem_of
+from core.vocabulary import units
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
-from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
+from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun, StartSweep
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
+from core.vocabulary.sweep import SweepSpec
 
+SEVERAL = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
+speed, and a laptop takes the next when it is free."""
 SETTLE_MS = 250
 """Delay after a change: a user who types or scrolls rarely stops at the first one."""
 
@@ -83,6 +88,10 @@ class TrainSetup(QWidget):
         self.arguments.setPlaceholderText("as on a command line, e.g. --epochs 20")
         self.arguments.textEdited.connect(lambda text: self._change(replace(self.draft, arguments=text)))
         name_for_readers(self.arguments, "Arguments of the script")
+        self.several = QCheckBox("Try several values")
+        self.several.setObjectName("several")
+        set_tooltip(self.several, SEVERAL)
+        self.several.clicked.connect(lambda on: self._change(replace(self.draft, several=on)))
         self.roles = RolesBox()
         self.roles.changed.connect(self._change)
         self.options = OptionsFold()
@@ -95,13 +104,14 @@ class TrainSetup(QWidget):
         label.setBuddy(self.arguments)
         self.argued = QWidget()
         self.takes = Label("", "faint", wraps=True)
-        self.argued.setLayout(column(row(label, self.arguments), self.takes))
+        self.argued.setLayout(column(row(label, self.arguments, self.several), self.takes))
         self.drop.take_line(self.argued)
         self.banner = ProblemBox(level="note")
         self.under_way = button("Show", self.live_asked.emit, name="show-live")
         name_for_readers(self.under_way, "Show the run under way")
         self.banner.buttons.addWidget(self.under_way)
-        page.add(self.banner, self.drop, self.problem, self.choices)
+        self.sweep = SweepCard(self._bridge)
+        page.add(self.banner, self.sweep, self.drop, self.problem, self.choices)
         page.add(self.reading, self.ready, self.drop.examples, 1)
         # Below the scrolling part, so that the main action is always in reach.
         self.foot = QFrame()
@@ -122,7 +132,7 @@ class TrainSetup(QWidget):
         draft = replace(self.draft, script=path, strategy=None, then={})
         if path != self.draft.script:
             options = structs.replace(draft.options, accept_differences=False)
-            draft = replace(draft, arguments="", options=options)
+            draft = replace(draft, arguments="", several=False, options=options)
         self.arguments.setText(draft.arguments)
         self._begin(draft)
 
@@ -134,6 +144,7 @@ class TrainSetup(QWidget):
     def _begin(self, draft: RunDraft) -> None:
         self._starts_itself = self._starts_itself and not self.draft.script
         self.draft = draft
+        self.several.setChecked(draft.several)
         self.edited = True
         self.options.show_options(draft)
         self.ready.begin()
@@ -151,6 +162,7 @@ class TrainSetup(QWidget):
 
     def show_state(self, state: State) -> None:
         self._state = state
+        self.sweep.show_state(state)
         self.drop.home = state.me.home if state.me is not None else ""
         # Plan again only when the possible members or their abilities change, not with every reading.
         me = state.me
@@ -220,6 +232,8 @@ class TrainSetup(QWidget):
         count = len(taking_part(self.draft, self._state))
         if self._alone_asked:
             return "Train alone"
+        if self.draft.several and not isinstance(sets := sets_of(self.draft), Problem):
+            return f"Start {units.number_of(len(sets), 'trial')}"
         return "Train" if count < 2 else f"Train on {count} laptops"
 
     def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
@@ -290,7 +304,7 @@ class TrainSetup(QWidget):
     def start(self) -> None:
         """Press Train."""
         self._starts_itself = False
-        spec = spec_of(self.draft, self._state)
+        spec = (sweep_of if self.draft.several else spec_of)(self.draft, self._state)
         if isinstance(spec, Problem):
             self._refuse(spec)
             self.refused.emit()
@@ -303,7 +317,8 @@ class TrainSetup(QWidget):
         self._starting, self.edited, self._alone_asked = True, False, False
         self.problem.show_problem(None)
         self._show()
-        self._bridge.submit(StartRun(spec=spec), self._on_started)
+        command = StartSweep(spec=spec) if isinstance(spec, SweepSpec) else StartRun(spec=spec)
+        self._bridge.submit(command, self._on_started)
 
     # --- the node's answers --------------------------------------------------------------------------------
 

@@ -111,6 +111,6 @@ def cut_off(script: str, sweep: str) -> Problem:
     return Problem(
         code="sweep-cut-off",
         what=f"Tandem ended while a sweep of {plain(script, 60)} was under way. It can go on.",
-        fix=f"Resume it: tandem sweep --resume {sweep}. A setting does it without asking.",
+        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting does it without asking.",
         detail=sweep,
     )

@@ -31,6 +31,7 @@ from core.vocabulary.answers import (
     RunList,
     ScriptRead,
     ScriptsFound,
+    SweepAccepted,
 )
 from core.vocabulary.commands import (
     AnalyseScript,
@@ -40,9 +41,10 @@ from core.vocabulary.commands import (
     PlanRun,
     RunDoctor,
     StartRun,
+    StartSweep,
 )
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, SweepId
 from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
@@ -124,6 +126,45 @@ def files(*paths: str) -> QMimeData:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(path) if "://" not in path else QUrl(path) for path in paths])
     return data
+
+
+# --- several values ----------------------------------------------------------------------------------------
+
+
+def test_several_values_are_trials_on_the_laptops_that_take_part(
+    together: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    core.answers[StartSweep] = SweepAccepted(sweep=SweepId("s"))
+    together.several.click()
+    together.arguments.setText("--epochs 3,4 --lr 0.1,0.01")
+    together.arguments.textEdited.emit(together.arguments.text())
+    settle()
+    assert together.train.text() == "Start 4 trials"
+    planned = core.asked(PlanRun)[-1]
+    assert isinstance(planned, PlanRun)
+    assert planned.spec.arguments == ("--epochs", "3", "--lr", "0.1")
+    together.train.click()
+    core.flush()
+    assert core.asked(StartRun) == []
+    [command] = core.asked(StartSweep)
+    assert isinstance(command, StartSweep)
+    sets = tuple(("--epochs", epochs, "--lr", rate) for epochs in ("3", "4") for rate in ("0.1", "0.01"))
+    assert command.spec.argument_sets == sets
+    assert (command.spec.run.devices, command.spec.here) == ((OTHER,), True)
+
+
+def test_values_that_make_no_trials_are_told_before_the_start(
+    together: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    together.several.click()
+    together.arguments.setText("--lr 1,,2")
+    together.arguments.textEdited.emit(together.arguments.text())
+    settle()
+    assert "has an empty value" in words(together)
+    assert not together.train.isEnabled()
+    together.several.click()
+    settle()
+    assert together.train.isEnabled(), "as one run, a comma is a comma"
 
 
 # --- what is in sight --------------------------------------------------------------------------------------

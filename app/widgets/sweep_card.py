@@ -1,0 +1,134 @@
+"""The trials of a sweep: a table with the best one first, and what can be done with the sweep."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
+
+from app.bridge import Bridge
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.labels import Label, heading, name_for_readers, set_tooltip
+from app.words import sweep_words
+from app.words.device_words import problem_of
+from core.history.best import metric_of, ranked
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import ResumeSweep, StopSweep
+from core.vocabulary.ids import SweepId
+from core.vocabulary.state import State
+from core.vocabulary.sweep import Sweep, Trial
+from core.vocabulary.text import plain
+
+LINES = 7
+"""Most rows; more scroll."""
+COLUMNS = ("Trial", "Arguments", "Result", "State")
+
+
+class SweepCard(Card):
+    """Visible while a sweep is under way, or can go on, until it is hidden. ``best_asked(trial)``: train with
+    its arguments on all laptops."""
+
+    best_asked = Signal(object)
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._sweep: Sweep | None = None
+        self._seen: SweepId | None = None
+        self._hidden: SweepId | None = None
+        self.title = heading()
+        self.words = Label("", wraps=True)
+        self.best = Label("", wraps=True)
+        self.problem = Label("", "bad", wraps=True)
+        self.table = _table()
+        self.stop = button("Stop all trials", self._stop, "danger", name="stop-sweep")
+        set_tooltip(self.stop, "Running trials stop at the end of a step. Press again to end them at once.")
+        self.go_on = button("Go on", self._go_on, name="resume-sweep")
+        name_for_readers(self.go_on, "Go on with the trials that have no result")
+        self.longer = button("Train the best on all laptops", self._ask_best, name="train-best")
+        self.hides = button("Hide", self._hide, name="hide-sweep")
+        self.add(self.title, self.words, self.best, self.table, self.problem)
+        self.add(row(1, self.hides, self.longer, self.go_on, self.stop))
+        self.hide()
+
+    def show_state(self, state: State) -> None:
+        sweep = state.sweep
+        if sweep is self._sweep:
+            return
+        self._sweep = sweep
+        if sweep is not None and sweep.under_way:
+            self._seen, self._hidden = sweep.sweep, None
+        is_open = sweep is not None and sweep.phase in ("stopped", "failed")
+        shown = sweep is not None and (sweep.sweep == self._seen or is_open) and sweep.sweep != self._hidden
+        if sweep is not None and shown:
+            self._show(sweep)
+        self.setVisible(shown)
+
+    def _show(self, sweep: Sweep) -> None:
+        best, metric = next(iter(ranked(sweep)), None), metric_of(sweep)
+        self.title.say(f"Trials of {plain(sweep.script, 60)}")
+        self.words.say(sweep_words.outcome_words(sweep))
+        self.best.say_or_hide(sweep_words.best_words(sweep))
+        self.problem.say_or_hide(sweep.problem.fix if sweep.problem is not None else "")
+        place = self.table.verticalScrollBar().value()
+        self.table.clear()
+        items = [_item(trial, metric, is_best=trial == best) for trial in sweep_words.in_order(sweep)]
+        self.table.addTopLevelItems(items)
+        self.table.verticalScrollBar().setValue(place)
+        lines = self.table.sizeHintForRow(0) * min(len(items), LINES)
+        self.table.setFixedHeight(
+            self.table.header().sizeHint().height() + lines + 2 * self.table.frameWidth()
+        )
+        self.stop.setVisible(sweep.under_way)
+        self.go_on.setVisible(not sweep.under_way and not all(trial.over for trial in sweep.trials))
+        self.longer.setVisible(not sweep.under_way and best is not None)
+        self.hides.setVisible(not sweep.under_way)
+
+    def _stop(self) -> None:
+        self._bridge.submit(StopSweep(), self._on_answer)
+
+    def _go_on(self) -> None:
+        if self._sweep is not None:
+            self._bridge.submit(ResumeSweep(sweep=self._sweep.sweep), self._on_answer)
+
+    def _ask_best(self) -> None:
+        best = next(iter(ranked(self._sweep)), None) if self._sweep is not None else None
+        if best is not None and self._sweep is not None:
+            self.best_asked.emit(best)
+
+    def _hide(self) -> None:
+        self._hidden = self._sweep.sweep if self._sweep is not None else None
+        self.hide()
+
+    def _on_answer(self, answer: Answer) -> None:
+        problem = problem_of(answer)
+        self.problem.say_or_hide("" if problem is None else f"{problem.what} {problem.fix}")
+
+
+def _item(trial: Trial, metric: str, *, is_best: bool) -> QTreeWidgetItem:
+    value = sweep_words.value_words(trial, metric)
+    words = sweep_words.arguments_words(trial), f"{value}, best" if is_best else value
+    item = QTreeWidgetItem([str(trial.number), *words, sweep_words.state_words(trial)])
+    if trial.problem is not None:
+        item.setToolTip(3, plain(f"{trial.problem.what} {trial.problem.fix}", 600))
+    if is_best:
+        font = item.font(1)
+        font.setBold(True)
+        for at in range(len(COLUMNS)):
+            item.setFont(at, font)
+    return item
+
+
+def _table() -> QTreeWidget:
+    table = QTreeWidget()
+    table.setObjectName("trials")
+    table.setAccessibleName("Trials")
+    table.setHeaderLabels(list(COLUMNS))
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    head = table.header()
+    head.setStretchLastSection(False)
+    for at in range(len(COLUMNS)):
+        head.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
+    head.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+    return table

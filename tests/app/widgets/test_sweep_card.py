@@ -1,0 +1,89 @@
+"""The card of a sweep: its trials, the best one, and what can be done with it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.widgets.sweep_card import SweepCard
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import ResumeSweep, StopSweep
+from core.vocabulary.sweep import Sweep, Trial
+from tests.app.cli.test_sweep import BEGUN, FAILED, SWEEP, TRIALS, finished
+from tests.app.fake_core import FakeCore
+from tests.app.laptops import PROBLEM
+
+
+@pytest.fixture
+def card(qtbot: QtBot, under: QWidget, bridge: Bridge) -> SweepCard:
+    card = SweepCard(bridge)
+    card.setParent(under)
+    bridge.changed.connect(lambda events, state: card.show_state(state))
+    return card
+
+
+def rows(card: SweepCard) -> list[tuple[str, ...]]:
+    items = [card.table.topLevelItem(at) for at in range(card.table.topLevelItemCount())]
+    return [tuple(item.text(at) for at in range(4)) for item in items if item is not None]
+
+
+def swept(phase: str, *trials: Trial) -> ev.Event:
+    sweep: Sweep = BEGUN
+    for trial in trials:
+        sweep = sweep.having(trial)
+    return ev.SweepChanged(sweep=structs.replace(sweep, phase=phase))
+
+
+def test_the_best_trial_comes_first_and_is_named(card: SweepCard, core: FakeCore) -> None:
+    assert card.isHidden()
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    assert rows(card) == [("1", "--lr 0.1", "", "waits"), ("2", "--lr 0.01", "", "waits")]
+    running = structs.replace(TRIALS[0], status="running", begun=1, laptop="ben", epochs=2)
+    core.happen(ev.TrialChanged(sweep=SWEEP, trial=running))
+    core.happen(ev.TrialChanged(sweep=SWEEP, trial=finished(2, 0.25)))
+    assert rows(card) == [
+        ("2", "--lr 0.01", "loss 0.25, best", "finished on ben"),
+        ("1", "--lr 0.1", "", "on ben, 2 epochs"),
+    ]
+    assert card.best.text() == "Best: trial 2 (--lr 0.01), loss 0.25, in the run run2."
+    assert not card.stop.isHidden() and card.go_on.isHidden() and card.longer.isHidden()
+
+
+def test_it_is_stopped_and_goes_on_by_a_click(card: SweepCard, core: FakeCore) -> None:
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    card.stop.click()
+    core.flush()
+    assert core.asked(StopSweep) == [StopSweep()]
+    core.happen(swept("stopped", finished(1, 0.5)))
+    assert card.stop.isHidden()
+    core.answers[ResumeSweep] = Refused(problem=PROBLEM)
+    card.go_on.click()
+    core.flush()
+    assert core.asked(ResumeSweep) == [ResumeSweep(sweep=SWEEP)]
+    assert PROBLEM.what in card.problem.text()
+
+
+def test_the_best_is_offered_for_a_longer_training(card: SweepCard, core: FakeCore) -> None:
+    asked: list[Trial] = []
+    card.best_asked.connect(asked.append)
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    core.happen(swept("finished", FAILED, finished(2, 0.25)))
+    assert card.go_on.isHidden(), "every trial has a result"
+    card.longer.click()
+    assert asked == [finished(2, 0.25)]
+
+
+def test_an_old_sweep_is_not_shown_and_one_that_is_hidden_stays_so(card: SweepCard, core: FakeCore) -> None:
+    core.happen(swept("finished", finished(1, 0.5), finished(2, 0.5)))
+    assert card.isHidden(), "it was over before this window opened"
+    core.happen(swept("stopped"))
+    assert not card.isHidden(), "it can go on"
+    card.hides.click()
+    core.happen(swept("stopped", finished(1, 0.5)))
+    assert card.isHidden()
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    assert not card.isHidden(), "it goes on"
