@@ -13,10 +13,11 @@ from core.vocabulary import answers, state
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command
+from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
-from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.manifest import Listing, ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunOwner, RunSpec, Task, TrialOf
 from core.vocabulary.progress import (
@@ -71,6 +72,8 @@ OBJECTS: tuple[type, ...] = (
     Reading,
     GpuReading,
     ProjectFile,
+    Data,
+    Listing,
     Progress,
     EpochEnd,
     Best,
