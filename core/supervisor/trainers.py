@@ -95,6 +95,7 @@ def order(
             folders=tuple(each for each in (str(folder), keep, checkpoints, home) if each),
             home=home,
             user=str(Path.home()),
+            tandem=str(run.parent.parent),
             keras=places.keras_home(),
             reads=tuple(str(each) for each in (resume, agreed) if each is not None),
             port=task.port,

@@ -206,8 +206,7 @@ def _refused(error: BaseException, walls: Enclosure) -> str:
 
 def _is_hidden(path: str, walls: Enclosure) -> bool:
     """Whether the path cannot even be read within walls."""
-    private = (walls.user, *walls.folders)
-    read = (*places.readable(private), *walls.reads, *(each.path for each in walls.opened))
+    read = (*places.readable(walls.private), *walls.reads, *(each.path for each in walls.opened))
     return not is_within(path, map(os.path.realpath, read))
 
 

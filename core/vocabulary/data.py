@@ -18,7 +18,7 @@ from core.vocabulary.text import plain
 
 MOST = 8
 """Per run, and per laptop."""
-_KERAS = ".keras/"
+_KERAS, _DOWNLOADS = ".keras/", ".keras/datasets/"
 _NO_CODE = (".json", ".csv", ".tsv", ".txt", ".jpg", ".jpeg", ".png", ".wav")
 _NAME = re.compile(r"[\w.-]{1,64}")
 
@@ -47,8 +47,11 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept_by_keras(self) -> str:
-        """Its path below Keras' folder of downloads; ``""``: it is none of them."""
-        return self.below_home.removeprefix(_KERAS) if self.below_home.startswith(_KERAS) else ""
+        """Its path below Keras' folder; ``""``: it is none of its downloads.
+
+        Security invariant: walls leave a member's own copy open, without a question.
+        """
+        return self.below_home.removeprefix(_KERAS) if self.below_home.startswith(_DOWNLOADS) else ""
 
     @property
     def may_carry_code(self) -> bool:

@@ -72,6 +72,8 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     """The one of them that replaces the user's home: it holds the script's caches and settings."""
     user: FilePath
     """The user's own home, where only Keras' downloads are accessible."""
+    tandem: FilePath = ""
+    """This Tandem's own home, with its key; ``""``: it lies in the user's."""
     keras: FilePath = ""
     """Where Keras keeps its downloads for this user, if not in the home."""
     reads: Few[FilePath] = ()
@@ -83,6 +85,11 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     """Ports that it may call. None: all, as it has a network of its own."""
     downloads: bool = False
     """Through a proxy, where it shares the laptop's network."""
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """Nothing that may be read as a whole may contain these, wherever they lie."""
+        return (self.user, *filter(None, [self.tandem]), *self.folders)
 
 
 class Become(Tagged, frozen=True, kw_only=True):

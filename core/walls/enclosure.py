@@ -96,11 +96,10 @@ def enclose(enclosure: Enclosure, *more: int, level: Level | None = None) -> Non
     if threads() > 1:
         raise TooLate("the process has several threads already")
     system_calls.no_new_privileges()
-    private = (enclosure.user, *enclosure.folders)
     datasets = map(str, _datasets(enclosure))
     shared = enclosure.calls is not None
     with landlock.Ruleset(ports=shared, level=level.landlock) as rules:
-        rules.allow((*places.readable(private), *datasets), landlock.READ)
+        rules.allow((*places.readable(enclosure.private), *datasets), landlock.READ)
         # They may be in a place where an earlier trainer of the run could write.
         rules.allow(enclosure.reads, landlock.READ, links=False)
         for each in enclosure.opened:

@@ -3,10 +3,11 @@ Linux."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import site
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/nix/store", "/gnu/store")
@@ -27,8 +28,9 @@ MOST_COPIED_BYTES = 10_000_000
 """Limit of each of these files."""
 
 
-def readable(private: Sequence[str]) -> tuple[str, ...]:
-    """``private``: paths that none of these may contain. Skips a folder of Python's that does."""
+def readable(private: Sequence[str], system: Sequence[str] = _SYSTEM) -> tuple[str, ...]:
+    """``private``: paths that none of these may contain. Skips a folder of Python's that does; of one
+    of the system's, gives what else is in it."""
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, sys.executable, *sys.path)
     python = (*python, *filter(None, [vars(sys).get("_MEIPASS")]))
     # CUDA may be installed in a folder of the user's.
@@ -39,10 +41,28 @@ def readable(private: Sequence[str]) -> tuple[str, ...]:
     if "site-packages" in _HOUSE.parts:
         found.append(str(_HOUSE))
     hidden = [os.path.realpath(each) for each in private]
-    found = [
-        each for each in found if not any(Path(one).is_relative_to(os.path.realpath(each)) for one in hidden)
-    ]
-    return (*_SYSTEM, *_KERNEL, *found, *(str(_HOUSE / name) for name in _PACKAGES))
+    found = [each for each in found if not _holds(each, hidden)]
+    system = [part for each in system for part in _without(each, hidden)]
+    return (*system, *_KERNEL, *found, *(str(_HOUSE / name) for name in _PACKAGES))
+
+
+def _holds(folder: str, hidden: Sequence[str]) -> bool:
+    return any(Path(one).is_relative_to(os.path.realpath(folder)) for one in hidden)
+
+
+def _without(folder: str, hidden: Sequence[str]) -> Iterator[str]:
+    """The folder, or its parts without the ``hidden`` ones: a service's home may lie in /opt.
+
+    Links among the parts are skipped, as they may lead to a hidden one.
+    """
+    real = os.path.realpath(folder)
+    if not _holds(real, hidden):
+        yield folder
+    elif real not in hidden:
+        with contextlib.suppress(OSError), os.scandir(real) as parts:
+            for part in parts:
+                if not part.is_symlink():
+                    yield from _without(part.path, hidden)
 
 
 def keras_home() -> str:

@@ -28,10 +28,13 @@ _NO_NEW_PRIVILEGES = 38
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _KIND = 0xF
 _STREAM, _SEQUENCED = 1, 5
-_TCP = 6
+_DATAGRAMS = 2
+_TCP, _UDP = 6, 17
 _FAST_OPEN = 0x20000000
 _NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
+_SIBLING = 0x8000
+"""CLONE_PARENT: the node would be the new process' parent, and keep it as a zombie after the run."""
 
 
 class Argument(NamedTuple):
@@ -101,7 +104,7 @@ def forbid(*, network: bool) -> None:
     """For all threads of this process and everything that they start; setuid programs gain no privileges any
     more, either.
 
-    ``network``: whether there is a network besides the process's own, limited to TCP. Raises ``OSError``.
+    ``network``: whether it shares the laptop's network, and is limited to TCP there. Raises ``OSError``.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     no_new_privileges()
@@ -179,16 +182,20 @@ filter can read them."""
 
 def _ways(network: bool) -> dict[str, tuple[Way, ...]]:
     """Conditions under which a call is allowed in spite of its name."""
-    tcp = (Argument(0, _ALL, (_INET, _INET6)), Argument(1, _KIND, (_STREAM,)), Argument(2, _ALL, (0, _TCP)))
-    internet: Way = tcp if network else (Argument(0, _ALL, (_INET, _INET6)),)
+    internet = Argument(0, _ALL, (_INET, _INET6))
+    tcp: Way = (internet, Argument(1, _KIND, (_STREAM,)), Argument(2, _ALL, (0, _TCP)))
+    udp: Way = (internet, Argument(1, _KIND, (_DATAGRAMS,)), Argument(2, _ALL, (0, _UDP)))
     itself: tuple[Way, ...] = ((Argument(0, _ALL, (0,)),),)
     return {
-        # Netlink's first protocol is used to list addresses.
-        "socket": (internet, (Argument(0, _ALL, (_NETLINK,)), Argument(2, _ALL, (0,)))),
+        # Netlink's first protocol is used to list addresses. Other protocols would load their modules.
+        "socket": (
+            *([tcp] if network else [tcp, udp]),
+            (Argument(0, _ALL, (_NETLINK,)), Argument(2, _ALL, (0,))),
+        ),
         # A pair of datagram sockets can be turned into a socket with a path. Pairs of another family (TIPC)
         # would load its module, and reach the network.
         "socketpair": ((Argument(0, _ALL, (_UNIX,)), Argument(1, _KIND, (_STREAM, _SEQUENCED))),),
-        "clone": ((Argument(0, _NEW_NAMESPACES, (0,)),),),
+        "clone": ((Argument(0, _NEW_NAMESPACES | _SIBLING, (0,)),),),
         "prlimit64": itself,
         # Landlock lets every program of this user be slowed down: pinned to one core, or to the lowest
         # priority.

@@ -171,6 +171,19 @@ async def test_what_keras_downloaded_here_is_offered_to_the_others(
         await end(lan)
 
 
+def test_invariant_what_keras_did_not_download_is_no_download_whatever_the_starter_says() -> None:
+    """Walls leave a download that is here open, and nobody is asked about that."""
+    listing = Listing(digest="a" * 64, size=3)
+    for below, kept in (
+        (".keras/datasets/mnist.npz", "datasets/mnist.npz"),
+        (".keras/keras.json", ""),
+        (".keras/diary/may", ""),
+        (".keras/datasets", ""),
+    ):
+        data = Data(name="d", path="/d", below_home=below, listing=listing, files=1, total_bytes=1)
+        assert data.kept_by_keras == kept
+
+
 async def test_a_change_while_it_travels_ends_the_run(tmp_path: Path, spec: RunSpec) -> None:
     async with Lan(tmp_path) as lan:
         anna, ben = both(lan)

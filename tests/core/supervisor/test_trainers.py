@@ -69,13 +69,14 @@ def test_trainers_of_one_laptop_know_of_each_other() -> None:
 
 def test_whoever_is_anothers_or_sealed_is_within_walls_and_an_own_script_is_not(tmp_path: Path) -> None:
     def walls_of(plan: Plan, rank: int) -> trainer_messages.Enclosure | None:
-        return order(plan, plan.tasks[rank], Path("/work"), Path("/run"), temporary=tmp_path).walls
+        return order(plan, plan.tasks[rank], Path("/work"), Path("/home/runs/r"), temporary=tmp_path).walls
 
     plan = plan_of(strategy="managed")
     assert plan.starter == plan.chief.device and walls_of(plan, 0) is None
     walls = walls_of(plan, 1)
     assert walls is not None
-    assert walls.folders == ("/work", "/run/kept", "/run/checkpoints", walls.home)
+    assert walls.folders == ("/work", "/home/runs/r/kept", "/home/runs/r/checkpoints", walls.home)
+    assert walls.tandem == "/home"
     assert walls.home.startswith(str(tmp_path)) and walls.user == str(Path.home())
     assert walls.calls == tuple(sorted(task.port for task in plan.tasks))
     assert walls.port == plan.tasks[1].port and walls.downloads

@@ -120,6 +120,14 @@ def attack(targets: dict[str, Any]) -> dict[str, str]:
             other.send(b"in")
         raise PermissionError
 
+    def sibling() -> str:
+        """CLONE_PARENT: a zombie that only the parent of this process can remove."""
+        number = 56 if os.uname().machine == "x86_64" else 220
+        made = libc.syscall(number, 0x8000 | signal.SIGCHLD, *map(ctypes.c_long, (0, 0, 0, 0)))
+        if made == 0:
+            os._exit(0)
+        return native(made)
+
     def leave_the_group() -> str:
         group = os.getpgrp()
         code = "import os\nfor leave in (os.setsid, os.setpgrp):\n  try: leave()\n  except OSError: pass\n"
@@ -175,6 +183,7 @@ def attack(targets: dict[str, Any]) -> dict[str, str]:
         "give the ssh key away": lambda: os.chown(home / ".ssh/id_ed25519", -1, os.getegid()),
         "watch the home": lambda: native(libc.inotify_add_watch(libc.inotify_init1(0), bytes(home), 0xFFF)),
         "outlive the run": leave_the_group,
+        "make the node a parent": sibling,
         "mark a file that may be read": lambda: fcntl.ioctl(readable(), 0x40086602, struct.pack("l", 0x40)),
         "hold up who opens it": lambda: fcntl.fcntl(readable(), fcntl.F_SETLEASE, fcntl.F_RDLCK),
         "keep another to one core": lambda: os.sched_setaffinity(pid, {0}),

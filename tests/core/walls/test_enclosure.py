@@ -136,6 +136,25 @@ socket.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_in_a_network_of_its_own_a_script_makes_the_kernel_look_for_no_other_protocol() -> None:
+    """It would load their modules, such as SCTP's."""
+    code = """
+import errno, socket
+from core.walls import system_calls
+system_calls.forbid(network=False)
+def made(kind, protocol):
+    try: socket.socket(family, kind, protocol).close()
+    except OSError as error: return errno.errorcode[error.errno]
+    return "made"
+for family in (socket.AF_INET, socket.AF_INET6):
+    assert {made(1, 0), made(1, 6), made(2, 0), made(2, 17)} == {"made"}
+    others = {made(kind, number) for kind in range(1, 7) for number in (1, 33, 115, 132, 136, 256, 262)}
+    assert others == {"EACCES"}, others
+    assert made(socket.SOCK_SEQPACKET, 0) == made(socket.SOCK_RAW, 255) == "EACCES"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_a_file_elsewhere_is_not_cut_where_landlock_does_not_see_it(tmp_path: Path) -> None:
     """Its levels before 3 do not know truncate(2)."""
     code = """

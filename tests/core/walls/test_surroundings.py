@@ -77,6 +77,32 @@ def test_libraries_of_the_users_are_read_but_no_folder_with_the_home_in_it(
     assert not {str(tmp_path), "relative", ""} & set(found)
 
 
+def test_invariant_a_home_among_the_systems_folders_stays_closed(tmp_path: Path) -> None:
+    """As that of a service in /opt."""
+    opt, state = tmp_path.resolve() / "opt", tmp_path.resolve() / "opt/tandem/state"
+    for folder in (
+        opt / "cuda",
+        opt / "tandem/venv",
+        opt / "ben/.ssh",
+        state / "identity",
+        state / "runs/r/own",
+    ):
+        folder.mkdir(parents=True)
+    (opt / "link").symlink_to(state)
+    walls = Enclosure(
+        folders=(str(state / "runs/r/own"),),
+        home=str(state / "runs/r/own"),
+        user=str(opt / "ben"),
+        tandem=str(state),
+    )
+    found = places.readable(walls.private, (str(opt), "/usr"))
+    assert {each for each in found if Path(each).is_relative_to(opt)} == {
+        str(opt / "cuda"),
+        str(opt / "tandem/venv"),
+    }
+    assert "/usr" in found
+
+
 def test_datasets_that_lie_elsewhere_are_found_where_a_script_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
