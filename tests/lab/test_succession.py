@@ -20,7 +20,8 @@ from tests.lab.test_returns import ends_well, goes_on, gone, kept, newest_step, 
 
 __all__ = ["wanted"]
 
-pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
+# ``core/test_two_nodes_run.py`` has the essence of it, with stand-ins for trainers.
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.complete, pytest.mark.timeout(2400)]
 
 
 def goes_on_alone(agent: Agent, before: str) -> Run:
@@ -68,7 +69,6 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     ends_well(anna, again.run, expected, anna, ben)
 
 
-@pytest.mark.complete
 def test_what_the_other_finished_reaches_the_starter(
     laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
 ) -> None:
@@ -96,7 +96,6 @@ def test_what_the_other_finished_reaches_the_starter(
     ends_well(anna, again, expected, anna, ben)
 
 
-@pytest.mark.complete
 def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(
     laptops: Laptops,
     network: Network,
