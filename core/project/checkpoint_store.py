@@ -65,6 +65,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         return sum(file.size for file in self.files)
 
 
+_HEADS = msgspec.json.Decoder(Head)
+"""Made now: the names in its types can no longer be looked up once a script runs (core/trainer/script.py)."""
+
+
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint in ``folder``."""
 
@@ -142,7 +146,7 @@ def looks(folder: Path) -> list[Checkpoint]:
 def read_head(data: bytes) -> Head:
     """A manifest, which may come from a peer. Raises ``TandemError`` where it is invalid or unsafe."""
     try:
-        head = wire.from_json(data, Head) if len(data) <= _LONGEST_MANIFEST else None
+        head = _HEADS.decode(data) if len(data) <= _LONGEST_MANIFEST else None
     except msgspec.DecodeError:
         head = None
     if head is None:

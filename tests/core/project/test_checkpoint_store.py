@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -305,3 +307,20 @@ def test_a_training_that_came_to_its_end_keeps_none(tmp_path: Path) -> None:
     checkpoint_store.clear(tmp_path / "here")
     checkpoint_store.clear(tmp_path / "here")
     assert not (tmp_path / "here").exists()
+
+
+def test_checkpoints_are_kept_once_a_script_runs_and_tandems_modules_are_hidden(tmp_path: Path) -> None:
+    """``sure_step`` reads the older ones: no type can be looked up by its name any more."""
+    program = (
+        "import pathlib, sys\n"
+        "from core.project import checkpoint_store\n"
+        "from core.trainer import script\n"
+        "from core.vocabulary.plan import Moment\n"
+        "script.hide_house()\n"
+        "for step in range(1, 5):\n"
+        "    folder, files = pathlib.Path(sys.argv[1]), {'now.json': [b'{}']}\n"
+        "    checkpoint_store.write(folder, Moment(step=step), (1,), files, {}, sure_step=2)\n"
+    )
+    root = Path(checkpoint_store.__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "kept")], cwd=root, check=True, timeout=60)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["00000002", "00000003", "00000004"]
