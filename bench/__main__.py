@@ -37,6 +37,7 @@ MEASUREMENTS = {
     "transfer": ("A project on its way", "bench.transfer_speed"),
     "audits": ("What audits cost", "bench.audits"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
+    "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),

@@ -39,7 +39,7 @@ FLOORS = [
     {"bench", "packaging", "tandem_laptops"},
 ]
 """Lowest first. A room may only import rooms on lower floors: not those beside it, not those above."""
-EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"patch"}]
+EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"rare"}, {"patch"}]
 """Within ``core.trainer.exact``, the lowest first, by the same rule."""
 FOUR_FILES = {"state", "machine", "driver", "problems"}
 """A protocol's files have the same names in each folder, and so may what is in them."""

@@ -6,9 +6,19 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from core.vocabulary.options import ASK_AFTER_S, AWAY_S, GO_ON_S, RunOptions, Wire
+from core.vocabulary.options import (
+    ASK_AFTER_S,
+    AWAY_S,
+    GO_ON_S,
+    LEAST_STEPS,
+    MOST_STEPS,
+    RunOptions,
+    Sync,
+    Wire,
+)
 
 
 def _minutes(text: str) -> float:
@@ -21,12 +31,32 @@ def _minutes(text: str) -> float:
 
 _minutes.__name__ = "minutes"  # argparse's name for the type in error messages
 
+
+def _sync(text: str) -> Sync:
+    try:
+        return convert(text, Sync)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not exact, rare, or rare=N with N from {LEAST_STEPS} to {MOST_STEPS}"
+        ) from None
+
+
 FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "wire": (
         "--wire",
         {
             "choices": get_args(Wire),
             "help": "number format of gradients between members (default: f32, which is exact)",
+        },
+    ),
+    "sync": (
+        "--sync",
+        {
+            "type": _sync,
+            "metavar": "{exact,rare[=STEPS]}",
+            "help": "rare: on a slow network, meet only after so many steps, "
+            f"{LEAST_STEPS} to {MOST_STEPS} (without a number: chosen by the network's speed). That is not "
+            "exact (default: exact, in every step)",
         },
     ),
     "downloads": (
@@ -64,7 +94,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 """By field of ``RunOptions``."""
-OF_A_MEMBER = ("wire", "away_s", "accept_differences")
+OF_A_MEMBER = ("wire", "sync", "away_s", "accept_differences")
 """The options of a member of a cluster's job: it asks nobody, and its network is its own."""
 
 

@@ -211,12 +211,15 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
 def _settings(entries: Sequence[RunEntry]) -> list[Line]:
     given = [flags(entry.arguments) for entry in entries]
     names = dict.fromkeys(name for each in given for name in each)
+    often = [entry.summary.met_every for entry in entries]
+    met = tuple(f"every {units.number_of(steps, 'step')}" if steps else "in every step" for steps in often)
     lines = [
         Line(plain(name, 40), tuple(plain(each.get(name, "–"), 120) for each in given)) for name in names
     ]
     return [
         *lines,
         Line("Script", tuple(plain(entry.script, 80) for entry in entries)),
+        *([Line("Laptops met", met)] if any(often) else []),
         Line("Laptops", tuple(plain(", ".join(entry.devices), 80) for entry in entries)),
         Line(
             "State",

@@ -15,7 +15,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.words.run_words import PHASES, number
 from core.history.best import better, deciding
-from core.speed.sentences import speed_up, times
+from core.speed.sentences import met_words, speed_up, times
 from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import started_s
@@ -229,7 +229,8 @@ def _state_more(entry: RunEntry) -> str:
     by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
     differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
     diverged = entry.summary.diverged.words if entry.summary.diverged is not None else ""
-    return ", ".join(filter(None, (by, diverged, differs, goes_on_from(entry))))
+    met = met_words(entry.summary.met_every)
+    return ", ".join(filter(None, (by, diverged, differs, met, goes_on_from(entry))))
 
 
 def best(entry: RunEntry) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.vocabulary import units
-from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions, Wire
+from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions, Sync, Wire
 from core.vocabulary.plan import StrategyKind
 
 STRATEGIES: dict[StrategyKind | None, str] = {
@@ -44,6 +44,7 @@ class OptionsFold(Fold):
 
     def __init__(self) -> None:
         super().__init__("Options", name="options")
+        self._sync: Sync = "exact"
         self._seed = QLineEdit()
         self._seed.setObjectName("seed")
         self._seed.setValidator(QIntValidator(0, MOST_SEED, self._seed))
@@ -79,6 +80,14 @@ class OptionsFold(Fold):
         name_for_readers(
             self._data, "Data folders", f"{data_folders.HELP[0].upper()}{data_folders.HELP[1:]}."
         )
+        self._rare = QCheckBox("On slow networks, meet rarely (not exact)")
+        self._rare.setObjectName("rare")
+        self._rare.setAccessibleName("Meetings: on slow networks, meet rarely (not exact)")
+        set_tooltip(
+            self._rare,
+            "Each laptop trains some steps by itself; then they take the mean of what they learned. Without "
+            "this they meet in every step, and the result is that of one machine.",
+        )
         form = QFormLayout()
         form.setHorizontalSpacing(GAP)
         form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
@@ -86,6 +95,7 @@ class OptionsFold(Fold):
             ("Seed", self._seed),
             ("Strategy", self._strategy),
             ("Gradients travel as", self._wire),
+            ("Meetings", self._rare),
             ("Downloads", self._downloads),
             ("A laptop that is away", self._waits),
             ("Files on other laptops", self._opens),
@@ -102,8 +112,13 @@ class OptionsFold(Fold):
         self._data.textEdited.connect(lambda _: self.changed.emit())
         self._strategy.activated.connect(lambda _: self.changed.emit())
         self._wire.activated.connect(lambda _: self.changed.emit())
+        self._rare.clicked.connect(self._choose_sync)
         self._downloads.clicked.connect(lambda _: self.changed.emit())
         self._waits.clicked.connect(lambda _: self.changed.emit())
+
+    def _choose_sync(self, rare: bool) -> None:
+        self._sync = "rare" if rare else "exact"
+        self.changed.emit()
 
     def chosen(self, draft: RunDraft) -> RunDraft:
         """``draft`` with the choices made here; other fields are unchanged."""
@@ -111,6 +126,7 @@ class OptionsFold(Fold):
         options = structs.replace(
             draft.options,
             wire=list(WIRES)[self._wire.currentIndex()],
+            sync=self._sync,
             downloads=self._downloads.isChecked(),
             go_on_s=draft.options.away_s if self._waits.isChecked() else GO_ON_S,
         )
@@ -128,6 +144,8 @@ class OptionsFold(Fold):
         self._seed.setText("" if draft.seed is None else str(draft.seed))
         self._strategy.setCurrentIndex(list(STRATEGIES).index(draft.strategy))
         self._wire.setCurrentIndex(list(WIRES).index(draft.options.wire))
+        self._sync = draft.options.sync
+        self._rare.setChecked(self._sync != "exact")
         self._downloads.setChecked(draft.options.downloads)
         self._waits.setChecked(draft.options.go_on_s > GO_ON_S)
         self._opens.setText(draft.opens)

@@ -67,6 +67,10 @@ def phase_words(phase: Phase) -> str:
 
 def run_phase_words(run: Run) -> str:
     """Like ``phase_words``; for a resumed run, until its first step, also with whom and where."""
+    progress = run.members[run.chief.device].progress
+    if isinstance(run.phase, phases.Training) and progress is not None and progress.met_every:
+        every = units.number_of(progress.met_every, "step")
+        return f"{phase_words(run.phase)}, meeting every {every} (not exact)"
     resume = run.plan.resume
     early = isinstance(run.phase, phases.Planning | phases.Preparing | phases.Starting)
     if not early or resume is None or not resume.back:
@@ -81,7 +85,8 @@ def outcome_words(phase: Phase, summary: Summary | None) -> str:
         return f"finished, but the {_inside(summary.diverged.words)}"
     if isinstance(phase, phases.Finished) and summary is not None and summary.differs:
         return "finished, but not with the result of one machine"
-    return phase_words(phase)
+    met = sentences.met_words(summary.met_every) if summary is not None else ""
+    return ", ".join(filter(None, (phase_words(phase), met)))
 
 
 def _inside(words: str) -> str:
@@ -289,7 +294,9 @@ def summary_lines(
 def difference_lines(summary: Summary, names: Mapping[DeviceId, str]) -> list[str]:
     """How the result differs from one machine's."""
     accepted = " (accepted)" if summary.accepted else ""
-    lines = [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
+    met = sentences.met_words(summary.met_every)
+    lines = [f"{met[:1].upper()}{met[1:]}"] if met else []
+    lines += [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(set(digests.values())) > 1:
         held = ", ".join(f"{names.get(device, short(device))} {short(digests[device])}" for device in digests)

@@ -24,7 +24,7 @@ from bench.wire.link import Link
 from core.exchange.keys import make
 from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.options import Wire
+from core.vocabulary.options import Sync, Wire
 from core.vocabulary.plan import Role, Task
 from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, Seal
 from core.walls import enclosure
@@ -36,7 +36,8 @@ LAST_WORDS = 1500
 class Pair:
     """``train`` trains and measures. Ends its processes on leaving.
 
-    ``link``: joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel. ``shares``
+    ``link``: joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel. ``sync``:
+    when its members meet. ``shares``
     in rank order; a single share means one process alone. ``balance``: they follow the members' speeds.
     ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
     machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what each member runs;
@@ -51,6 +52,7 @@ class Pair:
         *,
         link: Link | None = None,
         wire: Wire = "f32",
+        sync: Sync = "exact",
         keep: Path | None = None,
         shares: tuple[int, ...] = (1, 1),
         balance: bool = False,
@@ -84,6 +86,7 @@ class Pair:
                 shares=shares,
                 balance=balance,
                 wire=wire,
+                sync=sync,
                 keep=str(keep / str(rank)) if keep else "",
                 exchange=exchange.get(rank),
                 keys=str(keys or ""),

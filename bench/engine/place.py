@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from core.vocabulary.options import Wire
+from core.vocabulary.options import Sync, Wire
 from core.vocabulary.progress import Expectation
 from core.vocabulary.trainer_messages import Enclosure, ExchangeKeys, Seal
 
@@ -26,6 +26,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[int, ...] = (1, 1)
     balance: bool = False
     wire: Wire = "f32"
+    sync: Sync = "exact"
     keep: str = ""
     keep_every_s: float | None = None
     exchange: ExchangeKeys | None = None

@@ -41,6 +41,7 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[i
         place.shares,
         seed=1,
         wire=place.wire,
+        sync=place.sync,
         balance=place.balance,
         checkpointing=Checkpointing(Path(place.keep), place.keep_every_s) if place.keep else None,
         collectives=tls.collectives if tls else None,

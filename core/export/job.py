@@ -60,6 +60,8 @@ class Job:
             words += ["--share", ",".join(map(str, self.shares))]
         if self.options.wire != "f32":
             words += ["--wire", self.options.wire]
+        if self.options.sync != "exact":
+            words += ["--sync", self.options.sync]
         if self.options.away_s != AWAY_S:
             words += ["--wait-for-away", f"{self.options.away_s / 60:g}"]
         if self.options.accept_differences:

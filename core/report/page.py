@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from core.report import laptops, plots
 from core.report.curves import MOST_PANELS_ON_PAGE, loss_first, member_names, panels, shown_devices
-from core.speed.sentences import audits_words, came_out, epoch_words, expected, steps_words
+from core.speed.sentences import audits_words, came_out, epoch_words, expected, met_words, steps_words
 from core.vocabulary import phases, units
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId, short, started_s
@@ -194,10 +194,11 @@ def _together(details: RunDetails) -> Sequence[str]:
     if details.plan is None:
         return ()
     summary = details.entry.summary
-    told = (f"Not as on one machine: {words}" for words in summary.told)
+    met = met_words(summary.met_every)
+    told = (met[:1].upper() + met[1:], *(f"Not as on one machine: {words}" for words in summary.told))
     speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
     audits = audits_words(summary.audits) if summary.audits is not None else ""
-    return (*told, *filter(None, (audits, speed.what)))
+    return tuple(filter(None, (*told, audits, speed.what)))
 
 
 def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:
@@ -275,6 +276,7 @@ def _about(details: RunDetails) -> list[tuple[str, str]]:
             ("started on", starter),
             ("seed", str(plan.seed)),
             ("numbers on the wire", plan.wire),
+            ("meetings", plan.sync if not plan.solo else ""),
             ("members meet by", _MEETING.get(plan.exchange, plan.exchange) if not plan.solo else ""),
             ("project", plan.project),
         ]

@@ -15,7 +15,7 @@ from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.store import ProjectStore
 from core.project.texts import find_unseen, read_texts
-from core.run import problems
+from core.run import abilities, problems
 from core.run.context import RunLinks
 from core.script.analysis import ScriptReport, analyse
 from core.script.downloads import kept_downloads
@@ -31,7 +31,6 @@ from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest, differences, listing_of
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
-from core.vocabulary.versions import EXCHANGE
 from core.walls.places import KERAS, keras_home
 
 
@@ -140,6 +139,15 @@ def _equal_shares(report: ScriptReport) -> Problem:
     )
 
 
+def _met_in_every_step(report: ScriptReport) -> Problem:
+    return Problem(
+        code="sync-exact",
+        what=f"{report.script} trains in a loop of its own, whose laptops meet in every step: --sync is left "
+        "out.",
+        fix="Train by model.fit to meet rarely.",
+    )
+
+
 def _warnings(
     report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Iterable[Data]
 ) -> tuple[str, ...]:
@@ -152,6 +160,8 @@ def _warnings(
         problems.insert(0, report.problem)
     if _strategy(report) == "own" and spec.shares:
         problems.append(_equal_shares(report))
+    if _strategy(report) == "own" and spec.sync != "exact" and not spec.solo:
+        problems.append(_met_in_every_step(report))
     return tuple(str(problem) for problem in problems)
 
 
@@ -194,8 +204,7 @@ def make(
     plan = replace(plan, data=tuple(each.data for each in project.data))
     check(plan)
     _check_bounds(plan)
-    _check_exchange(plan, state)
-    _check_data(plan, state)
+    abilities.check(plan, state)
     if spec.exchange == "tensorflow" and not plan.solo:
         raise problems.by_tensorflow()
     if plan.exchange == "sealed" and (unsealed := _unsealed(roles, me, state)):
@@ -225,32 +234,6 @@ def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[
         versions[me] = state.me.versions
     ways = {device: told.seal for device, told in versions.items() if told is not None}
     return tuple(device for device in devices if ways.get(device) != "namespace")
-
-
-def _check_exchange(plan: Plan, state: State) -> None:
-    if plan.solo:
-        return
-    for member in plan.members:
-        known = state.devices.get(member.device)
-        if known and known.versions and known.versions.exchange != EXCHANGE:
-            raise TandemError(
-                code="exchange-unlike",
-                what=f"Tandem on {member.name} cannot meet others over TLS as Tandem here does "
-                f"(version {known.versions.exchange} there, {EXCHANGE} here).",
-                fix="Update Tandem on both laptops.",
-            )
-
-
-def _check_data(plan: Plan, state: State) -> None:
-    named = [data for data in plan.data if not data.kept_by_keras]  # An older Tandem downloads the others.
-    for member in plan.members if named else ():
-        known = state.devices.get(member.device)
-        if known and known.versions and not known.versions.data:
-            raise TandemError(
-                code="data-unlike",
-                what=f"Tandem on {member.name} is too old for data folders.",
-                fix="Update it, or put the data into the script's folder.",
-            )
 
 
 def running_the_script(plan: Plan, project: LocalProject) -> tuple[Member, ...]:

@@ -66,6 +66,11 @@ def audits_words(audits: Audits) -> str:
     return f"{audits.audited:,} of {audits.steps:,} shared steps were compared with one laptop's{some}"
 
 
+def met_words(every: int) -> str:
+    """``met every 32 steps: not the result of one machine``; "" where members met in every step."""
+    return f"met every {units.number_of(every, 'step')}: not the result of one machine" if every else ""
+
+
 def epoch_words(epoch: EpochEnd) -> str:
     """``3/10``, or, for a broken-off epoch, ``3/10, broken off after 35 of 2,000 steps``."""
     number = f"{epoch.epoch + 1}/{epoch.epochs}"

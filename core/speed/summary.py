@@ -237,4 +237,4 @@ def _progressed(tally: Tally, progress: Progress, now_s: float) -> Tally:
         steps_before=before,
         rates=tally.rates + rated,
         rate_sum=tally.rate_sum + (progress.samples_s or 0.0),
-    ).knowing(diverged=progress.diverged)
+    ).knowing(diverged=progress.diverged, met_every=max(tally.known.met_every, progress.met_every))

@@ -123,6 +123,7 @@ class ReportingObserver:
             grad_norm=report.grad_norm,
             wire_s=report.wire_s,
             wire_bytes=report.wire_bytes,
+            met_every=report.met_every,
             done=step,
             share=self._share(report.rows),
             diverged=self._diverged,

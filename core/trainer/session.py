@@ -147,6 +147,7 @@ class TrainerSession:
             collectives=self._tls.collectives if self._tls else None,
             names=train.names,
             folders=train.own_folders,
+            sync=train.options.sync,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:

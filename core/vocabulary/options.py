@@ -7,11 +7,17 @@ plan, a trainer's order, the form's draft or a job.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 Wire = Literal["f32", "bf16", "fp16", "auto"]
+LEAST_STEPS, MOST_STEPS = 8, 64
+"""Bounds of the steps between two meetings: what was tried keeps the loss within them."""
+SYNC = "^(exact|rare(=([89]|[1-5][0-9]|6[0-4]))?)$"
+Sync = Annotated[str, msgspec.Meta(pattern=SYNC, max_length=7)]
+"""When members meet: ``exact``, in every step; ``rare=32``, every 32 steps, which is not exact; ``rare``: as
+often as suits the link."""
 
 AWAY_S = 600.0
 """How long a run waits by default for a silent laptop."""
@@ -27,6 +33,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     the others; everything else holds the value as a whole."""
 
     wire: Wire = "f32"
+    sync: Sync = "exact"
     downloads: bool = True
     """A script with sealed trainers may still download: each laptop lets it call out."""
     away_s: float = AWAY_S
@@ -42,3 +49,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def options(self) -> RunOptions:
         """These fields only, without those of a subclass."""
         return RunOptions(**{name: getattr(self, name) for name in RunOptions.__struct_fields__})
+
+
+def meet_every(sync: Sync) -> int | None:
+    """Steps between two meetings; 0: chosen by the link. None: members meet in every step."""
+    return None if sync == "exact" else int(sync.partition("=")[2] or 0)

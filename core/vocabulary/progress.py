@@ -69,6 +69,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     done: int | None = None
     """Steps done in the whole training, over all fits and before it was resumed, including this one."""
     diverged: Diverged | None = None
+    met_every: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+    """Members meet after so many steps: not the result of one machine. 0: in every step."""
     recent: Logs | None = None
     """The means since the previous report, for values that Keras gives as means over the epoch so far. Other
     metrics' values are left out; values that belong to no metric are as in ``logs``. None: not known."""
@@ -242,6 +244,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     audits: Audits | None = None
     """The chief's evidence that sharing changed nothing; None where nothing was shared."""
+    met_every: int = 0
+    """The most steps of a model's training between two meetings; 0: members met in every step."""
     left: FewBy[Word, int] = {}
     """By device id: the number of steps after which the others went on without it."""
 

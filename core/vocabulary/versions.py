@@ -54,6 +54,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
     takes_back: bool = False
     """Whether it knows ``TookOver``; an older Tandem would end the link."""
+    rare: bool = False
+    """Whether its trainers can meet rarely (``RunOptions.sync``)."""
     seal: Word = ""
     """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
     all."""
@@ -76,6 +78,7 @@ def installed() -> Versions:
         tells_modules=True,
         data=True,
         takes_back=True,
+        rare=True,
         frozen=is_frozen(),
     )
 

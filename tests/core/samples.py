@@ -7,7 +7,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect, structs
 
+from core.vocabulary.options import SYNC
+
 S = TypeVar("S", bound=msgspec.Struct)
+_MATCHING = {SYNC: "rare=60"}
+"""By pattern, a text that matches it."""
 
 
 def sample(kind: Any) -> Any:
@@ -39,6 +43,8 @@ def _another(info: inspect.Type, default: Any) -> Any:
             return next(value for value in info.values if value != default)
         case inspect.IntType() | inspect.FloatType():
             return default + 60
+        case inspect.StrType(pattern=str(pattern)):
+            return _MATCHING[pattern]
     raise NotImplementedError(info)
 
 
@@ -62,8 +68,8 @@ def _of(info: inspect.Type) -> Any:
             return info.values[0]
         case inspect.EnumType():
             return next(iter(info.cls))
-        case inspect.StrType():
-            return "wörter\n"
+        case inspect.StrType(pattern=pattern):
+            return "wörter\n" if pattern is None else _MATCHING[pattern]
         case inspect.IntType():
             return 7
         case inspect.FloatType():

@@ -65,6 +65,8 @@ class Cluster:
     folders: tuple[Path, ...] = ()
     """This member's own folders: its script's and its temporary one. Callbacks that write files run on every
     member there, and on the chief alone elsewhere."""
+    sync: str = "exact"
+    """When members meet: in every step (``exact``), or rarely (``RunOptions.sync``)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):
@@ -102,6 +104,8 @@ class StepReport:
     """The shortest `wait_s` of all members: the time of the exchange itself."""
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, in wire format."""
+    met_every: int = 0
+    """Members meet after so many steps; 0: in every one."""
 
 
 class Observer(Protocol):

@@ -55,3 +55,10 @@ def test_fewer_than_no_minutes_are_named_in_minutes(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         given("--wait-for-away", "-3")
     assert "-3 minutes cannot be waited: give 0 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["rare=7", "rare=65", "rare=016", "rare=", "often", "RARE", "rare=16\n"])
+def test_meetings_that_are_none_are_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        given("--sync", text)
+    assert "is not exact, rare, or rare=N with N from 8 to 64" in capsys.readouterr().err

@@ -687,6 +687,7 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     wire="bf16",
+    sync="rare=32",
 )
 
 
@@ -701,6 +702,7 @@ def test_run_again_restores_everything_that_was_chosen(
     chosen = setup.options.chosen(RunDraft())
     assert (chosen.seed, chosen.strategy, chosen.options.wire) == (7, "managed", "bf16")
     assert setup.options.is_open, "what is not as usual is in sight"
+    assert setup.options._rare.isChecked() and chosen.options.sync == "rare=32"
     click(setup, "train")
     assert core.asked(StartRun) == [StartRun(spec=THEN)]
 
@@ -798,6 +800,14 @@ def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> No
 def planned_as_own(command: Command) -> PlanMade | Refused:
     assert isinstance(command, PlanRun)
     return world.planned(replace(command, spec=replace(command.spec, strategy="own")))
+
+
+def test_laptops_on_slow_networks_may_meet_rarely(core: FakeCore, setup: TrainSetup) -> None:
+    setup.prepare(RunDraft(script="/a.py"))
+    setup.options._rare.click()
+    assert setup.draft.options == RunOptions(sync="rare")
+    setup.options._rare.click()
+    assert setup.draft.options == RunOptions()
 
 
 def test_the_others_may_be_told_to_wait_for_a_laptop_that_is_away(core: FakeCore, setup: TrainSetup) -> None:

@@ -175,3 +175,11 @@ def test_a_loss_that_is_no_number_is_no_plain_finish() -> None:
         run_words.outcome_words(phases.Finished(), summary) == "finished, but the loss became NaN in epoch 31"
     )
     assert run_words.outcome_words(phases.Stopped(by="ben"), summary) == "stopped on ben"
+
+
+def test_rare_meetings_are_told_with_every_result() -> None:
+    summary = Summary(met_every=32)
+    met = "met every 32 steps: not the result of one machine"
+    assert run_words.outcome_words(phases.Finished(), summary) == f"finished, {met}"
+    assert run_words.outcome_words(phases.Stopped(by="ben"), summary) == f"stopped on ben, {met}"
+    assert run_words.difference_lines(summary, {}) == [met.capitalize()]

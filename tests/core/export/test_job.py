@@ -32,7 +32,9 @@ def fixed(plan: Plan, *shares: int) -> Plan:
 
 
 def test_a_run_with_fixed_shares_is_the_same_job() -> None:
-    plan = structs.replace(fixed(plan_of(), 48, 16), arguments=("--epochs", "2"), wire="bf16", seed=5)
+    plan = structs.replace(
+        fixed(plan_of(), 48, 16), arguments=("--epochs", "2"), wire="bf16", sync="rare", seed=5
+    )
     job = of_run(details(plan))
     assert (job.members, job.shares, job.seed, job.options) == (2, (48, 16), 5, plan.options)
     assert (job.script, job.arguments) == (PurePath("/home/anna/train.py"), ("--epochs", "2"))

@@ -1130,6 +1130,24 @@ async def test_a_laptop_whose_tandem_cannot_meet_as_asked_is_named_before_anybod
     assert "Ben" in failure.value.what and "Update Tandem" in failure.value.fix
 
 
+async def test_a_laptop_whose_tandem_cannot_meet_rarely_is_named_before_anybody_is_asked(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    versions = anna.state.devices[ben.device].versions
+    assert versions is not None
+    anna.emit(ev.LinkDown(device=ben.device, problem=LOST))
+    older = replace(versions, rare=False)
+    hardware = anna.state.me.hardware  # type: ignore[union-attr]
+    anna.emit(
+        ev.LinkUp(device=ben.device, name="Ben", address="127.0.0.1:1", versions=older, hardware=hardware)
+    )
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(replace(spec, sync="rare"))
+    assert failure.value.code == "sync-unknown"
+    assert failure.value.what == "Tandem on Ben is too old to meet rarely."
+
+
 async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept_or_told(
     lan: Lan, spec: RunSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

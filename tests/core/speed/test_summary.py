@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.speed.sentences import steps_words
+from core.speed.sentences import met_words, steps_words
 from core.speed.summary import LEAST, MOST, MOST_TOLD, TOLD_LENGTH, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
@@ -139,6 +139,16 @@ def test_epochs_weights_and_the_strategy() -> None:
     assert done.weights_sha256 == {BEN: "a", ANNA: "b"}
     assert done.audits == Audits(steps=40, audited=7), "those that the chief tells"
     assert done.strategy == "MirroredStrategy"
+
+
+def test_how_rarely_members_met_is_kept() -> None:
+    rare = step(0, 1.0)
+    rare = replace(rare, progress=replace(rare.progress, met_every=16))
+    assert summary(tally((step(9, 1.0), 11.0)), 12.0).met_every == 0
+    done = summary(tally((rare, 11.0), (step(0, 2.0, fit=1), 12.0)), 13.0)
+    assert done.met_every == 16, "another fit's exact steps do not make the first one's exact"
+    assert not done.differs, "whoever chose rare meetings has accepted them"
+    assert met_words(16) == "met every 16 steps: not the result of one machine"
 
 
 EXPECTED = Expectation(

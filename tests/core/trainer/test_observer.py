@@ -19,7 +19,7 @@ PIPE_LINE = (
     b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
     b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
     b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14,"'
-    b'diverged":null,"recent":null}}'
+    b'diverged":null,"met_every":0,"recent":null}}'
 )
 
 

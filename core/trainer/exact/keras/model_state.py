@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import weakref
 from collections import defaultdict
 from typing import Any
 
@@ -17,6 +18,8 @@ from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
 
+beside: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""By model, a variable that Tandem trains beside its own."""
 _ROUNDING = 1e-3
 """Relative to a variable's norm: members that differ by less differ only by their processors' rounding."""
 
@@ -47,9 +50,10 @@ def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
 
 def variables(model: Any) -> list[Any]:
     """All state that training continues from: weights, seeds' states, optimizers' variables, and what layers
-    keep outside Keras."""
+    keep outside Keras; and what Tandem trains beside them."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
-    return list({id(v): v for v in [*every, *past_keras(model)]}.values())
+    own = [beside[model]] if model in beside else []
+    return list({id(v): v for v in [*every, *past_keras(model), *own]}.values())
 
 
 def past_keras(model: Any) -> list[Any]:

@@ -54,6 +54,8 @@ class Collectives(ABC):
     """Names of the members' laptops, by rank, for failure messages."""
     failure: TandemError | None = None
     """Why no more meetings are possible."""
+    alone = False
+    """Nobody is met, and nobody will be in the same step: see ``Step.alone``."""
 
     def __init__(self, rank: int, members: int) -> None:
         self.rank, self.members = rank, members
@@ -163,9 +165,11 @@ class Collectives(ABC):
 
     def unsound(self, rank: int, what: str, why: str) -> TandemError:
         """The error for a member's data that no Tandem sends. Ends the run, even if a script catches it."""
-        name = self.names[rank] if rank < len(self.names) else f"member {rank}"
-        self.failure = ExchangeFailed(problems.incomprehensible(name, f"{what}: {why}"))
+        self.failure = ExchangeFailed(problems.incomprehensible(self.named(rank), f"{what}: {why}"))
         return self.failure
+
+    def named(self, rank: int) -> str:
+        return self.names[rank] if rank < len(self.names) else f"member {rank}"
 
     def gather_words(self, words: Sequence[int], what: str = "words") -> list[list[int]]:
         """Every present member's list of 32-bit words, all equally long, in rank order; one small sum."""

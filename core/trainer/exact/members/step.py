@@ -56,8 +56,19 @@ class Step:
         """A sum over the own rows as an estimate of the global sum; 0 if there is no own row."""
         return tf.math.divide_no_nan(value, tf.cast(self.weight, value.dtype))
 
+    @property
+    def alone(self) -> bool:
+        """Members meet between steps, not in them: sums over all rows are estimated from the own ones."""
+        return self.collectives.alone
+
+    def estimate(self, value: Any) -> Any:
+        """A sum over the own rows as an estimate of the sum over all, with its gradient."""
+        return tf.where(self.present, self.per_weight(value), value)
+
     def total(self, value: Any) -> Any:
         """The sum over the members that have rows; no gradient."""
+        if self.alone:
+            return tf.stop_gradient(self.estimate(value))
         return self.sum(tf.where(self.present, value, tf.zeros_like(value)))
 
     def sum(self, value: Any) -> Any:

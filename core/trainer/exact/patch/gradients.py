@@ -30,6 +30,10 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
     step.applying = True
     try:
         own = list(grads)
+        if step.alone:
+            own = [_counted(step, grad) for grad in own]
+            step.gauge.weigh(own, loss_scale(optimizer))
+            return original(optimizer, own, trainable_variables)
         summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
         step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
@@ -37,6 +41,15 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
+
+
+def _counted(step: Step, grad: Any) -> Any:
+    """A gradient of the own rows; zero where there are none, whatever the placeholder row gave."""
+    if grad is None:
+        return None
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(_counted(step, grad.values), grad.indices, dense_shape=grad.dense_shape)
+    return tf.math.multiply_no_nan(grad, tf.cast(step.present, grad.dtype))
 
 
 def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:

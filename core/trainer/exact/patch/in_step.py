@@ -181,6 +181,8 @@ def _total(step: Step, value: Any) -> Any:
     The loss is the weighted mean of the members' losses, and a member's gradients are weighted at the
     optimizer. So the gradient is the sum of all members' weighted gradients, divided by the own weight.
     """
+    if step.alone:
+        return step.estimate(value)
 
     def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:
         return step.total(own), lambda upstream: _weighted(step, upstream)

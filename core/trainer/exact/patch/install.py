@@ -28,10 +28,12 @@ from core.trainer.exact.patch import (
     tape,
     whole_loss,
 )
+from core.trainer.exact.rare.loop import RareLoop
 from core.trainer.exact.steps import data, random_positions
 from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.loop import Loop
+from core.vocabulary.options import meet_every
 from core.vocabulary.progress import Audits
 
 _aside = threading.local()
@@ -148,8 +150,9 @@ def _replace_all(engine: Engine) -> None:
 
         def make_function(original: Any, model: Any, force: bool = False) -> Any:
             if getattr(model, name) is None or force:
-                step = getattr(model, f"{kind}_step")
-                setattr(model, name, Loop(model, step, engine, is_training=kind == "train"))
+                step, is_training = getattr(model, f"{kind}_step"), kind == "train"
+                loop = RareLoop if is_training and meet_every(engine.sync) is not None else Loop
+                setattr(model, name, loop(model, step, engine, is_training=is_training))
             return getattr(model, name)
 
         return make_function
@@ -164,10 +167,7 @@ def _replace_all(engine: Engine) -> None:
         *private.SHOULD_VALIDATE,
         lambda original, model, *args: not engine.stopping and original(model, *args),
     )
-    private.replace(
-        *private.EPOCH_LOGS,
-        lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
-    )
+    private.replace(*private.EPOCH_LOGS, _epoch_logs(engine))
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
     private.replace(*private.COMPILED_LOSS, whole_loss.compiled_loss)
     private.replace(private.loss_module, "reduce_values", in_step.reduce_values)
@@ -207,6 +207,15 @@ def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     arguments = dict(bound.arguments)
     arguments.pop("self")
     return arguments
+
+
+def _epoch_logs(engine: Engine) -> Any:
+    def logs_of(original: Any, model: Any, logs: Any) -> Any:
+        if engine.fitting and engine.fit.model is model:
+            engine.flush(model)
+        return original(model, logs or engine.keeper.logs_before(model))
+
+    return logs_of
 
 
 def _fit(engine: Engine) -> Any:

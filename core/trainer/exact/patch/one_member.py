@@ -49,6 +49,9 @@ class OneMember:
             self.said.add(words)
             self.observer.on_said(words)
 
+    def flush(self, model: Any, *, whole: bool = False) -> None:
+        pass
+
     def began(self, model: Any) -> None:
         if not any(known is model for known in self.trained):
             self.trained.append(model)

@@ -42,6 +42,9 @@ class Host(Protocol):
 
     def say_once(self, words: str) -> None: ...
 
+    def flush(self, model: Any, *, whole: bool = False) -> None:
+        """Makes members that meet rarely equal. Every member must call it."""
+
 
 class Checkpoints(Protocol):
     """What a fit needs from the keeper of this process' checkpoints."""

@@ -127,6 +127,7 @@ class Keeper:
     def capture(self, model: Any) -> list[Any]:
         """Copies of all the model's variables' values. Training waits meanwhile."""
         began_s = time.monotonic()
+        self.host.flush(model, whole=True)
         values = writer.capture(model)
         self._captured_s = time.monotonic() - began_s
         return list(values)

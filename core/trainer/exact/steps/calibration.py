@@ -132,7 +132,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     except Exception:  # A step may do what cannot be tried; it is trained all the same.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
-        told = _told(engine, numbers)
+        told = measurements(engine, numbers)
         if snapshot is not None and len(told) == engine.members and all(number[0] for number in told):
             costs = _costs([number[1:] for number in told], rows, engine)
             traced.row_limits = tuple(math.inf if number[-1] >= rows else number[-1] for number in told)
@@ -254,16 +254,19 @@ def _together(
     most = min(LOOPS, int(TOGETHER_S / (first_s * count)))
     portions = [rehearse(count) for _ in range(most)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
-    numbers = [median(each.step_s for each in portions), sent_bytes]
-    told = _told(engine, numbers + [0.0] * (_TOLD - len(numbers)))
-    wire_s = median(min(each.wait_s) for each in portions)
+    step_s = median(each.step_s for each in portions)
+    costs = engine.costs(rehearsal.model)
+    meeting_s, meeting_bytes = costs.rehearse(step_s) if costs is not None else (0.0, 0)
+    numbers = [step_s + meeting_s, sent_bytes + meeting_bytes]
+    told = measurements(engine, numbers)
+    wire_s = median(min(each.wait_s) for each in portions) + meeting_s
     return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
 
 
-def _told(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
+def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
     """Every member's measurements, by rank. Raises TandemError for impossible ones."""
     what = "measured times"
-    told = engine.collectives.gather_numbers(numbers, what)
+    told = engine.collectives.gather_numbers([*numbers, *[0.0] * (_TOLD - len(numbers))], what)
     for rank, measured in enumerate(told):
         if not all(0.0 <= number <= _MOST_MEASURED for number in measured):
             raise engine.collectives.unsound(rank, what, "numbers that nobody can measure")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequested
+from core.trainer.exact.interface import Cluster, Observer, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
@@ -24,8 +24,8 @@ from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.fit import Fit
+from core.trainer.exact.steps.reports import Costs, StepReports
 from core.trainer.exact.steps.result import PortionResult
-from core.trainer.exact.steps.stretches import Stretches
 from core.trainer.exact.steps.undo import EagerUndo, Undo
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import check_shares
@@ -41,7 +41,7 @@ class Engine:
         self.collectives: Collectives = cluster.collectives
         self.collectives.place = self.place
         self.gauge = Gauge()
-        self.wire = cluster.wire
+        self.wire, self.sync = cluster.wire, cluster.sync
         self.balance = cluster.balance
         self.rank = cluster.rank
         self.members = cluster.members
@@ -77,10 +77,7 @@ class Engine:
         """Steps done in this training, including those before it was resumed."""
         self.epochs = 0
         """Whole epochs, counted likewise."""
-        self._stretches = Stretches()
-        self._timed_steps = 0
-        self._waited_s = [0.0] * cluster.members
-        """Seconds by rank, over the timed steps since the last report."""
+        self._reports = StepReports(observer, self.gauge, cluster.rank, cluster.members)
         self.share_numbers: tuple[int, ...] = ()
         self.present = self.collectives.present
         """Ranks of the members that the shares are for."""
@@ -175,6 +172,9 @@ class Engine:
                 fix="Let one end before the other begins; only predict may run beside a training.",
             )
         self._thread = threading.current_thread()
+        if kind != "fit" and not self.alone:
+            for under_way in self._fits:
+                self.flush(under_way.model)
         self._calls[kind] += not self.alone
         name = f"{kind} {self._calls[kind]}"
         fit = Fit(model, kind, name, each_batch, epochs, first_epoch, progress=progress)
@@ -182,6 +182,7 @@ class Engine:
         try:
             yield fit
             if kind == "fit":
+                self.flush(model, whole=True)
                 model_state.settle(model, self.collectives, kind)
                 self._unsettled.discard(model)
         except StopRequested:
@@ -309,36 +310,17 @@ class Engine:
             return
         self.on_trained(model)
         self.step += result.done
-        if result.timed:
-            self._timed_steps += result.done
-            for rank, wait_s in zip(result.met, result.wait_s, strict=True):
-                self._waited_s[rank] += wait_s * result.done
         if self._fits:
             self.fit.batch += result.done
         else:
             self._unsettled.add(model)
-        if self._observer.step_due():
-            fit = self._fits[-1] if self._fits else Fit(model, "batch")
-            timed = self.present if self._timed_steps else ()
-            waits_s = {rank: self._waited_s[rank] / self._timed_steps for rank in timed}
-            self._timed_steps, self._waited_s = 0, [0.0] * self.members
-            logs = private.numbers(result.logs)
-            self._observer.on_step(
-                StepReport(
-                    step=self.step,
-                    epoch=fit.epoch,
-                    batch=fit.batch,
-                    steps_in_epoch=fit.steps,
-                    rows=result.rows,
-                    logs=logs,
-                    recent=self._stretches.since(model, (fit.name, fit.epoch), logs),
-                    step_s=result.step_s,
-                    wait_s=min(waits_s[self.rank], result.step_s) if waits_s else None,
-                    grad_norm=self.gauge.norm(),
-                    wire_s=min(*waits_s.values(), result.step_s) if waits_s else None,
-                    wire_bytes=self.gauge.wire_bytes(self.step),
-                )
-            )
+        fit = self._fits[-1] if self._fits else Fit(model, "batch")
+        self._reports.passed(model, result, self.step, fit, self.present, self.costs(model))
+
+    def costs(self, model: Any) -> Costs | None:
+        """What meetings between the present fit's steps cost; None if members meet in every step."""
+        found: Costs | None = getattr(model.train_function, "costs", None)
+        return found
 
     def on_trained(self, model: Any) -> None:
         if not any(known is model for known in self.trained):
@@ -349,6 +331,11 @@ class Engine:
         for model in [model for model in self.trained if model in self._unsettled]:
             self._unsettled.discard(model)
             model_state.settle(model, self.collectives, "train_on_batch")
+
+    def flush(self, model: Any, *, whole: bool = False) -> None:
+        """Makes members that meet rarely equal, optimizers included if `whole`. Every member must call it."""
+        if flush := getattr(model.train_function, "flush", None):
+            flush(whole=whole)
 
     # --- what checkpoints ask
 

@@ -253,8 +253,6 @@ class Loop:
                 batches += next_batches(iterator, int(limit) - len(batches))
                 return self._of_batches(traced, batches, iterator.element_spec)
 
-    # --- shares
-
     @property
     def sharings(self) -> list[Sharing]:
         """How the rows of each kind of step seen so far are shared."""
@@ -326,7 +324,10 @@ class Loop:
         if not self._sharings.write_alike(key, step, self._notes):
             return self._trace(data_spec)
         self._sharings.tell_draws(self._notes)
-        plan = self._sharings.of(key)
+        return self._called(step, data_spec)
+
+    def _called(self, step: Any, data_spec: Spec) -> Traced:
+        plan = self._sharings.of(repr(data_spec))
         state, whole = self._state(plan), plan.whole
         traced = Traced(step, state, notes=self._notes, sharing=plan, judged=whole, calibrated=whole)
         traced.log_values = log_values.of_metrics(step, state.variables)

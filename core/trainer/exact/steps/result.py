@@ -84,6 +84,8 @@ class Traced:
     row_limits: tuple[float, ...] = ()
     """By rank, the rows that fit into memory; empty if not measured."""
     course: Course = field(default_factory=Course)
+    alone: bool = False
+    """Its steps exchange nothing: members meet between them."""
     undo: Undo | None = None
     """Undoes a traced step's newest call."""
 

@@ -67,7 +67,8 @@ PRIVATE = re.compile(r"_[a-z]\w*")
 
 
 def private_names(path: Path) -> Iterator[tuple[str, bool]]:
-    """Private names that a module uses, as attributes or in strings; whether it is on ``self``."""
+    """Private names that a module uses, as attributes or in strings; whether it is on ``self``, or a base of
+    its class."""
     tree = ast.parse(path.read_text())
     pieces = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -75,7 +76,7 @@ def private_names(path: Path) -> Iterator[tuple[str, bool]]:
             case ast.Attribute(value=ast.Name(id="os" | "atexit" | "sys")):
                 pass  # the standard library's, and documented
             case ast.Attribute(attr=name, value=of) if PRIVATE.fullmatch(name):
-                yield name, isinstance(of, ast.Name) and of.id in ("self", "cls")
+                yield name, ast.unparse(of) in ("self", "cls", "super()")
             case ast.Constant(value=str(name)) if PRIVATE.fullmatch(name) and id(node) not in pieces:
                 yield name, False
 

@@ -1,0 +1,272 @@
+"""Rounds of one model's training: some steps by every member itself, then a meeting.
+
+At a meeting members exchange how far they came since the last one, narrowed to 4 bits; all then do the same
+outer step from the same weights. A flush is a meeting after which members are equal in all else, too: they
+take the mean of what steps write from own rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.rare import codec, outer
+from core.trainer.exact.rare.codec import Floats
+from core.trainer.exact.steps.calibration import measurements
+from core.trainer.exact.steps.engine import Engine
+from core.vocabulary.errors import TandemError
+from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
+
+USUAL_STEPS = 16
+"""Steps between two meetings, where neither the user nor a measurement says how many."""
+_TRIALS = 2
+"""Meetings tried: the first one prepares what the second uses."""
+_COST = 0.1
+"""Largest share of the time for meetings, where a measurement says how often there is one."""
+
+
+class Rounds:
+    """Every member must call the same methods between the same steps."""
+
+    def __init__(self, engine: Engine, model: Any, every: int) -> None:
+        """``every``: steps between two meetings; 0: to be chosen."""
+        self._engine = engine
+        self._model = model
+        self._is_chosen = every > 0
+        self.every = every or USUAL_STEPS
+        self.since = 0
+        """Steps since the last meeting."""
+        self._weights: Floats | None = None
+        """The weights after the last meeting, equal on all members; None until the next step."""
+        self._unsent: Floats | None = None
+        """What this member's messages so far left out; None: nothing."""
+        self._unequal = self._unequal_slots = False
+        """Since the last flush, and since the last whole one, there were steps."""
+        self._written: set[int] = set()
+        """Ids of the handles that steps write."""
+        self._spent_s, self._sent, self._steps = 0.0, 0, 0
+
+    # --- what meetings cost
+
+    @property
+    def meeting_s(self) -> float:
+        return self._spent_s / max(1, self._steps)
+
+    @property
+    def meeting_bytes(self) -> int:
+        return round(self._sent / max(1, self._steps))
+
+    @property
+    def met_every(self) -> int:
+        """At most an epoch's steps, at whose end members always meet."""
+        steps = self._engine.steps_in_epoch
+        return self.every if steps is None else max(1, min(self.every, steps))
+
+    def rehearse(self, step_s: float) -> tuple[float, int]:
+        """Seconds and bytes a step of meetings, by one that changes nothing. Chooses how often to meet."""
+        collectives, size = self._engine.collectives, _size(self._trainable)
+        took_s, sent = [], self._sent
+        for _ in range(_TRIALS):
+            collectives.gather_words([0], "to rehearse a meeting")  # members begin it together
+            began_s = time.perf_counter()
+            data = codec.encode(np.zeros(size, np.float32))
+            self._decoded(self._gathered(data), size)
+            took_s.append(time.perf_counter() - began_s)
+        self._sent = sent
+        told = measurements(self._engine, [min(took_s), step_s])
+        meeting_s, together_s, *_ = (max(numbers) for numbers in zip(*told, strict=True))
+        if not self._is_chosen and together_s > 0:
+            wanted = meeting_s / (_COST * together_s)
+            self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
+        others = len(collectives.met) - 1
+        return meeting_s / self.every, others * len(data) // self.every
+
+    # --- rounds
+
+    def prepare(self, graph: Any = None) -> None:
+        """Call once the model has its variables. ``graph``: of a traced step."""
+        size = _size(self._trainable)
+        known = model_state.beside.get(self._model)
+        if known is None or known.shape != (size,):
+            with tf.device("CPU:0"):
+                model_state.beside[self._model] = tf.Variable(
+                    tf.zeros([size]), trainable=False, name="outer_momentum"
+                )
+        if graph is not None:
+            self._written |= {id(handle) for handle in local_state.written_handles(graph)}
+
+    def begin(self) -> None:
+        """A fit begins: members are equal."""
+        self._weights = self._unsent = None
+        self.since, self._unequal, self._unequal_slots = 0, False, False
+
+    def step_begins(self) -> None:
+        if self._weights is None:
+            self._weights = _flat(self._trainable)
+
+    def passed(self, steps: int) -> None:
+        self.since += steps
+        self._steps += steps
+        self._unequal = self._unequal_slots = True
+
+    def meet_if_due(self) -> None:
+        if self.since >= self.every:
+            self._meet()
+
+    def _meet(self) -> None:
+        began_s = time.perf_counter()
+        own = self._difference()
+        sent = codec.encode(own)
+        found = self._decoded(self._gathered(sent), len(own))
+        mine = found[self._engine.collectives.met.index(self._engine.rank)]
+        self._unsent = own - mine
+        self._take_over(outer.mean(found, self._shares))
+        self._spent_s += time.perf_counter() - began_s
+
+    def flush(self, *, whole: bool) -> None:
+        """Makes members equal, but for their optimizers' variables if not ``whole``.
+
+        A whole one is in float32, and leaves nothing unsent.
+        """
+        whole = whole or bool(getattr(self._model.optimizer, "use_ema", False))
+        if not (self._unequal_slots if whole else self._unequal):
+            return
+        if self.since and not whole:
+            self._meet()
+        began_s = time.perf_counter()
+        own = self._difference() if self.since else np.zeros(0, np.float32)
+        others = self._apart(slots=whole)
+        numbers = np.concatenate([own, _flat(others)])
+        if len(numbers):
+            mean = outer.mean(self._gathered_floats(numbers), self._shares)
+            if self.since:
+                self._take_over(mean[: len(own)])
+            _assign(others, mean[len(own) :])
+        self._unequal = False
+        if whole:
+            self._unsent, self._unequal_slots = None, False
+            model_state.equalise(self._model, self._engine.collectives)  # counters: the chief's
+        self._spent_s += time.perf_counter() - began_s
+
+    def _difference(self) -> Floats:
+        self.step_begins()
+        assert self._weights is not None
+        own = _flat(self._trainable) - self._weights
+        return own if self._unsent is None else own + self._unsent
+
+    def _take_over(self, difference: Floats) -> None:
+        """The outer step, the same on all members."""
+        momentum = model_state.beside[self._model]
+        assert self._weights is not None
+        with np.errstate(invalid="ignore", over="ignore"):
+            weights, next_momentum = outer.stepped(self._weights, momentum.numpy(), difference)
+        _assign(self._trainable, weights)
+        momentum.assign(next_momentum)
+        for variable in self._model.trainable_variables:
+            if getattr(variable, "constraint", None) is not None:
+                variable.assign(variable.constraint(variable))
+        self._weights, self.since = None, 0
+
+    # --- what travels
+
+    def _gathered(self, data: bytes) -> list[bytes]:
+        collectives = self._engine.collectives
+        found = collectives.gather_bytes(data, "differences of weights", most=len(data))
+        self._sent += (len(found) - 1) * len(data)
+        return found
+
+    def _decoded(self, told: Sequence[bytes], size: int) -> list[Floats]:
+        """Every present member's difference. Raises TandemError."""
+        found: dict[int, Floats] = {}
+        broken = []
+        for rank, data in zip(self._engine.collectives.met, told, strict=True):
+            try:
+                found[rank] = codec.decode(data, size)
+            except codec.NotFinite:
+                broken.append(rank)
+            except ValueError as error:
+                raise self._engine.collectives.unsound(rank, "differences of weights", str(error)) from None
+        return self._sound(found, broken, size)
+
+    def _gathered_floats(self, own: Floats) -> list[Floats]:
+        """The same for numbers as they are."""
+        told = self._gathered(own.astype("<f4").tobytes())
+        found: dict[int, Floats] = {}
+        broken = []
+        for rank, data in zip(self._engine.collectives.met, told, strict=True):
+            if len(data) != own.nbytes:
+                what = f"{len(data)} bytes for {len(own)} numbers"
+                raise self._engine.collectives.unsound(rank, "differences of weights", what)
+            numbers = np.frombuffer(data, "<f4").astype(np.float32)
+            if not np.isfinite(numbers).all():
+                broken.append(rank)
+            elif numbers.size and np.abs(numbers).max() > codec.MOST:
+                raise self._engine.collectives.unsound(rank, "differences of weights", "a number too large")
+            found[rank] = numbers
+        return self._sound(found, broken, len(own))
+
+    def _sound(self, found: dict[int, Floats], broken: Sequence[int], size: int) -> list[Floats]:
+        """A training that diverges does so on every member, as on one machine; a single one is refused."""
+        met = self._engine.collectives.met
+        if broken and len(broken) < len(met):
+            collectives = self._engine.collectives
+            collectives.failure = _went_apart(collectives.named(broken[0]))
+            raise collectives.failure
+        return [found.get(rank, np.full(size, np.nan, np.float32)) for rank in met]
+
+    # --- what is where
+
+    @property
+    def _shares(self) -> list[int]:
+        met, shares = self._engine.collectives.met, self._engine.share_numbers
+        found = [shares[rank] for rank in met]
+        return found if any(found) else [1] * len(met)
+
+    @property
+    def _trainable(self) -> list[Any]:
+        return [v for v in local_state.values_of(self._model.trainable_variables) if v.dtype.is_floating]
+
+    def _apart(self, *, slots: bool) -> list[Any]:
+        """What steps write from own rows beside weights: BatchNormalization's statistics, and ``slots``."""
+        every = [*self._model.non_trainable_variables, *model_state.past_keras(self._model)]
+        if slots:
+            every += [v for optimizer in model_state.optimizers(self._model) for v in optimizer.variables]
+        known = {id(v) for v in [*self._trainable, *local_state.metric_variables(self._model)]}
+        return [
+            v
+            for v in local_state.values_of(every)
+            if v.dtype.is_floating and id(v.handle) in self._written and id(v) not in known
+        ]
+
+
+def _went_apart(name: str) -> TandemError:
+    return TandemError(
+        code="weights-not-finite",
+        what=f"The weights became NaN or infinite on {name} alone, between two meetings.",
+        fix="Use a smaller learning rate or clip gradients (clipnorm). Laptops that meet in every step "
+        "(--sync exact) see such a step together.",
+    )
+
+
+def _size(variables: Sequence[Any]) -> int:
+    return sum(int(v.shape.num_elements()) for v in variables)
+
+
+def _flat(variables: Sequence[Any]) -> Floats:
+    """A copy of the variables' numbers, float32 [n]."""
+    parts = [np.ravel(v.numpy()).astype(np.float32) for v in variables]
+    return np.concatenate([np.zeros(0, np.float32), *parts])
+
+
+def _assign(variables: Sequence[Any], numbers: Floats) -> None:
+    place = 0
+    for variable in variables:
+        size = int(variable.shape.num_elements())
+        part = numbers[place : place + size].reshape(variable.shape)
+        variable.assign(part.astype(variable.dtype.as_numpy_dtype))
+        place += size

@@ -1,0 +1,84 @@
+"""Reports of steps to the observer: what the steps since the last report were like."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from core.trainer.exact.interface import Observer, StepReport
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.steps.fit import Fit
+from core.trainer.exact.steps.result import PortionResult
+from core.trainer.exact.steps.stretches import Stretches
+
+
+class Costs(Protocol):
+    """What meetings between steps cost a model's training so far."""
+
+    @property
+    def met_every(self) -> int:
+        """Steps from one meeting to the next."""
+
+    @property
+    def meeting_s(self) -> float:
+        """Seconds a step, on average."""
+
+    @property
+    def meeting_bytes(self) -> int:
+        """Bytes that this member sends a step, on average."""
+
+    def rehearse(self, step_s: float) -> tuple[float, int]:
+        """Seconds and bytes a step of meetings between steps of `step_s`, by one tried now."""
+
+
+class StepReports:
+    def __init__(self, observer: Observer, gauge: Gauge, rank: int, members: int) -> None:
+        self._observer = observer
+        self._gauge = gauge
+        self._rank = rank
+        self._stretches = Stretches()
+        self._timed_steps = 0
+        self._waited_s = [0.0] * members
+        """Seconds by rank, over the timed steps since the last report."""
+
+    def passed(
+        self,
+        model: Any,
+        result: PortionResult,
+        step: int,
+        fit: Fit,
+        present: tuple[int, ...],
+        costs: Costs | None,
+    ) -> None:
+        """`result.done` steps of `model` are done, `step` in all. ``costs``: where members meet between
+        steps."""
+        if result.timed:
+            self._timed_steps += result.done
+            for rank, wait_s in zip(result.met, result.wait_s, strict=True):
+                self._waited_s[rank] += wait_s * result.done
+        if not self._observer.step_due():
+            return
+        meeting_s = 0.0 if costs is None else costs.meeting_s
+        timed = present if self._timed_steps else ()
+        waits_s = {rank: self._waited_s[rank] / self._timed_steps + meeting_s for rank in timed}
+        self._timed_steps, self._waited_s = 0, [0.0] * len(self._waited_s)
+        logs = private.numbers(result.logs)
+        step_s = result.step_s + (meeting_s if result.step_s else 0.0)
+        wire_bytes = self._gauge.wire_bytes(step)
+        self._observer.on_step(
+            StepReport(
+                step=step,
+                epoch=fit.epoch,
+                batch=fit.batch,
+                steps_in_epoch=fit.steps,
+                rows=result.rows,
+                logs=logs,
+                recent=self._stretches.since(model, (fit.name, fit.epoch), logs),
+                step_s=step_s,
+                wait_s=min(waits_s[self._rank], step_s) if waits_s else None,
+                grad_norm=self._gauge.norm(),
+                wire_s=min(*waits_s.values(), step_s) if waits_s else None,
+                wire_bytes=wire_bytes if costs is None else costs.meeting_bytes,
+                met_every=0 if costs is None else costs.met_every,
+            )
+        )

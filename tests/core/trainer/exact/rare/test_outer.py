@@ -1,0 +1,33 @@
+"""The outer step: the mean of the members' differences, with momentum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.trainer.exact.rare import outer
+from core.trainer.exact.rare.codec import Floats
+
+
+def floats(*values: float) -> Floats:
+    return np.array(values, np.float32)
+
+
+def test_a_mean_counts_each_member_by_its_share() -> None:
+    assert outer.mean([floats(1, 4), floats(3, 0)], [3, 1]) == pytest.approx([1.5, 3.0])
+    assert outer.mean([floats(1), floats(5), floats(3)], [1, 0, 1]) == pytest.approx([2.0])
+
+
+def test_what_is_equal_everywhere_stays_the_same_bits() -> None:
+    value = np.random.default_rng(2).normal(size=1000).astype(np.float32)
+    assert np.array_equal(outer.mean([value] * 3, [5, 3, 7]), value)
+
+
+def test_steps_are_nesterovs() -> None:
+    weights, momentum = outer.stepped(floats(1), floats(0), floats(2))
+    assert weights == pytest.approx([1 + 0.7 * (2 + 0.5 * 2)])
+    assert momentum == pytest.approx([2])
+    weights, momentum = outer.stepped(weights, momentum, floats(2))
+    assert momentum == pytest.approx([3])
+    assert weights == pytest.approx([3.1 + 0.7 * (2 + 0.5 * 3)])
+    assert weights.dtype == momentum.dtype == np.float32
