@@ -194,8 +194,8 @@ def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
     spec = RunSpec(
         **asdict(unlike_default(RunOptions)), script="train.py", arguments=("-x",), strategy="managed", seed=7
     )
-    # ``exchange`` is planned; what is resumed is fetched, then named
-    both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"exchange", "resume"}
+    # ``exchange`` is planned; what is resumed is fetched, and data is read, before the plan names them
+    both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"exchange", "resume", "data"}
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
     plan = plan_for(spec)
     assert {name: getattr(plan, name) for name in both} == {name: getattr(spec, name) for name in both}

@@ -242,7 +242,7 @@ def test_more_text_than_can_be_looked_through_counts_as_doubt(tmp_path: Path) ->
 def test_a_long_script_takes_no_longer_than_its_length(tmp_path: Path, text: str) -> None:
     begun = time.process_time()
     assert written(tmp_path, text + "\nmodel.save('digits.keras')") == {"digits.keras"}
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < 5
 
 
 def test_plots_that_tandem_saved_are_none_of_the_scripts_own_files(tmp_path: Path) -> None:
