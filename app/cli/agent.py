@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from app.cli import completion
-from app.cli.agent_talk import AgentTalk, Allowed
+from app.cli.agent_talk import AgentTalk, Allowance, Allowed
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -37,7 +37,13 @@ def add_agent(parsers: Any) -> None:
         action="append",
         default=[],
         metavar="DEVICE",
-        help="let this paired device run code here without asking while this agent runs. May be repeated",
+        help="let this paired device run code here within walls, without asking, while this agent runs. "
+        "May be repeated",
+    )
+    parser.add_argument(
+        "--without-walls",
+        action="store_true",
+        help="--allow also counts where this system has no walls: DEVICE's code can do anything that you can",
     )
     completion.completes(allow, completion.devices)
     parser.add_argument(
@@ -56,22 +62,25 @@ def add_agent(parsers: Any) -> None:
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         folders = data_folders.read(arguments.data)
+        allowance = Allowance(arguments.allow, arguments.without_walls)
         async with start(home_of(arguments)) as connection:
             if folders:
                 await connection.node.submit(ChangeSettings(change=SettingsChange(data=folders)))
-            with Allowed(connection.node, arguments.allow), contextlib.suppress(OSError):
-                await interrupts.unless(_live(arguments, screen, connection))
+            with Allowed(connection.node, allowance), contextlib.suppress(OSError):
+                await interrupts.unless(_live(arguments, screen, connection, allowance))
     return ExitCode.OK
 
 
-async def _live(arguments: argparse.Namespace, screen: Screen, connection: NodeConnection) -> None:
+async def _live(
+    arguments: argparse.Namespace, screen: Screen, connection: NodeConnection, allowance: Allowance
+) -> None:
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
         return
     with Follower(connection) as follower:
         async with Asker(screen, Stdin()) as asker:
             try:
-                await AgentTalk(follower, asker, screen, arguments.allow).run()
+                await AgentTalk(follower, asker, screen, allowance).run()
             except TandemError as error:
                 if error.code != "node-gone":
                     raise

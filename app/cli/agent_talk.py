@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from app.cli import pairing
 from app.cli.prompts import Asker
@@ -51,17 +51,24 @@ CHANGES: dict[Change, str] = {
 }
 
 
+class Allowance(NamedTuple):
+    """What is answered with *once*. ``without_walls``: on a system that has none, too."""
+
+    devices: Sequence[str] = ()
+    without_walls: bool = False
+
+
 class Allowed:
     """While entered, answers consent questions from the devices named by ``--allow`` with *once*."""
 
-    def __init__(self, node: NodeFace, names: Sequence[str]) -> None:
+    def __init__(self, node: NodeFace, allowance: Allowance) -> None:
         self._node = node
-        self._names = names
+        self._allowance = allowance
         self._background = Background()
         self._leave: Callable[[], None] | None = None
 
     def __enter__(self) -> Self:
-        if self._names:
+        if self._allowance.devices:
             self._leave = self._node.subscribe(self._on_event)
         return self
 
@@ -72,17 +79,19 @@ class Allowed:
             self._leave()
 
     def _on_event(self, event: ev.Event, state: State) -> None:
-        if isinstance(event, ev.ConsentAsked) and is_allowed(event, state, self._names):
+        if isinstance(event, ev.ConsentAsked) and is_allowed(event, state, self._allowance):
             command = AnswerConsent(run=event.run, decision="once")
             self._background.start("allowing a run", self._node.submit(command))
 
 
-def is_allowed(asked: ev.ConsentAsked, state: State, names: Iterable[str]) -> bool:
+def is_allowed(asked: ev.ConsentAsked, state: State, allowance: Allowance) -> bool:
     """Whether ``--allow`` answers it: never for access beyond the walls' own folders and data folders."""
+    if asked.walls == "none" and not allowance.without_walls:
+        return False
     folders = state.me.settings.data.values() if state.me is not None else ()
     data = set(map(os.path.realpath, folders))
     opened = all(not each.write and each.path in data for each in asked.opened)
-    return opened and allows(state, names, asked.device)
+    return opened and allows(state, allowance.devices, asked.device)
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
@@ -100,11 +109,11 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
 class AgentTalk:
     """Runs until the node ends."""
 
-    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowed: Sequence[str]) -> None:
+    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowance: Allowance) -> None:
         self._follower = follower
         self._asker = asker
         self._screen = screen
-        self._allowed = allowed
+        self._allowance = allowance
         self._run = Plain(screen)
         self._turn = asyncio.Lock()
         """One question at a time."""
@@ -180,7 +189,7 @@ class AgentTalk:
         name = self._name(state, event.device)
         for line in consent_lines(consent, name, state):
             self._screen.say(line)
-        if is_allowed(event, state, self._allowed):
+        if is_allowed(event, state, self._allowance):
             self._screen.say(f"Allowed: {name} was named with --allow.")
             return
         self._consents[event.run] = asyncio.create_task(self._decide(event.run, name), name="agent-consent")
