@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from app.cli import completion
-from app.cli.agent_talk import AgentTalk, Allowance, Allowed
+from app.cli.agent_talk import AgentTalk, Allowed, AllowOptions
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -62,7 +62,7 @@ def add_agent(parsers: Any) -> None:
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         folders = data_folders.read(arguments.data)
-        allowance = Allowance(arguments.allow, arguments.without_walls)
+        allowance = AllowOptions(arguments.allow, arguments.without_walls)
         async with start(home_of(arguments)) as connection:
             if folders:
                 await connection.node.submit(ChangeSettings(change=SettingsChange(data=folders)))
@@ -72,7 +72,7 @@ async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _live(
-    arguments: argparse.Namespace, screen: Screen, connection: NodeConnection, allowance: Allowance
+    arguments: argparse.Namespace, screen: Screen, connection: NodeConnection, allowance: AllowOptions
 ) -> None:
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)

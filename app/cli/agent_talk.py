@@ -51,7 +51,7 @@ CHANGES: dict[Change, str] = {
 }
 
 
-class Allowance(NamedTuple):
+class AllowOptions(NamedTuple):
     """What is answered with *once*. ``without_walls``: on a system that has none, too."""
 
     devices: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Allowance(NamedTuple):
 class Allowed:
     """While entered, answers consent questions from the devices named by ``--allow`` with *once*."""
 
-    def __init__(self, node: NodeFace, allowance: Allowance) -> None:
+    def __init__(self, node: NodeFace, allowance: AllowOptions) -> None:
         self._node = node
         self._allowance = allowance
         self._background = Background()
@@ -84,7 +84,7 @@ class Allowed:
             self._background.start("allowing a run", self._node.submit(command))
 
 
-def is_allowed(asked: ev.ConsentAsked, state: State, allowance: Allowance) -> bool:
+def is_allowed(asked: ev.ConsentAsked, state: State, allowance: AllowOptions) -> bool:
     """Whether ``--allow`` answers it: never for access beyond the walls' own folders and data folders."""
     if asked.walls == "none" and not allowance.without_walls:
         return False
@@ -109,7 +109,7 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
 class AgentTalk:
     """Runs until the node ends."""
 
-    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowance: Allowance) -> None:
+    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowance: AllowOptions) -> None:
         self._follower = follower
         self._asker = asker
         self._screen = screen

@@ -122,7 +122,7 @@ class Sweeps:
         present = self._sweeping.sweep if self._sweeping is not None else None
         if present is not None and more and present.sweep.startswith(beginning):
             self._check_room(present, more)
-            self._handle(sw.Added(more))
+            self._handle(sw.SetsAdded(more))
             return present.sweep
         self._check_idle()
         self._beginning = True
@@ -146,7 +146,7 @@ class Sweeps:
     def stop(self) -> None:
         if self._sweeping is None:
             raise TandemError.of(problems.no_sweep())
-        self._handle(sw.StopWanted())
+        self._handle(sw.StopPressed())
 
     def stops(self) -> bool:
         """Whether Stop means the sweep: nothing else is under way here."""
@@ -176,7 +176,7 @@ class Sweeps:
         laptops = {device: sw.Laptop(names.get(device) or device[:8]) for device in devices}
         self._project = project
         self._sweeping = sw.Sweeping(sweep=sweep, laptops=MappingProxyType(laptops))
-        self._handle(sw.Begun())
+        self._handle(sw.SweepBegun())
         self._on_active()
         self.look()
 
@@ -212,7 +212,7 @@ class Sweeps:
             case ev.MemberEndedEpoch(epoch=epoch):
                 self._handle(sw.TrialEndedEpoch(number, epoch))
             case ev.MemberEnded(exit=end):
-                self._handle(sw.TrainerEnded(number, end.reason))
+                self._handle(sw.TrialTrainerEnded(number, end.reason))
             case ev.RunPhaseChanged(phase=phase) if isinstance(phase, Outcome):
                 del self._numbers[event.run]
                 self._handle(sw.TrialOver(number, phase))
@@ -236,7 +236,7 @@ class Sweeps:
 
     def _do(self, effect: sw.Effect, sweep: Sweep) -> None:
         match effect:
-            case sw.Start(number, device):
+            case sw.StartTrial(number, device):
                 starting = self._start(sweep, sweep.trial(number), device)
                 self._background.start("begin a trial", starting)
             case sw.StopTrial(number):

@@ -86,7 +86,7 @@ class _Turn:
 
     def take(self, input: sw.Input) -> None:
         match input:
-            case sw.Begun():
+            case sw.SweepBegun():
                 self._announce()
             case sw.LaptopSeen(device, there, free) if device in self.state.laptops:
                 laptop = self.state.laptops[device]
@@ -111,17 +111,17 @@ class _Turn:
                         diverged=epoch.diverged,
                     )
                 )
-            case sw.TrainerEnded(number, reason):
+            case sw.TrialTrainerEnded(number, reason):
                 reasons = MappingProxyType({**self.state.reasons, number: reason})
                 self.state = replace(self.state, reasons=reasons)
             case sw.TrialOver(number, phase):
                 self._tidies_up(self._trial(number))
                 self._over(self._trial(number), phase)
-            case sw.Added(argument_sets):
+            case sw.SetsAdded(argument_sets):
                 sweep = self.state.sweep
                 self._set(with_sets(sweep, argument_sets, sweep.trials[0].seed))
                 self._announce()
-            case sw.StopWanted():
+            case sw.StopPressed():
                 self._set(structs.replace(self.state.sweep, phase="stopping"))
                 self._announce()
                 self.effects += [sw.StopTrial(each.number) for each in self._running() if each.run]
@@ -233,7 +233,7 @@ class _Turn:
             diverged=None,
         )
         self._change(begun)
-        self.effects.append(sw.Start(trial.number, device))
+        self.effects.append(sw.StartTrial(trial.number, device))
 
     def _end(self, phase: str, problem: Problem | None = None) -> None:
         self._no_longer("rest", "absent")

@@ -23,7 +23,7 @@ no laptop is there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class SweepBegun:
     """The first input."""
 
 
@@ -55,7 +55,7 @@ class TrialEndedEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainerEnded:
+class TrialTrainerEnded:
     number: int
     reason: ExitReason
 
@@ -67,27 +67,27 @@ class TrialOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class SetsAdded:
     """More sets of arguments."""
 
     argument_sets: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StopWanted:
+class StopPressed:
     """Somebody pressed Stop here."""
 
 
 Input = (
-    Begun
+    SweepBegun
     | LaptopSeen
     | TrialStarted
     | TrialNotStarted
     | TrialEndedEpoch
-    | TrainerEnded
+    | TrialTrainerEnded
     | TrialOver
-    | Added
-    | StopWanted
+    | SetsAdded
+    | StopPressed
     | TimerFired[Wait]
 )
 
@@ -95,7 +95,7 @@ Input = (
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartTrial:
     """Begin a trial on a laptop. Answer: ``TrialStarted`` or ``TrialNotStarted``."""
 
     number: int
@@ -122,7 +122,14 @@ class Keep:
 
 
 Effect = (
-    Start | StopTrial | DeleteModel | Keep | SweepChanged | TrialChanged | SetTimer[Wait] | CancelTimer[Wait]
+    StartTrial
+    | StopTrial
+    | DeleteModel
+    | Keep
+    | SweepChanged
+    | TrialChanged
+    | SetTimer[Wait]
+    | CancelTimer[Wait]
 )
 
 # --- the state ---------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from core.session.frames import MalformedFrame
 from core.session.halves import Halves
 from core.session.interface import ConnectionPair
 from core.session.state import Message, NotSent, SessionLimits
-from core.transfer.machine import FetchMachine, Pace, Unasked
+from core.transfer.machine import FetchMachine, Patience, Unasked
 from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
@@ -315,7 +315,7 @@ class Fetch:
         self.machine = FetchMachine(())
         self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
         self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
-        self._pace = Pace()
+        self._patience = Patience()
 
     def arrived(self, number: int, data: memoryview) -> None:
         self._came.put((number, data))
@@ -344,7 +344,7 @@ class Fetch:
         came = self._came.get()
         if isinstance(came, Problem):
             raise TandemError.of(came)
-        if not self._pace.holds(time.monotonic() - since_s, len(came[1])):
+        if not self._patience.holds(time.monotonic() - since_s, len(came[1])):
             raise TandemError.of(_TRICKLES)
         return came
 

@@ -17,7 +17,7 @@ LONGEST_GAP_S = 30.0
 """What one silence counts at most: a laptop that was away for minutes is not slow."""
 
 
-class Pace:
+class Patience:
     """Notices a peer that sends a little now and then, forever."""
 
     def __init__(self) -> None:

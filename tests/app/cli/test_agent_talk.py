@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from app.cli.agent_talk import AgentTalk, Allowance, Allowed, allows, is_allowed
+from app.cli.agent_talk import AgentTalk, Allowed, AllowOptions, allows, is_allowed
 from app.cli.prompts import Asker
 from app.words import wait_words
 from core.project.look import difference
@@ -59,7 +59,7 @@ class Talking:
     async def __aenter__(self) -> "Talking":
         self._follower = follower(self.node).__enter__()
         self._asker = await Asker(self.screen, self.keyboard).__aenter__()
-        talk = AgentTalk(self._follower, self._asker, self.screen, Allowance(self._allowed, True))
+        talk = AgentTalk(self._follower, self._asker, self.screen, AllowOptions(self._allowed, True))
         self._task = asyncio.create_task(talk.run())
         await self.screen.wait_said("is ready at 192.168.1.2:27600")
         return self
@@ -212,7 +212,7 @@ async def test_without_anybody_to_ask_the_answer_is_no() -> None:
 
 async def test_a_device_named_with_allow_is_not_asked_about() -> None:
     async with Talking("other") as talking:
-        with Allowed(talking.node, Allowance(("other",), True)):
+        with Allowed(talking.node, AllowOptions(("other",), True)):
             talking.node.happen(asked())
             await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
             await talking.screen.wait_said("was named with --allow")
@@ -287,7 +287,7 @@ def test_allow_answers_for_a_data_folder_of_this_laptop() -> None:
     ):
         node.happen(ev.SettingsChanged(settings=Settings(data={"photos": data})))
         question = structs.replace(asked(), opened=(structs.replace(opened, write=write),))
-        assert is_allowed(question, node.state, Allowance(("other",), True)) is allowed
+        assert is_allowed(question, node.state, AllowOptions(("other",), True)) is allowed
 
 
 def test_without_walls_allow_answers_only_where_that_was_said() -> None:
@@ -299,13 +299,13 @@ def test_without_walls_allow_answers_only_where_that_was_said() -> None:
         ("none", False, False),
     ):
         question = structs.replace(asked(), walls=walls)
-        assert is_allowed(question, node.state, Allowance(("other",), without_walls)) is allowed
+        assert is_allowed(question, node.state, AllowOptions(("other",), without_walls)) is allowed
 
 
 async def test_without_a_screen_allow_answers_for_the_walls_alone() -> None:
     node = ScriptedNode()
     node.happen(paired())
-    with Allowed(node, Allowance(["other"])):
+    with Allowed(node, AllowOptions(["other"])):
         node.happen(MORE)
         node.happen(structs.replace(asked(RunId("without")), walls="none"))
         node.happen(structs.replace(asked(RunId("within")), walls="default"))

@@ -33,7 +33,7 @@ class Table:
         laptops = {ANNA: sw.Laptop("anna"), BEN: sw.Laptop("ben")}
         self.state = sw.Sweeping(sweep=sweep, laptops=MappingProxyType(laptops))
         self.effects: list[sw.Effect] = []
-        self.do(sw.Begun())
+        self.do(sw.SweepBegun())
 
     def do(self, *inputs: sw.Input) -> list[sw.Effect]:
         """The effects of these inputs."""
@@ -54,12 +54,12 @@ class Table:
     def free(self, *devices: DeviceId) -> list[tuple[int, DeviceId]]:
         """They are free: the trials that begin."""
         new = self.do(*(sw.LaptopSeen(device, there=True, free=True) for device in devices))
-        begun = [(each.number, each.device) for each in new if isinstance(each, sw.Start)]
+        begun = [(each.number, each.device) for each in new if isinstance(each, sw.StartTrial)]
         self.do(*(sw.TrialStarted(number, RunId(f"run{number}")) for number, _ in begun))
         return begun
 
     def end(self, number: int, phase: Outcome | None = None, reason: ExitReason = "finished") -> None:
-        self.do(sw.TrainerEnded(number, reason), sw.TrialOver(number, phase or Finished()))
+        self.do(sw.TrialTrainerEnded(number, reason), sw.TrialOver(number, phase or Finished()))
 
     def learn(self, number: int, **logs: float) -> None:
         epoch = EpochEnd(at_s=0.0, epoch=0, epochs=1, step=1, logs=logs, seconds=1.0)
@@ -76,7 +76,7 @@ def test_a_faster_laptop_takes_more_trials() -> None:
     table.end(3)
     table.end(1)
     assert table.sweep.phase == "finished"
-    assert table.do(sw.StopWanted()) == [], "nothing follows"
+    assert table.do(sw.StopPressed()) == [], "nothing follows"
 
 
 def test_a_laptop_whose_trial_is_over_waits_until_it_is_seen_free() -> None:
@@ -160,7 +160,7 @@ def test_a_laptop_whose_tandem_was_closed_takes_trials_again_when_it_is_back() -
 def test_a_start_that_is_refused_returns_the_trial() -> None:
     table = Table()
     new = table.do(sw.LaptopSeen(BEN, there=True, free=True))
-    assert sw.Start(1, BEN) in new
+    assert sw.StartTrial(1, BEN) in new
     problem = Problem(code="modules-missing", what="No pandas there.", fix="Install it.")
     table.do(sw.TrialNotStarted(1, problem))
     assert table.trial(1).status == "waiting"
@@ -171,9 +171,9 @@ def test_a_start_that_is_refused_returns_the_trial() -> None:
 def test_stop_ends_running_trials_and_begins_no_more() -> None:
     table = Table()
     table.free(ANNA, BEN)
-    new = table.do(sw.StopWanted())
+    new = table.do(sw.StopPressed())
     assert [each for each in new if isinstance(each, sw.StopTrial)] == [sw.StopTrial(1), sw.StopTrial(2)]
-    assert sw.StopTrial(2) in table.do(sw.StopWanted()), "again, with more force"
+    assert sw.StopTrial(2) in table.do(sw.StopPressed()), "again, with more force"
     table.end(1, Stopped(by="anna"), "stopped")
     table.end(2)
     assert table.sweep.phase == "stopped"
@@ -184,7 +184,7 @@ def test_stop_ends_running_trials_and_begins_no_more() -> None:
 def test_a_trial_that_was_being_started_when_stop_came_is_stopped() -> None:
     table = Table()
     table.do(sw.LaptopSeen(ANNA, there=True, free=True))
-    assert sw.StopTrial(1) not in table.do(sw.StopWanted()), "it has no run yet"
+    assert sw.StopTrial(1) not in table.do(sw.StopPressed()), "it has no run yet"
     assert sw.StopTrial(1) in table.do(sw.TrialStarted(1, RunId("run1")))
 
 
@@ -201,7 +201,7 @@ def test_without_any_laptop_a_sweep_gives_up_after_a_while_and_not_sooner() -> N
 
 def test_added_sets_are_more_trials_and_known_ones_are_not() -> None:
     table = Table(SETS[:2], repeat=2)
-    table.do(sw.Added((SETS[1], ("--lr", "9"))))
+    table.do(sw.SetsAdded((SETS[1], ("--lr", "9"))))
     found = [(trial.number, trial.arguments[1], trial.seed) for trial in table.sweep.trials[4:]]
     assert found == [(5, "9", 7), (6, "9", 8)]
     assert table.sweep.spec.argument_sets == (*SETS[:2], ("--lr", "9"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.project.send import Extent
 from core.session.frames import MAX_WORD_BYTES
-from core.transfer.machine import WINDOW, FetchMachine, Pace, Unasked
+from core.transfer.machine import WINDOW, FetchMachine, Patience, Unasked
 from core.transfer.words import BLOCK_BYTES, MOST_EXTENTS, Ask
 
 WANTED = st.lists(
@@ -68,9 +68,9 @@ def test_what_was_not_asked_for_is_refused(number: int, size: int) -> None:
     ],
 )
 def test_a_peer_that_sends_a_little_forever_is_given_up(waited_s: float, size: int, holds: bool) -> None:
-    pace = Pace()
-    assert all(pace.holds(waited_s, size) for _ in range(13_000)) is holds
+    patience = Patience()
+    assert all(patience.holds(waited_s, size) for _ in range(13_000)) is holds
 
 
 def test_a_laptop_that_was_away_is_not_slow() -> None:
-    assert Pace().holds(600.0, BLOCK_BYTES)
+    assert Patience().holds(600.0, BLOCK_BYTES)
