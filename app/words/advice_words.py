@@ -16,6 +16,7 @@ class Face(NamedTuple):
     """The user-changeable options: their names, and where they are."""
 
     narrow_wire: str
+    rarely: str
     shares: str
     alone_here: str
     alone_there: str
@@ -23,12 +24,14 @@ class Face(NamedTuple):
 
 TERMINAL = Face(
     narrow_wire="--wire bf16",
+    rarely="--sync rare",
     shares="Leave out --share, and",
     alone_here="--solo",
     alone_there="--solo on {name}",
 )
 WINDOW = Face(
     narrow_wire="Options: gradients travel as",
+    rarely="Options: on slow networks, meet rarely",
     shares="Leave the shares under Roles open, and",
     alone_here="under Roles, set the others to “not in this run”",
     alone_there="start it there, with the others not in this run",
@@ -36,7 +39,7 @@ WINDOW = Face(
 
 
 def advice_words(advice: Advice | None, face: Face) -> str:
-    """``Use a cable or a faster network, or a larger batch_size. Or train on anna alone (--solo).``"""
+    """``Use a cable, a faster network or a larger batch_size. Or train on anna alone (--solo).``"""
     if advice is None:
         return ""
     match advice.cause:
@@ -49,8 +52,11 @@ def advice_words(advice: Advice | None, face: Face) -> str:
                 f"{units.duration(advice.fast_s)}. Use a larger batch_size, or set steps_per_execution."
             )
         case "wire":
-            narrow = f"Send half the bytes ({face.narrow_wire}), use" if advice.whole_floats else "Use"
-            words = f"{narrow} a cable or a faster network, or a larger batch_size."
+            narrow = f"send half the bytes ({face.narrow_wire})" if advice.whole_floats else ""
+            rarely = f"meet rarely ({face.rarely})" if advice.every_step else ""
+            inexact = " or ".join(filter(None, (narrow, rarely)))
+            use = f"{inexact[:1].upper()}{inexact[1:]}, which is not exact, or use" if inexact else "Use"
+            words = f"{use} a cable, a faster network or a larger batch_size."
         case "shares":
             words = f"{face.shares} each laptop gets as many rows as it can compute."
         case "load":

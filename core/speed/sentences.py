@@ -166,6 +166,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         fast_s=fast,
         slow_s=slow,
         whole_floats=plan.wire == "f32",
+        every_step=plan.strategy == "managed" and plan.sync == "exact",
     )
 
 

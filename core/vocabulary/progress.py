@@ -142,6 +142,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Time of a step of the whole batch by each of these two alone."""
     whole_floats: bool
     """Gradients travel as float32: they could be halved."""
+    every_step: bool = False
+    """Members meet in every step: they could meet rarely."""
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):

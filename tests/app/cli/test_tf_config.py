@@ -21,8 +21,8 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         "worker:0 on other:",
         '{"cluster": 2}',
         "Last time on these laptops: no faster than here alone.",
-        "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size. "
-        "Or train on anna alone (--solo).",
+        "Send half the bytes (--wire bf16) or meet rarely (--sync rare), which is not exact, or use a cable, "
+        "a faster network or a larger batch_size. Or train on anna alone (--solo).",
     ]
 
 

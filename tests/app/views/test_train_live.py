@@ -160,7 +160,7 @@ def test_what_would_help_is_told_under_why(core: FakeCore, live: TrainLive) -> N
     assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
     assert live.progress.advice.text().startswith(
-        "Send half the bytes (Options: gradients travel as), use a cable"
+        "Send half the bytes (Options: gradients travel as) or meet rarely (Options: on slow"
     )
 
 

@@ -17,6 +17,7 @@ ADVICE = Advice(
     fast_s=0.003,
     slow_s=0.036,
     whole_floats=True,
+    every_step=True,
 )
 
 
@@ -31,8 +32,8 @@ ADVICE = Advice(
         ),
         (
             "wire",
-            "Send half the bytes (--wire bf16), use a cable or a faster network, or a larger batch_size. "
-            "Or train",
+            "Send half the bytes (--wire bf16) or meet rarely (--sync rare), which is not exact, or use a "
+            "cable, a faster network or a larger batch_size. Or train",
         ),
         ("shares", "Leave out --share, and each laptop gets as many rows as it can compute. Or train"),
         ("load", "Use a larger batch_size, and close other programs on all laptops. Or train"),
@@ -50,6 +51,10 @@ def test_the_window_names_no_option_of_the_terminal(cause: Blamed, here: bool) -
     assert "--" not in advice_words(replace(ADVICE, cause=cause, here=here), WINDOW)
 
 
-def test_gradients_that_travel_in_half_the_bytes_are_not_narrowed_further() -> None:
+def test_nothing_is_advised_that_is_done_already() -> None:
     words = advice_words(replace(ADVICE, whole_floats=False), TERMINAL)
-    assert words.startswith("Use a cable or a faster network, or a larger batch_size.")
+    assert words.startswith(
+        "Meet rarely (--sync rare), which is not exact, or use a cable, a faster network or"
+    )
+    words = advice_words(replace(ADVICE, whole_floats=False, every_step=False), TERMINAL)
+    assert words.startswith("Use a cable, a faster network or a larger batch_size.")
