@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import psutil
+from msgspec.structs import replace
 
 from core.home import home as homes
 from core.home import settings_file
@@ -66,7 +67,8 @@ class Agent:
         self.told: list[Told] = []
         if settings is not None:
             homes.prepare(home)
-            settings_file.write(home.settings, settings)
+            # Children are counted, and all of them are to be trainers of a run.
+            settings_file.write(home.settings, replace(settings, foresee=False))
         self._answers: dict[int, Answer] = {}
         self._number = 0
         self._news = threading.Condition()
