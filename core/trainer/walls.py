@@ -61,7 +61,7 @@ def begin_watcher() -> socket.socket | None:
     """Starts the process that ends a walled trainer with its node. None if this system has no walls.
 
     It does nothing until ``raise_walls`` tells it to, and ends when the returned socket is closed. Forking it
-    takes a third of the time before TensorFlow is loaded.
+    is several times as fast before TensorFlow is loaded.
     """
     if sys.platform != "linux" or levels.found().walls == "none":
         return None
