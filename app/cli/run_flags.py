@@ -37,7 +37,7 @@ def _sync(text: str) -> Sync:
         return convert(text, Sync)
     except ValidationError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not exact, rare, or rare=N with N from {LEAST_STEPS} to {MOST_STEPS}"
+            f"write exact, rare, or rare=N with N from {LEAST_STEPS} to {MOST_STEPS}, not {text!r}"
         ) from None
 
 

@@ -1,4 +1,6 @@
+import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -234,15 +236,19 @@ def test_more_text_than_can_be_looked_through_counts_as_doubt(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "A = 'text'\n" * 6000,
-        "A = 'text'\n" * 3000 + "print(A)\n" * 3000,
-        "\n".join(f"A{n} = 'text{n}'\nmodel.save(A{n})" for n in range(3000)),
+        lambda lines: "A = 'text'\n" * 2 * lines,
+        lambda lines: "A = 'text'\n" * lines + "print(A)\n" * lines,
+        lambda lines: "\n".join(f"A{n} = 'text{n}'\nmodel.save(A{n})" for n in range(lines)),
     ],
 )
-def test_a_long_script_takes_no_longer_than_its_length(tmp_path: Path, text: str) -> None:
-    begun = time.process_time()
-    assert written(tmp_path, text + "\nmodel.save('digits.keras')") == {"digits.keras"}
-    assert time.process_time() - begun < 5
+def test_a_long_script_takes_no_longer_than_its_length(tmp_path: Path, text: Callable[[int], str]) -> None:
+    def spent_s(lines: int) -> float:
+        begun_s = time.process_time()
+        assert written(tmp_path, text(lines) + "\nmodel.save('digits.keras')") == {"digits.keras"}
+        return time.process_time() - begun_s
+
+    short_s = statistics.median(spent_s(300) for _ in range(3))
+    assert spent_s(3000) < 30 * short_s, "ten times as long; a hundred times the time would be its square"
 
 
 def test_plots_that_tandem_saved_are_none_of_the_scripts_own_files(tmp_path: Path) -> None:
