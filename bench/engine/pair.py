@@ -37,12 +37,11 @@ class Pair:
     """``train`` trains and measures. Ends its processes on leaving.
 
     ``link``: joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel. ``sync``:
-    when its members meet. ``shares``
-    in rank order; a single share means one process alone. ``balance``: they follow the members' speeds.
-    ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
-    machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what each member runs;
-    ``keys``: where one that only exchanges finds them, by rank. ``walled``: each is within walls. ``audits``:
-    whether they audit steps.
+    when its members meet. ``shares`` in rank order; a single share means one process alone. ``balance``: they
+    follow the members' speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores``
+    by rank, else the machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what
+    each member runs; ``keys``: where one that only exchanges finds them, by rank. ``walled``: each is within
+    walls. ``audits``: whether they audit steps.
     """
 
     def __init__(

@@ -17,7 +17,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from operator import or_
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from core.script.notebook import SUFFIX, named, read_notebook
@@ -67,7 +66,7 @@ def run(
     arguments: Sequence[str],
     *,
     after_cell: Callable[[], None] = lambda: None,
-    data: Mapping[str, str] = MappingProxyType({}),
+    data: Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
     """Raises whatever the script raises. ``path`` is absolute; its folder becomes the working directory.
 

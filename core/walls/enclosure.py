@@ -36,8 +36,9 @@ def prepare(enclosure: Enclosure) -> None:
         own.mkdir(parents=True, exist_ok=True)
         # They may be missing, or belong to root.
         with contextlib.suppress(OSError):
-            names = {each.name for each in theirs.iterdir()}
-            for each in theirs.iterdir():
+            found = list(theirs.iterdir())
+            names = {each.name for each in found}
+            for each in found:
                 # Keras extracts an archive each time, into a folder that the script must be able to write.
                 extracted = f"{each.name}_archive" in names or each.name.endswith("_extracted")
                 if not extracted and not os.path.lexists(own / each.name):

@@ -38,7 +38,7 @@ class Checkpointing:
     on_kept: Callable[[], None] = lambda: None
     """Called after each checkpoint, on the thread that writes it."""
     goes_back: bool = True
-    """The training may end to be resumed from an earlier checkpoint: somebody does."""
+    """Whether the training may end by ``WentBack``: whoever started it then resumes it."""
 
 
 @dataclass(frozen=True, slots=True)

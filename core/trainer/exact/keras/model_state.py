@@ -18,8 +18,8 @@ from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
 
-beside: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-"""By model, a variable that Tandem trains beside its own."""
+outer_momentum: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""By model, a variable of Tandem's own where members meet rarely (rare/outer.py)."""
 _ROUNDING = 1e-3
 """Relative to a variable's norm: members that differ by less differ only by their processors' rounding."""
 
@@ -50,9 +50,9 @@ def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
 
 def variables(model: Any) -> list[Any]:
     """All state that training continues from: weights, seeds' states, optimizers' variables, and what layers
-    keep outside Keras; and what Tandem trains beside them."""
+    keep outside Keras; and `outer_momentum`."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
-    own = [beside[model]] if model in beside else []
+    own = [outer_momentum[model]] if model in outer_momentum else []
     return list({id(v): v for v in [*every, *past_keras(model), *own]}.values())
 
 

@@ -55,7 +55,7 @@ class Collectives(ABC):
     failure: TandemError | None = None
     """Why no more meetings are possible."""
     alone = False
-    """Nobody is met, and nobody will be in the same step: see ``Step.alone``."""
+    """Members meet between steps, not in them: see ``Step.alone``."""
 
     def __init__(self, rank: int, members: int) -> None:
         self.rank, self.members = rank, members

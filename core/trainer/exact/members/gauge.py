@@ -18,7 +18,7 @@ from core.trainer.exact.members.data_marks import DataMarks
 from core.trainer.exact.members.sketches import Sketches
 
 ONCE = "tandem_once"
-"""Part of the name of operations that have no effect where a step is computed once more than it counts."""
+"""Part of the names of operations that do nothing while `Gauge.repeats`."""
 NORM_EVERY_S = 0.5
 """The norm of a large model's gradients takes milliseconds, so not every step computes it."""
 
@@ -33,7 +33,7 @@ class Gauge:
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self.repeats = tf.Variable(False, trainable=False)
-        """Whether a step is computed once more than it counts, so that it prints nothing."""
+        """`repeats`: the step is computed a second time, for an audit, and prints nothing."""
         self._counted_at_step = 0
         self.data = DataMarks()
         self.sketches = Sketches(are_taken=is_audited)

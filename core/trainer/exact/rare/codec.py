@@ -15,6 +15,8 @@ BLOCK = 64
 MOST = 1e30
 """Largest magnitude of a number that a member may send: sums of them stay finite."""
 _EDGE = 7
+_LEAST = np.finfo(np.float32).tiny
+"""The smallest usable scale: the inverse of a smaller one is infinite."""
 _CHUNK = BLOCK * 4096
 """Numbers treated at once, so that what is computed of them stays in a processor's cache."""
 
@@ -43,7 +45,7 @@ def encode(values: Floats) -> bytes:
         at = slice(begin // BLOCK, begin // BLOCK + len(rows))
         scales[at] = _narrowed(np.abs(rows).max(axis=1) / np.float32(_EDGE))
         scale = _widened(scales[at])
-        usable = np.isfinite(scale) & (scale > 0)
+        usable = np.isfinite(scale) & (scale >= _LEAST)
         inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=usable)
         with np.errstate(invalid="ignore"):
             steps = np.clip(np.rint(rows * inverse[:, None]), -_EDGE, _EDGE)

@@ -91,10 +91,10 @@ class Rounds:
     def prepare(self, graph: Any = None) -> None:
         """Call once the model has its variables. ``graph``: of a traced step."""
         size = _size(self._trainable)
-        known = model_state.beside.get(self._model)
+        known = model_state.outer_momentum.get(self._model)
         if known is None or known.shape != (size,):
             with tf.device("CPU:0"):
-                model_state.beside[self._model] = tf.Variable(
+                model_state.outer_momentum[self._model] = tf.Variable(
                     tf.zeros([size]), trainable=False, name="outer_momentum"
                 )
         if graph is not None:
@@ -161,7 +161,7 @@ class Rounds:
 
     def _take_over(self, difference: Floats) -> None:
         """The outer step, the same on all members."""
-        momentum = model_state.beside[self._model]
+        momentum = model_state.outer_momentum[self._model]
         assert self._weights is not None
         with np.errstate(invalid="ignore", over="ignore"):
             weights, next_momentum = outer.stepped(self._weights, momentum.numpy(), difference)

@@ -57,7 +57,7 @@ class Keeper:
         self._kept_s = time.monotonic()
         self._portions, self._look_at = 0, FIRST_LOOK
         self._first_s = 0.0
-        """When the first of these portions had passed."""
+        """When the first of these portions was done, by this member's clock."""
         self._ended: Moment | None = None
         """The state after the last fit that ended, until a checkpoint has it."""
 
@@ -170,7 +170,10 @@ class Keeper:
         return self._resumed is not None and self._resumed.head.whole
 
     def moments_until(self, step: int) -> list[Moment]:
-        """Of the checkpoints here of at most so many steps, the newest first. Call in a fit that is kept."""
+        """Where the training may go back to: checkpoints here of at most `step` steps, the newest first.
+
+        Empty outside a fit that keeps checkpoints.
+        """
         if (
             self._writer is None
             or not self._goes_back
@@ -181,7 +184,7 @@ class Keeper:
         return [moment for moment in self._writer.moments() if moment.step <= step]
 
     def go_back(self, moment: Moment) -> None:
-        """Prepares that the training resumes from this checkpoint, by whole batches. Raises ``OSError``."""
+        """Makes this the checkpoint to resume from, with whole batches. Raises ``OSError``."""
         assert self._writer is not None
         self._ended = None
         self._writer.go_back(moment)

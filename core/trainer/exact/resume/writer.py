@@ -187,13 +187,14 @@ class Writer:
             self._written = None
 
     def moments(self) -> list[Moment]:
-        """Of the checkpoints here, the newest first. None while one is being written for too long."""
+        """Those of the checkpoints here, the newest first; empty if one is still being written."""
         self._join(time.monotonic() + _WAIT_S)
-        found = checkpoint_store.looks(self._folder)
-        return [] if self.busy or self._given_up else [each.head.moment for each in found]
+        if self.busy or self._given_up:
+            return []
+        return [each.head.moment for each in checkpoint_store.looks(self._folder)]
 
     def go_back(self, moment: Moment) -> None:
-        """Prepares that the training resumes from there, by whole batches. Nothing is written any more."""
+        """Makes this the checkpoint to resume from, with whole batches. Nothing more is written."""
         self.end()
         checkpoint_store.go_back(self._folder, moment)
 

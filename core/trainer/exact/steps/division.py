@@ -164,8 +164,8 @@ class Sharings:
     ) -> int | None:
         """Reports what an audit of `step` found beyond metrics: nothing is shared from there on.
 
-        ``again``: how many steps before it are repeated. Returns after which step something may be wrong that
-        is not repeated; None if nothing may.
+        ``again``: how many steps before it are repeated. Returns the last step known to be right if later
+        ones that are not repeated may be wrong; otherwise None.
         """
         which = next(
             ("gradients are" for each in findings if each.kind == "gradients"), f"{findings[0].name} is"

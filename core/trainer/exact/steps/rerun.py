@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 _MOST_MOMENTS = 4
 """Checkpoints that each member tells of: more than it keeps."""
 _NONE = (-1, -1, -1, -1)
+"""Told in place of a checkpoint's ``Moment.order`` where there are fewer."""
 _MOST_BYTES = 1 << 28
 """Most bytes of batches kept."""
 _SLOW_S = 0.05
@@ -97,7 +98,10 @@ class Rerun:
 
 def go_back(engine: Engine, sure_step: int | None) -> None:
     """To the newest checkpoint of at most `sure_step` that all members have; batches are computed whole from
-    there on. Every member must call it; returns if there is none, or for None. Raises WentBack."""
+    there on. Does nothing without such a checkpoint, or if `sure_step` is None. Every member must call it.
+
+    Raises WentBack.
+    """
     if sure_step is None:
         return
     moments: dict[tuple[int, ...], Moment] = {
@@ -105,7 +109,10 @@ def go_back(engine: Engine, sure_step: int | None) -> None:
     }
     orders = [*moments, *[_NONE] * _MOST_MOMENTS][:_MOST_MOMENTS]
     told = engine.collectives.gather_words([number for order in orders for number in order], "to go back")
-    common = set.intersection(*({tuple(row[at : at + 4]) for at in range(0, len(row), 4)} for row in told))
+    width = len(_NONE)
+    common = set.intersection(
+        *({tuple(row[at : at + width]) for at in range(0, len(row), width)} for row in told)
+    )
     common.discard(_NONE)
     if not common:
         return

@@ -41,7 +41,7 @@ class Asked(member.Quiet):
         return self.asks
 
 
-def train(kind: str, ask: Any, trained: list[Any]) -> Any:
+def train(layout: str, ask: Any, trained: list[Any]) -> Any:
     """Two fits. `ask(fit, epoch, batch)` hears of every batch; of those in a validation as -1, -2 ..."""
     import keras
     import tensorflow as tf
@@ -74,7 +74,7 @@ def train(kind: str, ask: Any, trained: list[Any]) -> Any:
             ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
-    layers += [keras.layers.Dropout(0.3)] if kind == "noisy" else []
+    layers += [keras.layers.Dropout(0.3)] if layout == "noisy" else []
     model = keras.Sequential([keras.Input((x.shape[1],)), *layers, keras.layers.Dense(1)])
     trained.append(model)
 
@@ -83,7 +83,7 @@ def train(kind: str, ask: Any, trained: list[Any]) -> Any:
         begun = model.optimizer.iterations >= 35
         return far + tf.cond(begun, lambda: tf.math.reduce_std(seen), lambda: tf.constant(0.0))
 
-    loss = later if kind == "late" else "mse"
+    loss = later if layout == "late" else "mse"
     model.compile(keras.optimizers.Adam(0.01), loss=loss, metrics=["mae"])
     data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch(BATCH)
     first = model.fit(data, epochs=1, callbacks=[Ask(0)], verbose=0)

@@ -141,8 +141,8 @@ def main() -> None:
         if model is not None:
             told["weights"] = digest(model)
             np.savez(out / f"{name}.npz", *model.get_weights())
-            if model in model_state.beside:
-                told["momentum"] = float(np.abs(model_state.beside[model].numpy()).sum())
+            if model in model_state.outer_momentum:
+                told["momentum"] = float(np.abs(model_state.outer_momentum[model].numpy()).sum())
         record[name] = told
         (out / "times.json").write_text(name)
 

@@ -56,6 +56,14 @@ def test_nonsense_is_refused() -> None:
         codec.decode(codec.encode(np.full(64, 1e38, np.float32)), 64)
 
 
+def test_what_is_left_out_again_and_again_fades_without_a_warning() -> None:
+    """As of weights that do not change any more."""
+    unsent = numbers(64)
+    for _ in range(50):
+        unsent = unsent - codec.decode(codec.encode(unsent), 64)
+    assert 0 < np.abs(unsent).max() < 1e-36
+
+
 def test_blocks_of_zeros_stay_zeros() -> None:
     values = np.concatenate([np.zeros(64, np.float32), numbers(64)])
     assert not codec.decode(codec.encode(values), 128)[:64].any()
