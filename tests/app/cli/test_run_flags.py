@@ -61,4 +61,4 @@ def test_fewer_than_no_minutes_are_named_in_minutes(capsys: pytest.CaptureFixtur
 def test_meetings_that_are_none_are_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         given("--sync", text)
-    assert "is not exact, rare, or rare=N with N from 8 to 64" in capsys.readouterr().err
+    assert "write exact, rare, or rare=N with N from 8 to 64, not" in capsys.readouterr().err
