@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -140,7 +141,7 @@ class RunRecord:
         if before is not None and is_followed(before.phase):
             self._earlier_s = before.duration_s or 0.0
             for turn in read_membership(folder):
-                self._try(lambda turn=turn: self._event(turn))  # type: ignore[misc]
+                self._try(partial(self._event, turn))
                 self._attendance.recall(turn.device, turn.change)
         beyond = False
         for event in read_metrics(folder):

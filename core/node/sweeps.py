@@ -275,12 +275,12 @@ class Sweeps:
 
     def _stop(self, trial: Trial) -> None:
         assert trial.run is not None, "only such trials are stopped"
-        me, run = self._state().me, self._state().run
+        run = self._state().run
         if trial.device == self._me:
             if run is not None and run.plan.run == trial.run and not run.over:
                 self._runs.stop()
         else:
-            self._runs.trials.stop(trial.run, me.name if me is not None else "this laptop")
+            self._runs.trials.stop(trial.run)
 
     def _keep(self, sweep: Sweep) -> None:
         """On the disk's thread."""

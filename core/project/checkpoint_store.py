@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from core.home.private_file import sync_folder, write_new
+from core.home.private_file import sync_folder, write_atomically, write_new
 from core.project.files import bytes_below, hash_file
 from core.runtime.regular_file import NotRegular, open_regular
 from core.runtime.removal import remove_tree
@@ -121,11 +121,7 @@ def go_back(folder: Path, moment: Moment) -> None:
         if found.head.moment.order > moment.order:
             remove_tree(Path(found.folder))
         elif found.head.moment == moment and not found.head.whole:
-            manifest = Path(found.folder) / MANIFEST
-            part = manifest.with_suffix(".part")
-            write_new(part, wire.to_json(replace(found.head, whole=True)))
-            part.replace(manifest)
-            sync_folder(Path(found.folder))
+            write_atomically(Path(found.folder) / MANIFEST, wire.to_json(replace(found.head, whole=True)))
 
 
 def newest(folder: Path) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""Whether every member's Tandem is new enough for a plan. Asked before anybody else is."""
+"""Whether every member's Tandem is new enough for a plan. Checked before any user is asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def check(plan: Plan, state: State) -> None:
     """Raises ``TandemError``, which names the laptop."""
     if not plan.solo:
         _check_exchange(plan, state)
-    sends_data = any(not data.kept_by_keras for data in plan.data)  # An older Tandem downloads the others.
+    # An older Tandem downloads what Keras keeps.
+    sends_data = any(not data.kept_by_keras for data in plan.data)
     if sends_data and (name := _without(plan, state, lambda versions: versions.data)):
         raise TandemError(
             code="data-unlike",

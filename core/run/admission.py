@@ -24,6 +24,7 @@ from core.run import planning, problems
 from core.run.context import RunContext
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
+from core.run.resume.plan import owner_of
 from core.run.transfer import problem_of
 from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
@@ -34,7 +35,7 @@ from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond, covers
 from core.vocabulary.phases import Stopped
-from core.vocabulary.plan import COMPUTING, Exchange, Plan, RunOwner, Task
+from core.vocabulary.plan import COMPUTING, Exchange, Plan, Task
 from core.vocabulary.run_folder import is_run_id
 
 RUNS_REMEMBERED = 10_000
@@ -154,10 +155,9 @@ class Admission:
         by = members.get(self._context.me)
         if not (isinstance(ended.phase, Stopped) and ended.phase.goes_on and ended.phase.by == by):
             return False
-        owner = before.owner or RunOwner(device=before.starter, run=before.run)
         level = self._context.level
         allowed = asked_by(before, level.walls, level.gaps, self._context.reach_of(before))
-        return owner == plan.owner and plan.starter in members and covers(allowed, asked)
+        return owner_of(before) == plan.owner and plan.starter in members and covers(allowed, asked)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and crafted to be slow."""

@@ -127,6 +127,6 @@ class Continuation:
 def _not_followed(run: RunId, why: Problem) -> Problem:
     return Problem(
         code="not-gone-on",
-        what=f"The run was stopped for a laptop that is back, and could not go on: {why.what}",
+        what=f"The run was to go on automatically, and could not: {why.what}",
         fix=f"Resume it: tandem resume {run}.",
     )

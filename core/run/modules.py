@@ -51,7 +51,8 @@ class Modules:
         """Warnings about modules that may be missing. Raises ``TandemError`` for those the script surely
         needs.
 
-        ``others``: the devices to ask, by name. ``here``: this laptop runs the script, too.
+        ``others``: the devices to ask, by name; even about no modules, so that they foresee the run.
+        ``here``: this laptop runs the script, too.
         """
         wanted = tuple(usage.what for usage in (*needs.surely, *needs.maybe))[:MODULES_ASKED]
         if not wanted:

@@ -183,7 +183,7 @@ class Planner:
         got = await self._checkpoints.fetch(old, own=own)
         self._check_ended()
         assert got is not None, "only ``end`` stops it"
-        owner = resume_plan.owner_of(old, self._context.me) if back is not None else None
+        owner = resume_plan.stood_in_for(old, self._context.me) if back is not None else None
         plan = resume_plan.continued(plan, spec, old, got.found, back or (), owner)
         files = got.folder, got.found.files
         if back:

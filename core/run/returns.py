@@ -155,7 +155,7 @@ class Returns:
             case ev.MemberEnded() | ev.WaitingChanged():
                 self.look()
             case ev.MemberProgressed(progress=progress):
-                self._succession.note_step(progress.done)
+                self._succession.note_step(state.plan, progress.done)
                 if self._held_back:
                     self.look()
 

@@ -138,7 +138,7 @@ class NodeRuns:
             self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                await self.trials.close(name)
+                await self.trials.close()
                 await self._idle.wait()
         await self.warm.end()
         await self._checkpoints.close()

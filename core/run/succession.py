@@ -10,7 +10,7 @@ whose checkpoint it resumes the run as it would any other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next
@@ -18,6 +18,7 @@ from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.participant import state as pa
 from core.run.planner import Planner
+from core.run.resume.plan import owner_of
 from core.run.resume.serve import note_successor
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import OVERTAKEN, Problem
@@ -31,7 +32,6 @@ class Standing:
     """What is kept here for a lost starter until it takes it back. ``step``: steps done."""
 
     owner: RunOwner
-    name: str
     step: int = 0
 
 
@@ -69,11 +69,11 @@ class Succession:
     def take_over(self, last: pa.Participation) -> None:
         """The part here has ended, and the training goes on without its starter. The node is idle next."""
         plan, me = last.plan, self._context.me
-        owner = plan.owner or RunOwner(device=plan.starter, run=plan.run)
+        owner = owner_of(plan)
         run = last.shown.run
         own = None if run is None else run.members[me].progress
         step = 0 if own is None or own.done is None else own.done
-        self._standing = Standing(owner, last.starter_name, step)
+        self._standing = Standing(owner, step)
         self._has_handed_back = False
         if self._is_linked(owner.device):  # it was restarted meanwhile
             self._tell_owner()
@@ -99,9 +99,9 @@ class Succession:
         if plan.owner is not None and plan.resume is not None:
             self._context.files.post(note_successor, self._context, plan.resume.run, plan.run)
 
-    def note_step(self, step: int | None) -> None:
+    def note_step(self, plan: Plan, step: int | None) -> None:
         """``step``: steps done in the run under way here."""
-        if self._standing is not None and step is not None:
+        if self._standing is not None and plan.owner == self._standing.owner and step is not None:
             self._standing.step = step
 
     def on_link_up(self, device: DeviceId) -> None:
@@ -118,12 +118,12 @@ class Succession:
         standing, starter = self._standing, self._coordinator()
         if standing is None or standing.owner != RunOwner(device=device, run=run):
             return
-        self._standing = None
+        self._standing, name = None, self._name(device)
         if starter is not None and starter.state.plan.owner == standing.owner:
             self._has_handed_back = True
-            starter.handle(co.GoesOn((standing.name,), elsewhere=True))
+            starter.handle(co.GoesOn((name,), elsewhere=True))
         elif starter is None and self._continuation.end():
-            self._planner.end(_handed_back(standing.name))
+            self._planner.end(_handed_back(name))
 
     @property
     def has_handed_back(self) -> bool:
@@ -152,9 +152,7 @@ class Succession:
         return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,))
 
     def _on_taken_over(self, device: DeviceId, run: RunId, step: int) -> None:
-        starter = self._coordinator()
-        known = self._state().devices.get(device)
-        name = known.shown_name if known is not None else ""
+        starter, name = self._coordinator(), self._name(device)
         if starter is None:
             if self.lost is None or self.lost.run != run or device not in self.lost.devices:
                 if run in self._chain:  # it was stopped here, or has ended
@@ -162,7 +160,7 @@ class Succession:
                 return
             lost, self.lost = self.lost, None
             self._chain, self.goes_on_here = {run}, True
-            self._continuation.next = Next(run, lost.devices, lost.before, (name,), lost.wait_s)
+            self._continuation.next = replace(lost, back=(name,))
             self._answer(device, run)
             self._continuation.on_idle()
             return
@@ -178,6 +176,10 @@ class Succession:
 
     def _answer(self, device: DeviceId, run: RunId) -> None:
         self._context.send(device, ms.TakenBack(run=run))
+
+    def _name(self, device: DeviceId) -> str:
+        known = self._state().devices.get(device)
+        return known.shown_name if known is not None else ""
 
     def _is_linked(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)

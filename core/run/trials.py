@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from core.run import problems
+from core.run import planning, problems
 from core.run.context import RunContext
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
@@ -48,11 +48,11 @@ class RemoteTrials:
     ) -> None:
         """Begin a trial on a linked laptop. ``on_event`` gets its events. Raises ``TandemError``."""
         pressed_s, me = self._context.clock.time(), self._context.me
-        spec = replace(spec, devices=(device,), solo=False, roles={me: (Role.NONE,)}, shares={})
+        spec = replace(spec, devices=(device,), solo=False, roles={me: (Role.NONE,)})
         async with self._planning:
             planned = await self._planner.plan(spec, trial=wanted)
         if self._closing:
-            raise TandemError.of(problems.stopped_by("this laptop"))
+            raise TandemError.of(problems.stopped_by(self._my_name()))
 
         def show(event: Shown) -> None:
             if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
@@ -71,10 +71,10 @@ class RemoteTrials:
         self._none.clear()
         driver.begin()
 
-    def stop(self, run: RunId, by: str) -> None:
+    def stop(self, run: RunId) -> None:
         """As ``NodeRuns.stop``; nothing where it is over."""
         if (driver := self._coordinators.get(run)) is not None:
-            driver.handle(co.StopWanted(by, driver.state.next_force))
+            driver.handle(co.StopWanted(self._my_name(), driver.state.next_force))
 
     def handle(self, device: DeviceId, news: co.Input) -> None:
         """News of the link with a laptop."""
@@ -91,9 +91,12 @@ class RemoteTrials:
         driver.on_message(device, message)
         return True
 
-    async def close(self, by: str) -> None:
+    async def close(self) -> None:
         """End all of them."""
         self._closing = True
         for driver in tuple(self._coordinators.values()):
-            driver.handle(co.NodeEnds(by))
+            driver.handle(co.NodeEnds(self._my_name()))
         await self._none.wait()
+
+    def _my_name(self) -> str:
+        return planning.names_of(self._context.me, self._state())[self._context.me]

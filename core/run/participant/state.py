@@ -40,7 +40,7 @@ class Asked:
     allowed: bool
     differs: dict[str, Difference] | None = None
     beyond: tuple[Part, ...] = ()
-    """How files and access differ from the version that was allowed last; None: none was, or not this one."""
+    """How files (None: no version was allowed) and access differ from the version that was allowed last."""
     reach: Permission | None = None
     """What it could access here."""
     opened: tuple[Grant, ...] = ()

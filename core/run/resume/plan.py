@@ -153,9 +153,14 @@ def with_more(back: tuple[str, ...], plan: Plan) -> str:
     return f"{listed(back)} {are} in; going on with {listed(back)} from step {plan.resume.moment.step:,}."
 
 
-def owner_of(old: Plan, me: DeviceId) -> RunOwner | None:
-    """Whose run it is, where this laptop goes on with it automatically."""
-    return old.owner or (RunOwner(device=old.starter, run=old.run) if old.starter != me else None)
+def owner_of(plan: Plan) -> RunOwner:
+    """The laptop whose run it is, even while another one stands in for it."""
+    return plan.owner or RunOwner(device=plan.starter, run=plan.run)
+
+
+def stood_in_for(old: Plan, me: DeviceId) -> RunOwner | None:
+    """For whom this laptop goes on with ``old`` automatically; None: the run is its own."""
+    return None if old.owner is None and old.starter == me else owner_of(old)
 
 
 def continued(

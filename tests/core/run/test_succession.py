@@ -180,6 +180,50 @@ async def test_what_was_finished_meanwhile_reaches_the_starter(two: Lan, spec: R
     await finish(two, again, ben)
 
 
+async def test_steps_of_another_run_make_no_member_further(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=50)
+    await finish(two, ben)
+    anna.trainers[-1].say(at(60))
+    await two.wait_until(lambda: step_of(anna) == 60)
+    await train(two, replace(spec, solo=True), ben)
+    ben.trainers[-1].say(at(1000))
+    await two.wait_until(lambda: step_of(ben) == 1000)
+
+    told = ms.TakenBack(run=run)
+    answers: list[ms.Message] = []
+    receive = ben.runs.on_message
+    ben.runs.on_message = lambda device, message: (answers.append(message), receive(device, message))  # type: ignore
+    two.mend(anna, ben)
+
+    await two.wait_until(lambda: told in answers)
+    assert isinstance(anna.phase, Training) and run_of(anna) == run
+    anna.runs.stop()
+    await finish(two, ben)
+    await two.wait_until(lambda: anna.over)
+
+
+async def test_who_stands_in_for_a_stand_in_hands_the_run_back_to_its_owner(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    together = await goes_on(three, run, ben, cleo)
+    three.lose(ben, cleo, LOST)
+    await goes_on(three, together, cleo, step=60)
+    assert cleo.state.run is not None
+    assert cleo.state.run.plan.owner == RunOwner(device=anna.device, run=run)
+
+    three.mend(anna, cleo)
+
+    await three.wait_until(lambda: run_of(cleo) not in (run, together) and cleo.last_phases()[2:])
+    assert cleo.last_phases()[2] == Stopped(by="Cleo", goes_on=True, back=("Anna",))
+
+
 async def test_invariant_no_member_starts_a_run_here_by_claiming_to_have_gone_on(
     two: Lan, spec: RunSpec
 ) -> None:
