@@ -64,6 +64,7 @@ class Auditor:
         ``rows``: of a batch, if known.
         """
         course = traced.course
+        course.begins_at(self._engine.step)
         if not self._able(traced, rows):
             return
         course.members_are(self._engine.present)
@@ -151,11 +152,12 @@ class Auditor:
     # --- what
 
     def audited(
-        self, traced: Traced, rows: int, run: Callable[[], PortionResult]
+        self, traced: Traced, rows: int, run: Callable[[], PortionResult], step: int
     ) -> tuple[PortionResult, list[Discrepancy]]:
-        """Audits one step: `run` repeats it on one batch of `rows`; the state ends as after one step.
+        """Audits the training's `step`-th step: `run` repeats it on one batch of `rows`.
 
-        With findings beyond metrics, values are restored to those before it, and none of it counts.
+        The state ends as after one step. With findings beyond metrics, values are restored to those before
+        it, and none of it counts.
         """
         course = traced.course
         changed, course.changed = course.changed, {}
@@ -167,7 +169,7 @@ class Auditor:
         before = StateSnapshot([], traced.course.written)
         result, findings, cost_s = self._compared(traced, run, whole_on, before)
         if not is_deep(findings):
-            course.found_right()
+            course.found_right(step)
         elif was_set and course.confirmed < course.steps:
             # Try with the values before the script set them: if that is right, nothing was wrong until here.
             now = _values([handle for handle, _ in changed.values()])
@@ -177,7 +179,8 @@ class Auditor:
             before.restore()
             cost_s += more_s
             if not is_deep(earlier):
-                course.confirmed, course.is_known_since = course.steps, True
+                course.confirmed, course.confirmed_at = course.steps, step - 1
+                course.is_known_since = True
         course.spend(self.time, cost_s)
         course.told |= {finding.name for finding in findings}
         return result, findings

@@ -59,6 +59,9 @@ class Course:
     """The last step that an audit confirmed, counted from 1."""
     certain: int = 0
     """The last step of the unbroken run of audited and confirmed steps."""
+    confirmed_at: int = 0
+    certain_at: int = 0
+    """The same two, counted over the whole training: between steps of this trace there may be others."""
     is_known_since: bool = False
     """The finding is caused by what the script set after the last confirmed step."""
     target: int = 0
@@ -127,10 +130,16 @@ class Course:
         self.audited += 1
         time.audited += 1
 
-    def found_right(self) -> None:
-        """Records that an audit confirmed the next step."""
-        self.confirmed = self.steps + 1
-        self.certain += self.certain == self.steps
+    def begins_at(self, step: int) -> None:
+        """Call before its steps. ``step``: how many the whole training has done."""
+        if not self.steps:
+            self.confirmed_at = self.certain_at = step
+
+    def found_right(self, step: int) -> None:
+        """Records that an audit confirmed the next step, the training's `step`-th."""
+        self.confirmed, self.confirmed_at = self.steps + 1, step
+        if self.certain == self.steps:
+            self.certain, self.certain_at = self.confirmed, step
 
     def may_have_missed(self, right: int) -> bool:
         """Whether a fault that shows in one step of ten may have gone unseen in the first `right` steps."""

@@ -184,7 +184,9 @@ class Sharings:
         if right > course.confirmed:
             unaudited = right - course.confirmed
             some = (
-                f"Steps {first - unaudited} to {first - 1} were" if unaudited > 1 else f"Step {first - 1} was"
+                f"Steps {course.confirmed_at + 1} to {first - 1} were"
+                if unaudited > 1
+                else f"Step {first - 1} was"
             )
         elif course.may_have_missed(right):
             some = f"Of the {right:,} steps before, some were"
@@ -197,8 +199,7 @@ class Sharings:
         self._engine.say_once(
             f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
         )
-        sure = course.certain if course.may_have_missed(right) else course.confirmed
-        return step - 1 - course.steps + sure
+        return course.certain_at if course.may_have_missed(right) else course.confirmed_at
 
     def _tell_metric(self, what: str) -> None:
         self._engine.say_once(

@@ -164,8 +164,8 @@ class Loop:
         If more than metrics differ, the step is repeated from the values before it, and whole from there on;
         so are earlier steps not known to be right, here or from a checkpoint, where possible.
         """
-        result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced))
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
+        result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
         if not is_deep(findings):
             self._sharings.tell_metrics(findings)
             self._rerun.passed(traced, batch)

@@ -30,7 +30,7 @@ def audited(
         time.elapsed_s += passed * step_s
         if ahead is not None and course.steps < steps:
             course.spend(time, cost_s)
-            course.found_right()
+            course.found_right(course.steps + 1)
             course.steps += 1
             course.at_once = course.event = False
             time.elapsed_s += step_s
@@ -107,7 +107,7 @@ def test_what_was_not_audited_is_not_certain(gap: int) -> None:
     for step in range(10):
         if step != 5 or not gap:
             course.audited += 1
-            course.found_right()
+            course.found_right(step + 1)
         course.steps += 1
     assert course.confirmed == 10
     assert course.certain == (5 if gap else 10)
@@ -118,3 +118,17 @@ def test_what_was_not_audited_is_not_certain(gap: int) -> None:
 def test_many_audits_that_found_nothing_are_enough() -> None:
     course = Course(able=True, steps=1000, confirmed=1000, certain=3, audited=ENOUGH + 1)
     assert not course.may_have_missed(1000)
+
+
+def test_what_is_certain_is_counted_over_the_whole_training() -> None:
+    course = Course(able=True)
+    course.begins_at(100)
+    assert course.certain_at == course.confirmed_at == 100
+    # Fifty steps of another model lie between the second step and the third, which is not audited.
+    for step, right in ((101, True), (102, True), (153, False), (154, True)):
+        course.begins_at(step - 1)
+        if right:
+            course.found_right(step)
+        course.steps += 1
+    assert (course.certain, course.certain_at) == (2, 102)
+    assert (course.confirmed, course.confirmed_at) == (4, 154)

@@ -38,7 +38,7 @@ class Kept:
         self._done(*numbers)
 
     def audited(self, number: float) -> None:
-        self.traced.course.found_right()
+        self.traced.course.found_right(self.traced.course.steps + 1)
         self.rerun.passed(self.traced, self._tf.constant([number]))
         self._done(number)
 
