@@ -15,7 +15,7 @@ from app.words.run_words import DIVERGED_FIX
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import RunId, SweepId
 from core.vocabulary.phases import Failed, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Diverged
@@ -34,7 +34,7 @@ class RunNotices:
         self._run: RunId | None = None
         self._asked: set[RunId] = set()
         """Runs about which this laptop's user was asked."""
-        self._sweeps: set[str] = set()
+        self._sweeps: set[SweepId] = set()
         """Sweeps whose trials are known here: the first one was asked about or announced."""
         self._diverged: Diverged | None = None
 
@@ -62,9 +62,10 @@ class RunNotices:
 
     def _on_begun_elsewhere(self, plan: Plan, state: State) -> None:
         """A run that its user allowed was announced by the question; other runs are announced here."""
-        sweep = plan.trial.sweep if plan.trial is not None else ""
-        is_known = plan.run in self._asked or sweep in self._sweeps
-        self._sweeps |= {sweep} - {""}
+        trial = plan.trial
+        is_known = plan.run in self._asked or (trial is not None and trial.sweep in self._sweeps)
+        if trial is not None:
+            self._sweeps.add(trial.sweep)
         if is_known:
             return
         name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)
@@ -74,12 +75,8 @@ class RunNotices:
             self._window.tell(Problem(code="run-goes-on-here", what=what, fix=fix), self._stop)
             return
         what = f"{name} started {script} on this laptop."
-        fix = "You were not asked, as you allowed this before. "
-        fix += (
-            "Stop ends it, and this laptop takes no more trials."
-            if sweep
-            else "Stop ends the run on all laptops."
-        )
+        ends = "it, and this laptop takes no more trials" if trial is not None else "the run on all laptops"
+        fix = f"You were not asked, as you allowed this before. Stop ends {ends}."
         self._window.tell(Problem(code="run-began-here", what=what, fix=fix), self._stop)
         self._tray.tell("Training began here", what)
         _badge(1)

@@ -51,7 +51,7 @@ def add_agent(parsers: Any) -> None:
         action="append",
         default=[],
         metavar=data_folders.FORM,
-        help=f"{data_folders.HELP_HERE}. May be repeated; kept for later, in the place of earlier ones",
+        help=f"{data_folders.HELP_HERE}. May be repeated; they are saved, and replace earlier ones",
     )
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument(
@@ -62,17 +62,17 @@ def add_agent(parsers: Any) -> None:
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         folders = data_folders.read(arguments.data)
-        allowance = AllowOptions(arguments.allow, arguments.without_walls)
+        allow_options = AllowOptions(arguments.allow, arguments.without_walls)
         async with start(home_of(arguments)) as connection:
             if folders:
                 await connection.node.submit(ChangeSettings(change=SettingsChange(data=folders)))
-            with Allowed(connection.node, allowance), contextlib.suppress(OSError):
-                await interrupts.unless(_live(arguments, screen, connection, allowance))
+            with Allowed(connection.node, allow_options), contextlib.suppress(OSError):
+                await interrupts.unless(_live(arguments, screen, connection, allow_options))
     return ExitCode.OK
 
 
 async def _live(
-    arguments: argparse.Namespace, screen: Screen, connection: NodeConnection, allowance: AllowOptions
+    arguments: argparse.Namespace, screen: Screen, connection: NodeConnection, allow_options: AllowOptions
 ) -> None:
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
@@ -80,7 +80,7 @@ async def _live(
     with Follower(connection) as follower:
         async with Asker(screen, Stdin()) as asker:
             try:
-                await AgentTalk(follower, asker, screen, allowance).run()
+                await AgentTalk(follower, asker, screen, allow_options).run()
             except TandemError as error:
                 if error.code != "node-gone":
                     raise

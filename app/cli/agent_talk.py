@@ -52,7 +52,7 @@ CHANGES: dict[Change, str] = {
 
 
 class AllowOptions(NamedTuple):
-    """What is answered with *once*. ``without_walls``: on a system that has none, too."""
+    """Whose questions are answered with *once*; ``without_walls``: even where this system has none."""
 
     devices: Sequence[str] = ()
     without_walls: bool = False
@@ -61,14 +61,14 @@ class AllowOptions(NamedTuple):
 class Allowed:
     """While entered, answers consent questions from the devices named by ``--allow`` with *once*."""
 
-    def __init__(self, node: NodeFace, allowance: AllowOptions) -> None:
+    def __init__(self, node: NodeFace, allow_options: AllowOptions) -> None:
         self._node = node
-        self._allowance = allowance
+        self._allow_options = allow_options
         self._background = Background()
         self._leave: Callable[[], None] | None = None
 
     def __enter__(self) -> Self:
-        if self._allowance.devices:
+        if self._allow_options.devices:
             self._leave = self._node.subscribe(self._on_event)
         return self
 
@@ -79,19 +79,19 @@ class Allowed:
             self._leave()
 
     def _on_event(self, event: ev.Event, state: State) -> None:
-        if isinstance(event, ev.ConsentAsked) and is_allowed(event, state, self._allowance):
+        if isinstance(event, ev.ConsentAsked) and is_allowed(event, state, self._allow_options):
             command = AnswerConsent(run=event.run, decision="once")
             self._background.start("allowing a run", self._node.submit(command))
 
 
-def is_allowed(asked: ev.ConsentAsked, state: State, allowance: AllowOptions) -> bool:
+def is_allowed(asked: ev.ConsentAsked, state: State, allow_options: AllowOptions) -> bool:
     """Whether ``--allow`` answers it: never for access beyond the walls' own folders and data folders."""
-    if asked.walls == "none" and not allowance.without_walls:
+    if asked.walls == "none" and not allow_options.without_walls:
         return False
     folders = state.me.settings.data.values() if state.me is not None else ()
     data = set(map(os.path.realpath, folders))
     opened = all(not each.write and each.path in data for each in asked.opened)
-    return opened and allows(state, allowance.devices, asked.device)
+    return opened and allows(state, allow_options.devices, asked.device)
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
@@ -109,11 +109,11 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
 class AgentTalk:
     """Runs until the node ends."""
 
-    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowance: AllowOptions) -> None:
+    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allow_options: AllowOptions) -> None:
         self._follower = follower
         self._asker = asker
         self._screen = screen
-        self._allowance = allowance
+        self._allow_options = allow_options
         self._run = Plain(screen)
         self._turn = asyncio.Lock()
         """One question at a time."""
@@ -189,7 +189,7 @@ class AgentTalk:
         name = self._name(state, event.device)
         for line in consent_lines(consent, name, state):
             self._screen.say(line)
-        if is_allowed(event, state, self._allowance):
+        if is_allowed(event, state, self._allow_options):
             self._screen.say(f"Allowed: {name} was named with --allow.")
             return
         self._consents[event.run] = asyncio.create_task(self._decide(event.run, name), name="agent-consent")

@@ -15,6 +15,7 @@ from app.connection import connect
 from app.follower import Follower
 from core.home import home
 from core.home.home import Home
+from core.vocabulary.text import capitalised
 from core.vocabulary.versions import installed, sentence
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
@@ -52,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{message[0].upper()}{message[1:]}.\nSee: {self.prog} --help\n")
+        sys.stderr.write(f"{capitalised(message)}.\nSee: {self.prog} --help\n")
         sys.exit(ExitCode.USAGE)
 
 
@@ -65,7 +66,7 @@ def add_subcommand(
         name,
         parents=[everywhere()],
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
+        description=f"{capitalised(summary)}.",
         epilog=more,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

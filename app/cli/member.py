@@ -34,7 +34,7 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
-from core.vocabulary.text import plain_lines
+from core.vocabulary.text import capitalised, plain_lines
 from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StandChanged, Train
 
 LEAST_SECRET_BYTES = 32
@@ -127,7 +127,12 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
     """Options that only ``fit`` supports. Custom loops have replicas with equal parts and their own steps."""
-    options = {"--share": arguments.share, "--checkpoints": arguments.checkpoints, "--save": arguments.save}
+    options = {
+        "--share": arguments.share,
+        "--sync": arguments.sync not in (None, "exact"),
+        "--checkpoints": arguments.checkpoints,
+        "--save": arguments.save,
+    }
     if asked := [option for option, value in options.items() if value]:
         screen.say(
             f"{' and '.join(asked)} left out: the script trains in a loop of its own, not by model.fit."
@@ -248,7 +253,7 @@ async def _train(
                     lost.append(word)
                     trainer.stop(2)
                 else:
-                    screen.say(f"{word[0].upper()}{word[1:]}")
+                    screen.say(capitalised(word))
 
     trainer = TrainerProcess(
         order,

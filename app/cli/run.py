@@ -24,7 +24,7 @@ from app.follower import Follower
 from app.models import run_again
 from app.words import device_names, run_words
 from core.vocabulary.answers import Done, RunAccepted, RunDetails, ScriptRead
-from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun
+from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun, StopSweep
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import NoticeRaised, RunPhaseChanged, RunPlanned
 from core.vocabulary.ids import RunId
@@ -190,7 +190,8 @@ async def follow(
     """Shows the run until it is over and obeys Ctrl-C; if the run continues in a new one, follows that
     too. Returns the last run, and its last phase or the phase it was left in."""
     display: Display = Moving(screen) if screen.live else Plain(screen)
-    stopping = asyncio.create_task(_obey(follower, screen, interrupts), name="run-interrupts")
+    obeying = obey(follower, screen, interrupts, StopRun(), "Stopping at the end of this step.")
+    stopping = asyncio.create_task(obeying, name="run-interrupts")
     try:
         with display:
             watching = asyncio.create_task(_watch(follower, display, run), name="run-watch")
@@ -283,14 +284,17 @@ async def _stop_before(follower: Follower, screen: Screen, interrupts: Interrupt
         await follower.node.submit(StopRun())
 
 
-async def _obey(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
-    """Returns when the person wants to leave."""
+async def obey(
+    follower: Follower, screen: Screen, interrupts: Interrupts, stop: StopRun | StopSweep, first: str
+) -> None:
+    """Sends ``stop`` at each Ctrl-C, and says what follows; ``first``: from the first one. Returns when the
+    person wants to leave."""
     for words in (
-        "Stopping at the end of this step. Ctrl-C again ends the trainers at once.",
+        f"{first} Ctrl-C again ends the trainers at once.",
         "Ending the trainers. Ctrl-C again leaves without waiting.",
     ):
         await interrupts.wait_next()
         screen.say(words)
-        await follower.node.submit(StopRun())
+        await follower.node.submit(stop)
     await interrupts.wait_next()
-    await follower.node.submit(StopRun())
+    await follower.node.submit(stop)

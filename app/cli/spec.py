@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_laptops(parser: argparse.ArgumentParser) -> None:
+    """``--with`` and ``--solo``."""
     among = parser.add_mutually_exclusive_group()
     others = among.add_argument(
         "--with",
@@ -87,11 +88,12 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
     completion.completes(share, completion.device_values)
-    add_opens(parser)
+    add_files(parser)
     run_flags.add_flags(parser)
 
 
-def add_opens(parser: argparse.ArgumentParser) -> None:
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """``--open`` and ``--data``."""
     opens = parser.add_argument(
         "--open",
         dest="opens",

@@ -13,11 +13,11 @@ from app.cli import run_flags, spec
 from app.cli.command_line import add_subcommand, node_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.cli.run import DECLINED
+from app.cli.run import DECLINED, obey
 from app.cli.screen import Screen
 from app.follower import Follower
 from app.words import sweep_words
-from core.history.best import metric_of, ranked
+from core.history.best import best_trial, metric_of
 from core.sweep.values import argument_sets
 from core.vocabulary.answers import SweepAccepted
 from core.vocabulary.commands import ResumeSweep, StartSweep, StopSweep
@@ -74,7 +74,7 @@ def add_sweep(parsers: Any) -> None:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="random seed of every combination (default: a new one)"
     )
-    spec.add_opens(parser)
+    spec.add_files(parser)
     run_flags.add_flags(parser, ("downloads",))
     parser.set_defaults(again=None, resumes=False, roles=[], shares=[], strategy=None)
 
@@ -124,7 +124,8 @@ def _models(text: str) -> int | None:
 
 async def _follow(follower: Follower, screen: Screen, begun: SweepId, interrupts: Interrupts) -> Sweep:
     """Shows the sweep until it is over, or the person leaves."""
-    stopping = asyncio.create_task(_obey(follower, screen, interrupts), name="sweep-interrupts")
+    obeying = obey(follower, screen, interrupts, StopSweep(), "Stopping all trials at the end of a step.")
+    stopping = asyncio.create_task(obeying, name="sweep-interrupts")
     watching = asyncio.create_task(_watch(follower, screen, begun), name="sweep-watch")
     try:
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -158,7 +159,7 @@ async def _watch(follower: Follower, screen: Screen, begun: SweepId) -> Sweep:
 
 
 def _report(screen: Screen, swept: Sweep, interrupts: Interrupts) -> int:
-    best = next(iter(ranked(swept)), None)
+    best = best_trial(swept)
     whole = swept.phase == "finished" and all(trial.status == "finished" for trial in swept.trials)
     if screen.json:
         screen.result(
@@ -203,16 +204,3 @@ def _show(screen: Screen, swept: Sweep) -> None:
         screen.say(plain(swept.problem.fix, 400))
     if swept.phase in ("stopped", "failed"):
         screen.say(f"It goes on with: tandem sweep --resume {swept.sweep}")
-
-
-async def _obey(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
-    """Returns when the person wants to leave."""
-    for words in (
-        "Stopping all trials at the end of a step. Ctrl-C again ends the trainers at once.",
-        "Ending the trainers. Ctrl-C again leaves without waiting.",
-    ):
-        await interrupts.wait_next()
-        screen.say(words)
-        await follower.node.submit(StopSweep())
-    await interrupts.wait_next()
-    await follower.node.submit(StopSweep())

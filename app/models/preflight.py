@@ -11,7 +11,7 @@ from app.models import data_folders
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
-from core.project.only_here import CODE
+from core.project import only_here
 from core.script.arguments import refused
 from core.vocabulary import units
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
@@ -21,8 +21,8 @@ from core.vocabulary.text import listed, plain
 
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
-ONLY_HERE = CODE
-"""Lines whose data can be sent along."""
+ONLY_HERE = only_here.CODE
+"""Code of lines whose data can be sent along."""
 _TOGETHER = (ONLY_HERE, "script-shares-nothing")
 """Findings that matter only if several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")

@@ -170,9 +170,8 @@ class ConsentSheet(Sheet):
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {units.size(consent.checkpoint_bytes)} to resume from"
         self.total.say(total)
-        comes = " ".join(filter(None, (*data_words(consent.data), takes_words(consent))))
-        self.comes.say(comes)
-        self.comes.setVisible(bool(comes))
+        comes = filter(None, (*data_words(consent.data), takes_words(consent)))
+        self.comes.say_or_hide(" ".join(comes))
         self.words.say(reach_words(consent.walls, consent.gaps, consent.network))
         asks, _, paths = opened_words(consent.opened).partition("\n")
         self.asks_more.say(asks)

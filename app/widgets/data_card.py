@@ -11,6 +11,7 @@ from app.widgets.card import Card, row
 from app.widgets.labels import Label, faint, heading, name_for_readers
 from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.text import capitalised
 
 
 class DataCard(Card):
@@ -28,7 +29,7 @@ class DataCard(Card):
         self.words = Label("", "bad", wraps=True)
         self.folders.textEdited.connect(lambda _: self._on_edited())
         self.folders.returnPressed.connect(self._save)
-        help_words = f"{data_folders.HELP_HERE[0].upper()}{data_folders.HELP_HERE[1:]}."
+        help_words = f"{capitalised(data_folders.HELP_HERE)}."
         self.add(heading("Data folders"), faint(help_words, wraps=True), row(self.folders, self.save))
         self.add(self.words)
         self.words.hide()

@@ -19,6 +19,7 @@ from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.vocabulary import units
 from core.vocabulary.options import AWAY_S, GO_ON_S, RunOptions, Sync, Wire
 from core.vocabulary.plan import StrategyKind
+from core.vocabulary.text import capitalised
 
 STRATEGIES: dict[StrategyKind | None, str] = {
     None: "As found by reading the script",
@@ -71,15 +72,11 @@ class OptionsFold(Fold):
         self._opens = QLineEdit()
         self._opens.setObjectName("opens")
         self._opens.setPlaceholderText("ben=~/Pictures")
-        name_for_readers(
-            self._opens, "Files on other laptops", f"{openings.HELP[0].upper()}{openings.HELP[1:]}."
-        )
+        name_for_readers(self._opens, "Files on other laptops", f"{capitalised(openings.HELP)}.")
         self._data = QLineEdit()
         self._data.setObjectName("data")
         self._data.setPlaceholderText("photos=~/Pictures/photos")
-        name_for_readers(
-            self._data, "Data folders", f"{data_folders.HELP[0].upper()}{data_folders.HELP[1:]}."
-        )
+        name_for_readers(self._data, "Data folders", f"{capitalised(data_folders.HELP)}.")
         self._rare = QCheckBox("On slow networks, meet rarely (not exact)")
         self._rare.setObjectName("rare")
         self._rare.setAccessibleName("Meetings: on slow networks, meet rarely (not exact)")

@@ -26,6 +26,7 @@ from core.speed.sentences import expected
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopping, Training
 from core.vocabulary.state import Run, State
+from core.vocabulary.text import capitalised
 
 PARTS = 1000
 TICK_MS = 1000
@@ -113,7 +114,7 @@ class RunProgress(Card):
         self._run = run
         self.hear(run)
         words = run_words.run_phase_words(run)
-        self.state.say(f"{words[:1].upper()}{words[1:]}" + ("" if isinstance(run.phase, Training) else "…"))
+        self.state.say(capitalised(words) + ("" if isinstance(run.phase, Training) else "…"))
         progress = run.members[run.chief.device].progress
         moving = progress is not None and isinstance(run.phase, Training | Stopping)
         part = run_words.fraction(progress) if moving and progress is not None else _received(run)

@@ -11,7 +11,7 @@ from app.widgets.card import Card, row
 from app.widgets.labels import Label, heading, name_for_readers, set_tooltip
 from app.words import sweep_words
 from app.words.device_words import problem_of
-from core.history.best import metric_of, ranked
+from core.history.best import best_trial, metric_of
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import ResumeSweep, StopSweep
 from core.vocabulary.ids import SweepId
@@ -65,7 +65,7 @@ class SweepCard(Card):
         self.setVisible(shown)
 
     def _show(self, sweep: Sweep) -> None:
-        best, metric = next(iter(ranked(sweep)), None), metric_of(sweep)
+        best, metric = best_trial(sweep), metric_of(sweep)
         self.title.say(f"Trials of {plain(sweep.script, 60)}")
         self.words.say(sweep_words.outcome_words(sweep))
         self.best.say_or_hide(sweep_words.best_words(sweep))
@@ -92,8 +92,8 @@ class SweepCard(Card):
             self._bridge.submit(ResumeSweep(sweep=self._sweep.sweep), self._on_answer)
 
     def _ask_best(self) -> None:
-        best = next(iter(ranked(self._sweep)), None) if self._sweep is not None else None
-        if best is not None and self._sweep is not None:
+        best = best_trial(self._sweep) if self._sweep is not None else None
+        if best is not None:
             self.best_asked.emit(best)
 
     def _hide(self) -> None:

@@ -10,6 +10,7 @@ from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Advice, Expectation
+from core.vocabulary.text import capitalised
 
 
 class Face(NamedTuple):
@@ -55,7 +56,7 @@ def advice_words(advice: Advice | None, face: Face) -> str:
             narrow = f"send half the bytes ({face.narrow_wire})" if advice.whole_floats else ""
             rarely = f"meet rarely ({face.rarely})" if advice.every_step else ""
             inexact = " or ".join(filter(None, (narrow, rarely)))
-            use = f"{inexact[:1].upper()}{inexact[1:]}, which is not exact, or use" if inexact else "Use"
+            use = f"{capitalised(inexact)}, which is not exact, or use" if inexact else "Use"
             words = f"{use} a cable, a faster network or a larger batch_size."
         case "shares":
             words = f"{face.shares} each laptop gets as many rows as it can compute."

@@ -59,7 +59,7 @@ def takes_words(consent: Consent) -> str:
 def data_words(data: Sequence[Data]) -> list[str]:
     """The data of a consent question, a line each."""
     return [
-        f"Data {spelled(each.name)}: {'1 file' if each.files == 1 else f'{each.files:,} files'}, "
+        f"Data {spelled(each.name)}: {units.number_of(each.files, 'file')}, "
         f"{units.size(each.total_bytes)}, sent and kept here unless "
         + ("Keras has downloaded it here." if each.kept_by_keras else "a data folder here holds the same.")
         + (" It can carry code, which runs only if the script loads it." if each.may_carry_code else "")

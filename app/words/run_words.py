@@ -18,8 +18,8 @@ from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Progress, Summary
 from core.vocabulary.state import MemberState, Run
+from core.vocabulary.text import capitalised, plain
 from core.vocabulary.text import listed as listed_names
-from core.vocabulary.text import plain
 
 PHASES: dict[type, str] = {
     phases.Planning: "planning",
@@ -295,7 +295,7 @@ def difference_lines(summary: Summary, names: Mapping[DeviceId, str]) -> list[st
     """How the result differs from one machine's."""
     accepted = " (accepted)" if summary.accepted else ""
     met = sentences.met_words(summary.met_every)
-    lines = [f"{met[:1].upper()}{met[1:]}"] if met else []
+    lines = [capitalised(met)] if met else []
     lines += [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(set(digests.values())) > 1:

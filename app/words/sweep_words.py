@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from core.history.best import metric_of, ranked
+from core.history.best import best_trial, metric_of, ranked
+from core.vocabulary import units
 from core.vocabulary.sweep import Sweep, Trial
 from core.vocabulary.text import plain
 
@@ -29,7 +30,7 @@ def state_words(trial: Trial) -> str:
     laptop = plain(trial.laptop, 40)
     match trial.status:
         case "running":
-            epochs = f", {trial.epochs} epoch{'s' if trial.epochs != 1 else ''}" if trial.epochs else ""
+            epochs = f", {units.number_of(trial.epochs, 'epoch')}" if trial.epochs else ""
             return f"on {laptop}{epochs}"
         case "finished":
             return f"finished on {laptop}"
@@ -73,7 +74,7 @@ def outcome_words(sweep: Sweep) -> str:
 
 def best_words(sweep: Sweep) -> str:
     """``""`` where no trial can be called the best."""
-    best = next(iter(ranked(sweep)), None)
+    best = best_trial(sweep)
     if best is None:
         return ""
     value = value_words(best, metric_of(sweep))

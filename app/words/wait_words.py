@@ -8,7 +8,7 @@ from core.vocabulary import units
 from core.vocabulary.events import WaitingChanged
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.state import Run
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 from core.vocabulary.waits import Activity, WaitsFor
 
 _ACTIVITIES: dict[Activity, str] = {
@@ -81,7 +81,7 @@ def brief(wait: WaitsFor) -> tuple[str, str]:
             return "In native code", lasted
         case "script":
             doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
-            return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
+            return capitalised(doing), plain(wait.where, 80) or lasted
 
 
 def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:

@@ -70,6 +70,11 @@ def ranked(sweep: Sweep) -> tuple[Trial, ...]:
     return tuple(sorted(able, key=lambda trial: sign * trial.best[metric].value))
 
 
+def best_trial(sweep: Sweep) -> Trial | None:
+    """The first of those; None: there is none."""
+    return next(iter(ranked(sweep)), None)
+
+
 def _order(metric: str) -> tuple[bool, bool, str]:
     return not metric.startswith("val_"), metric.removeprefix("val_") != "loss", metric
 

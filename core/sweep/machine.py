@@ -44,7 +44,7 @@ def plan(sweep: SweepId, spec: SweepSpec, script: str, project: ProjectId, seed:
 
 
 def resumed(sweep: Sweep) -> Sweep:
-    """Where a sweep goes on that is no longer under way: without a result, a trial waits again."""
+    """``sweep``, under way again: trials without a result wait."""
     trials = tuple(
         each if each.status == "finished" else structs.replace(each, status="waiting", begun=0, problem=None)
         for each in sweep.trials
@@ -63,11 +63,11 @@ def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Eff
 
 
 def with_sets(sweep: Sweep, sets: tuple[tuple[str, ...], ...], seed: int) -> Sweep:
-    """With trials for the sets that it does not have: all of them with the first seed, then the second."""
+    """``sweep`` with trials for the sets that it lacks: all with the first seed, then all with the next."""
     known = sweep.spec.argument_sets
     new = tuple(dict.fromkeys(each for each in sets if each not in known))
     first = len(sweep.trials) + 1
-    pairs = [(each, seed + turn) for turn in range(sweep.spec.repeat) for each in new]
+    pairs = [(each, seed + repeat) for repeat in range(sweep.spec.repeat) for each in new]
     trials = tuple(
         Trial(number=first + at, arguments=each, seed=seeded) for at, (each, seeded) in enumerate(pairs)
     )

@@ -7,7 +7,7 @@ import msgspec
 from core.vocabulary.bounds import DETAIL, WORDS, Detail, Word, Words, fit
 
 OVERTAKEN = "overtaken"
-"""Code of a run that ended since a laptop that had been cut off from it is further."""
+"""Code of a run that ended because a laptop that had been cut off from it is further."""
 CUT_OFF = "run-cut-off"
 """Code of the notice that a run could go on after a crash; its detail is the run's id."""
 LEFT_RUN = "left"

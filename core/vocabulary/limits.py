@@ -55,7 +55,7 @@ STOP_WHILE_STARTING = 1
 LEAVE_S = 20.0
 """For a trainer whose laptop leaves the run to end its step; then it is killed, and the step taken back."""
 LIVELY_S = 10.0
-"""A laptop that is away may train on: while steps end, nobody is given up."""
+"""For this long after a step ends nobody is given up: a laptop that is away may train on."""
 FINISH_S = 600.0
 """Between members' ends of the same script, on unequal laptops."""
 OUTPUTS_S = 60.0

@@ -116,7 +116,7 @@ ARGUMENTS_REFUSED = "script-arguments"
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How one trainer ended. ``problem`` is set for every reason but finished and stopped; with stopped only
-    if the training goes back (``errors.GOES_BACK``)."""
+    if the training goes back (code ``goes-back``)."""
 
     reason: ExitReason
     problem: Problem | None = None

@@ -34,6 +34,11 @@ def plain(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def capitalised(words: str) -> str:
+    """As the beginning of a sentence. ``str.capitalize`` would change the other letters, too."""
+    return words[:1].upper() + words[1:]
+
+
 def spelled(text: str) -> str:
     """The whole text, with each character that hides, reorders or breaks lines spelled out
     (CVE-2021-42574)."""
