@@ -115,7 +115,9 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.json:
         ok = end.reason == "finished" and not differs
         ends = {"ok": ok, "rank": run.rank, "weights_sha256": end.weights_sha256}
-        screen.result({**ends, "problem": end.problem, "told": told, "sync": options.sync})
+        screen.result(
+            {**ends, "problem": end.problem, "told": told, "sync": "exact" if loops else options.sync}
+        )
     elif end.problem is not None:
         screen.problem(end.problem)
     elif end.weights_sha256:

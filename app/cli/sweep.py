@@ -25,7 +25,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.events import SweepChanged, TrialChanged
 from core.vocabulary.ids import SweepId
 from core.vocabulary.sweep import MODELS_KEPT, Sweep, SweepSpec
-from core.vocabulary.text import plain
+from core.vocabulary.text import listed, plain
 
 MORE = """\
 Everything after -- goes to the script, and a comma separates the values to try:
@@ -40,6 +40,19 @@ are asked again.
 
 Ctrl-C stops all trials at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
 """
+
+_FIXED = {
+    "others": "--with",
+    "solo": "--solo",
+    "not_here": "--not-here",
+    "repeat": "--repeat",
+    "models": "--models",
+    "seed": "--seed",
+    "opens": "--open",
+    "data": "--data",
+    "downloads": "--downloads",
+}
+"""Flags of what a sweep keeps to its end, by their names in the parsed arguments."""
 
 
 def add_sweep(parsers: Any) -> None:
@@ -77,6 +90,7 @@ def add_sweep(parsers: Any) -> None:
     spec.add_files(parser)
     run_flags.add_flags(parser, ("downloads",))
     parser.set_defaults(again=None, resumes=False, roles=[], shares=[], strategy=None)
+    parser.set_defaults(defaults={name: parser.get_default(name) for name in _FIXED})
 
 
 async def sweep(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -97,6 +111,7 @@ async def _begin(arguments: argparse.Namespace, follower: Follower, screen: Scre
     words = arguments.script_arguments
     sets = argument_sets(words, arguments.random) if words else ()
     if arguments.resume is not None:
+        _check_resume(arguments)
         command = ResumeSweep(sweep=SweepId(arguments.resume), argument_sets=sets)
         return (await follower.submit(command, SweepAccepted)).sweep
     run = await spec.spec_of(arguments, follower, screen.say)
@@ -108,6 +123,17 @@ async def _begin(arguments: argparse.Namespace, follower: Follower, screen: Scre
         models=_models(arguments.models),
     )
     return (await follower.submit(StartSweep(spec=wanted), SweepAccepted)).sweep
+
+
+def _check_resume(arguments: argparse.Namespace) -> None:
+    """Raises ``TandemError`` for options that would change the sweep."""
+    given = [flag for name, flag in _FIXED.items() if getattr(arguments, name) != arguments.defaults[name]]
+    if given:
+        raise TandemError(
+            code="bad-option",
+            what=f"A sweep that goes on keeps what it began with: --resume does not go with {listed(given)}.",
+            fix="Leave that away, or begin a new sweep.",
+        )
 
 
 def _models(text: str) -> int | None:

@@ -17,7 +17,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
-from core.vocabulary.sweep import SweepSpec
+from core.vocabulary.sweep import SweepSpec, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,19 @@ def as_then(entry: RunEntry, state: State) -> RunDraft:
         data=data_folders.written(spec.data),
         options=spec.options,
         then=then,
+    )
+
+
+def like_trial(spec: RunSpec, trial: Trial, state: State) -> RunDraft:
+    """A run on every laptop there is with a trial's arguments and seed; ``spec`` is its sweep's."""
+    return RunDraft(
+        script=spec.script,
+        arguments=shlex.join(trial.arguments),
+        strategy=spec.strategy,
+        seed=trial.seed,
+        opens=openings.written(spec.opens, state),
+        data=data_folders.written(spec.data),
+        options=spec.options,
     )
 
 

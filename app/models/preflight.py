@@ -14,6 +14,7 @@ from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
 from core.vocabulary import units
+from core.vocabulary.access import is_within
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import Device, State
@@ -141,7 +142,7 @@ def _script(
         each
         for each in read.mistakes
         if (together or each.code not in _TOGETHER)
-        and not (each.code == ONLY_HERE and any(path in each.what for path in travels))
+        and not (each.code == ONLY_HERE and is_within(each.detail.partition("=")[2], travels))
     ]
     return [head, *(_mistake(each) for each in shown)]
 

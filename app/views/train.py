@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from app.bridge import Bridge
-from app.models.draft import RunDraft, as_then
+from app.models.draft import as_then, like_trial
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
@@ -97,8 +96,7 @@ class TrainView(View):
         sweep = self.bridge.state.sweep
         assert sweep is not None, "its card is shown"
         self.show_setup()
-        arguments = shlex.join(trial.arguments)
-        self.setup.prepare(RunDraft(script=sweep.spec.run.script, arguments=arguments, seed=trial.seed))
+        self.setup.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
 
     def _prepare_another(self) -> None:
         self.setup.edited = True

@@ -11,7 +11,7 @@ from app.bridge import Bridge
 from app.widgets.buttons import button, escape_mnemonic
 from app.widgets.labels import BriefLabel, set_tooltip
 from app.words.device_names import names_of
-from core.run.planning import why_not
+from core.run.abilities import why_not
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import AddLaptops
 from core.vocabulary.ids import DeviceId, RunId

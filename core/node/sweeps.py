@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import new_run_id
 from core.home.home import Home
-from core.run import planning
+from core.run import abilities, planning
 from core.run.planner import TrialWanted
 from core.run.runs import NodeRuns
 from core.runtime.background import Background, WorkerThread
@@ -201,7 +201,7 @@ class Sweeps:
                 there, free = True, not self._runs.busy
             else:
                 there = known is not None and known.linked
-                free = known is not None and planning.why_not(known) is None
+                free = known is not None and abilities.why_not(known) is None
             self._handle(sw.LaptopSeen(device, there, free))
 
     def _on_run_event(self, event: ev.MirroredEvent) -> None:

@@ -1,4 +1,7 @@
-"""Whether every member's Tandem is new enough for a plan. Checked before any user is asked."""
+"""Whether a laptop can take part in a run, and whether every member's Tandem is new enough for a plan.
+
+Checked before any user is asked. Imports little: the window asks it, too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,34 @@ from collections.abc import Callable
 
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan
-from core.vocabulary.state import State
+from core.vocabulary.state import Device, State
 from core.vocabulary.versions import EXCHANGE, Versions
+
+
+def why_not(device: Device) -> TandemError | None:
+    """Why a laptop can take part in no run that begins now; None: it can."""
+    name = device.shown_name
+    if not device.paired:
+        return TandemError(
+            code="device-not-paired",
+            what=f"{name} is not paired with this laptop.",
+            fix="Pair it first: both people compare the same six digits.",
+        )
+    if not device.linked:
+        return TandemError(
+            code="device-offline",
+            what=f"{name} is not connected" + (f": {device.problem.what}" if device.problem else "."),
+            fix=f"See that {name} is on, awake and in the network, with Tandem running.",
+        )
+    if device.problem is not None:
+        return TandemError.of(device.problem)
+    if device.busy:
+        return TandemError(
+            code="device-busy",
+            what=f"{name} is busy with another run.",
+            fix="Wait until that one has ended, or stop it there.",
+        )
+    return None
 
 
 def check(plan: Plan, state: State) -> None:

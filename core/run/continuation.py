@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from core.run import planning
+from core.run import abilities
 from core.run.context import RunContext
 from core.run.resume.plan import among
 from core.vocabulary.errors import Problem, TandemError
@@ -121,7 +121,7 @@ class Continuation:
 
     def _may_come(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)
-        return device == self._context.me or (known is not None and planning.why_not(known) is None)
+        return device == self._context.me or (known is not None and abilities.why_not(known) is None)
 
 
 def _not_followed(run: RunId, why: Problem) -> Problem:

@@ -30,7 +30,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest, differences, listing_of
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
-from core.vocabulary.state import Device, State
+from core.vocabulary.state import State
 from core.walls.places import KERAS, keras_home
 
 
@@ -273,7 +273,7 @@ def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId,
     if spec.solo:
         return (me,)
     if not spec.devices:
-        fit = (device.device for device in state.devices.values() if why_not(device) is None)
+        fit = (device.device for device in state.devices.values() if abilities.why_not(device) is None)
         return (me, *fit)
     others = [device for device in dict.fromkeys(spec.devices) if device != me]
     for device in others:
@@ -284,7 +284,7 @@ def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId,
                 what=f"No device {short(device)} is known here.",
                 fix="Look at the list of devices (tandem devices) and pair it first.",
             )
-        if error := why_not(known):
+        if error := abilities.why_not(known):
             raise error
     return (me, *others)
 
@@ -294,7 +294,7 @@ def who_is_missing(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> 
     if spec.solo or spec.devices:
         return ()
     left = [device for device in state.devices.values() if device.paired and device.device not in devices]
-    return tuple(error.what for device in left if (error := why_not(device)) is not None)
+    return tuple(error.what for device in left if (error := abilities.why_not(device)) is not None)
 
 
 def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> None:
@@ -318,32 +318,6 @@ def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
     if not spec.shares or len(plan.members) > 1:
         return ()
     return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
-
-
-def why_not(device: Device) -> TandemError | None:
-    """Why a laptop can take part in no run that begins now; None: it can."""
-    name = device.shown_name
-    if not device.paired:
-        return TandemError(
-            code="device-not-paired",
-            what=f"{name} is not paired with this laptop.",
-            fix="Pair it first: both people compare the same six digits.",
-        )
-    if not device.linked:
-        return TandemError(
-            code="device-offline",
-            what=f"{name} is not connected" + (f": {device.problem.what}" if device.problem else "."),
-            fix=f"See that {name} is on, awake and in the network, with Tandem running.",
-        )
-    if device.problem is not None:
-        return TandemError.of(device.problem)
-    if device.busy:
-        return TandemError(
-            code="device-busy",
-            what=f"{name} is busy with another run.",
-            fix="Wait until that one has ended, or stop it there.",
-        )
-    return None
 
 
 def names_of(me: DeviceId, state: State) -> dict[DeviceId, str]:

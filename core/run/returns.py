@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
-from core.run import planning, problems, return_problems
+from core.run import abilities, problems, return_problems
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next, Start
 from core.run.coordinator import state as co
@@ -287,7 +287,7 @@ class Returns:
             known = self._state().devices.get(device)
             if known is None:
                 raise TandemError.of(return_problems.unknown())
-            if device not in starter.state.parts and (why := planning.why_not(known)) is not None:
+            if device not in starter.state.parts and (why := abilities.why_not(known)) is not None:
                 raise why
             self._absent[device] = Absent(known.shown_name, asked=True)
         self.look()
@@ -340,7 +340,7 @@ class Returns:
 
     def _is_idle(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)
-        return known is not None and planning.why_not(known) is None
+        return known is not None and abilities.why_not(known) is None
 
     async def _invite(self, device: DeviceId, absent: Absent, plan: Plan) -> None:
         assert self.continuation.spec is not None

@@ -12,6 +12,8 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.sweep import MOST_SETS
 
 _COMMA = re.compile(r"(?<!\\),")
+_OPTION = re.compile(r"-(?![.\d])")
+"""Begins an option; ``-1,0,1`` are values."""
 
 
 def argument_sets(words: Sequence[str], at_random: int | None = None) -> tuple[tuple[str, ...], ...]:
@@ -34,7 +36,7 @@ def argument_sets(words: Sequence[str], at_random: int | None = None) -> tuple[t
 
 
 def _values(word: str) -> list[str]:
-    option, equals, rest = word.partition("=") if word.startswith("-") else ("", "", word)
+    option, equals, rest = word.partition("=") if _OPTION.match(word) else ("", "", word)
     values = list(dict.fromkeys(_COMMA.split(rest)))
     if len(values) > 1 and "" in values:
         raise TandemError.of(problems.empty_value(word))

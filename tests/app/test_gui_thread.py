@@ -62,7 +62,7 @@ async def used(folder: Path, block_ms: int = 0) -> Said:
                 window.kill()
                 await window.wait()
     said = msgspec.json.decode(out.splitlines()[-1], type=Said)
-    assert not said.problem
+    assert not said.problem, said.problem
     return said
 
 

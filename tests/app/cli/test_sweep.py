@@ -128,6 +128,13 @@ async def test_a_sweep_goes_on_with_more_values() -> None:
     assert command == ResumeSweep(sweep=SweepId(""), argument_sets=(("--lr", "5"), ("--lr", "6")))
 
 
+async def test_a_sweep_that_goes_on_takes_no_options_that_it_would_ignore() -> None:
+    node = swept()
+    with pytest.raises(TandemError, match="does not go with --solo, --repeat and --downloads"):
+        await run(node, Words(), "--resume", "--solo", "--repeat", "2", "--no-downloads")
+    assert node.commands == []
+
+
 async def test_values_that_make_no_sweep_are_refused_before_anything_is_asked_for() -> None:
     node = swept()
     with pytest.raises(TandemError, match="empty value"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from msgspec.structs import asdict
 from msgspec.structs import replace as replace_spec
 
-from app.models.draft import RunDraft, as_then, spec_of, taking_part, why_not
+from app.models.draft import RunDraft, as_then, like_trial, spec_of, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
 from core.vocabulary import events as ev
 from core.vocabulary.access import Access
@@ -16,6 +16,7 @@ from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.state import State, apply
+from core.vocabulary.sweep import Trial
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
 from tests.core.samples import unlike_default, unsaid
@@ -152,6 +153,13 @@ def test_a_run_is_asked_for_once_more_as_it_was() -> None:
     others = {"solo", "shares_total", "resume", "exchange"}
     assert unsaid(THEN) == others, "a field of RunSpec that this test does not try"
     assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
+
+
+def test_the_best_of_several_trials_is_trained_with_all_that_its_sweep_had() -> None:
+    trial = Trial(number=2, arguments=("--lr", "0.1"), seed=9)
+    made = spec(like_trial(THEN, trial, TWO))
+    fresh = {"arguments": trial.arguments, "seed": 9, "roles": {}, "shares": {}}
+    assert made == replace_spec(THEN, **fresh)
 
 
 def test_a_part_of_the_whole_that_a_terminal_fixed_stays_fixed() -> None:

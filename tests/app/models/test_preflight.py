@@ -195,13 +195,15 @@ def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
 
 def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> None:
     here = Problem(
-        code="file-only-here", what="train.py, line 2: /data lies outside.", fix="Keep it beside it."
+        code="file-only-here", what="/data/a.csv lies outside.", fix="Keep it.", detail="a=/data/a.csv"
     )
     assert found(mistakes=(here,))["file-only-here"].level == "warning"
     assert "file-only-here" not in found(state_of(), mistakes=(here,))
     data = Data(name="d", path="/data", listing=Listing(digest="a" * 64, size=9), files=1, total_bytes=5)
     travels = PlanMade(plan=replace_struct(PLAN.plan, data=(data,)), tf_configs={})
     assert "file-only-here" not in found(plan=travels, mistakes=(here,))
+    another = replace_struct(here, detail="more=/data2/a.csv")
+    assert "file-only-here" in found(plan=travels, mistakes=(another,))
 
 
 def test_what_is_left_out_of_the_project_is_named() -> None:

@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Generator
 from pathlib import Path
 from types import GeneratorType
@@ -76,6 +77,9 @@ class Person(QObject):
         except StopIteration:
             self._end("")
             return
+        except Exception:
+            self._end(f"{self._watchdog.during}\n{traceback.format_exc()}")
+            return
         frame = self._story
         while isinstance(frame.gi_yieldfrom, GeneratorType):
             frame = frame.gi_yieldfrom
@@ -135,7 +139,7 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     yield can_press("same")
     press("same")
     yield can_press("train-sample")
-    press("skip")
+    press("next")
     window.go_to(TRAIN)
     yield lambda: is_shown(TRAIN)
     # Every screen for the first time.

@@ -19,6 +19,11 @@ def test_an_escaped_comma_belongs_to_the_value_and_a_value_counts_once() -> None
     assert argument_sets(()) == ((),)
 
 
+def test_negative_numbers_are_values() -> None:
+    assert argument_sets(("--shift", "-1,0,.5")) == (("--shift", "-1"), ("--shift", "0"), ("--shift", ".5"))
+    assert argument_sets(("-1,1",)) == (("-1",), ("1",))
+
+
 def test_a_random_choice_has_no_set_twice_and_never_builds_the_grid() -> None:
     words = tuple(word for name in "abcdefghij" for word in (f"--{name}", ",".join(map(str, range(100)))))
     drawn = argument_sets(words, at_random=20)

@@ -75,7 +75,7 @@ def drawn_in_a_loop(folder: Path) -> Outcome:
     class Noisy(Worked):
         def train_step(self, data: Any) -> Any:
             x, y = data
-            noise = tf.map_fn(lambda column: column + tf.random.normal([], stddev=0.0, seed=4), x[0])
+            noise = tf.map_fn(lambda column: column + tf.random.poisson([], 0.0, seed=4), x[0])
             return super().train_step((x + 0.0 * noise, y))
 
     x, y = table(1200)
