@@ -188,7 +188,8 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
         runs.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
         yield lambda: True
     entries = [
-        runs.model.entry(runs.sorted.mapToSource(runs.sorted.index(row, 0)).row()) for row in range(10)
+        runs.model.entry(runs.sorted.mapToSource(runs.sorted.index(row, 0)).row())
+        for row in range(runs.sorted.rowCount())
     ]
     runs.filter.setText("bob finished")
     yield lambda: True
