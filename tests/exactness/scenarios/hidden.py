@@ -73,6 +73,7 @@ def drawn_in_a_loop(folder: Path) -> Outcome:
     class Noisy(Worked):
         def train_step(self, data: Any) -> Any:
             x, y = data
+
             def drawn(column: Any) -> Any:
                 return tf.random.normal([], stddev=0.1, seed=4) + 0.0 * column
 
