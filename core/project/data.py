@@ -33,10 +33,6 @@ class LocalData(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     manifest: Manifest
 
-    @property
-    def place(self) -> str:
-        return str(Path(self.folder, self.manifest.files[0].path)) if self.data.is_file else self.folder
-
 
 def read_data(name: str, path: Path, home: Path, hashes: Path | None = None) -> LocalData:
     """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
@@ -56,6 +52,20 @@ def read_data(name: str, path: Path, home: Path, hashes: Path | None = None) -> 
     if is_file and real.name != whole.name:
         raise _unusable(path, "it is a link")
     return LocalData(data=data, folder=str(real.parent if is_file else real), manifest=manifest)
+
+
+def find_again(data: Data, place: Path, hashes: Path | None = None) -> LocalData | None:
+    """Another laptop's data, at ``place`` here; None: it is not the same. ``hashes`` as in ``scan_data``."""
+    if data.is_file and place.name != Path(data.path).name:
+        return None
+    try:
+        manifest = scan_data(place, place.name, hashes)
+    except TandemError:
+        return None
+    if manifest.digest != data.listing.digest:
+        return None
+    folder = place.parent if data.is_file else place
+    return LocalData(data=structs.replace(data, place=str(place)), folder=str(folder), manifest=manifest)
 
 
 def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> list[LocalData]:

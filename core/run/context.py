@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from core.home.home import Home
+from core.project.data import LocalData, find_again
 from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
 from core.project.receipt import AnyReceipt
 from core.project.store import ProjectStore
@@ -21,7 +22,7 @@ from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.transfer.lane import OfferedFiles
 from core.vocabulary.access import Access, Grant
-from core.vocabulary.data import Data
+from core.vocabulary.data import Data, data_gone
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
@@ -198,6 +199,23 @@ class RunContext:
             for data, path in named.items()
             if path is not None
         }
+
+    def find_again(self, plan: Plan) -> list[LocalData]:
+        """The data of a run that another laptop began: as it came, or this user's own. Blocks. Raises
+        ``TandemError`` where some is gone. What Keras downloads, it downloads again."""
+        own = self.data_folders(plan)
+        found = []
+        for data in plan.data:
+            if data.kept_by_keras:
+                continue
+            place = self.store.find_data(data, self.hashes)
+            if place is None and data.name in own:
+                place = Path(own[data.name].path)
+            here = None if place is None else find_again(data, place, self.hashes)
+            if here is None:
+                raise data_gone(data)
+            found.append(here)
+        return found
 
     def folder(self, run: RunId) -> Path:
         return self.runs / run

@@ -5,12 +5,13 @@ fetches its checkpoint. On the core loop; one at a time, which can be cancelled.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import structs
 
+from core.project.data import LocalData
 from core.run import planning
 from core.run.context import RunContext
 from core.run.modules import Modules
@@ -73,9 +74,9 @@ class Planner:
         """Raises ``TandemError``."""
         return await asyncio.to_thread(planning.read_script, Path(script), self._context.hashes)
 
-    async def read_project(self, spec: RunSpec) -> planning.LocalProject:
-        """Raises ``TandemError``."""
-        return await asyncio.to_thread(planning.read_project, spec, self._context.hashes)
+    async def read_project(self, spec: RunSpec, found: Sequence[LocalData] = ()) -> planning.LocalProject:
+        """``found`` as in ``planning.read_project``. Raises ``TandemError``."""
+        return await asyncio.to_thread(planning.read_project, spec, self._context.hashes, found)
 
     async def plan(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
@@ -89,9 +90,10 @@ class Planner:
             self.devices = planning.choose_devices(spec, self._context.me, self._state())
             planning.check_company(spec, self.devices, self._state())
             missing = planning.who_is_missing(spec, self.devices, self._state())
+            found: Sequence[LocalData] = ()
             if spec.resume is not None and not spec.script:
-                spec = await self._with_stored_project(spec, spec.resume)
-            project = await self.read_project(spec) if trial is None else trial.project
+                spec, found = await self._with_stored_project(spec, spec.resume)
+            project = await self.read_project(spec, found) if trial is None else trial.project
             if trial is not None:
                 plan = self._make(spec, self.devices, project)
                 planned = Planned(structs.replace(plan, run=trial.run, trial=trial.place), project)
@@ -109,9 +111,10 @@ class Planner:
 
     async def invite(self, spec: RunSpec, device: DeviceId, present: Plan) -> Planned:
         """The plan to send to one laptop that is invited into a run under way. Raises ``TandemError``."""
+        found: Sequence[LocalData] = ()
         if not spec.script and present.resume is not None:
-            spec = await self._with_stored_project(spec, present.resume.run)
-        project = await self.read_project(spec)
+            spec, found = await self._with_stored_project(spec, present.resume.run)
+        project = await self.read_project(spec, found)
         then = await asyncio.to_thread(self._checkpoints.project_of, present)
         resume_plan.check_code(then, project.manifest, present)
         project = planning.as_then(project, then)
@@ -152,8 +155,9 @@ class Planner:
         me, links = self._context.me, self._context.links
         return planning.make(spec, devices, project, me, self._state(), links)
 
-    async def _with_stored_project(self, spec: RunSpec, run: RunId) -> RunSpec:
-        """To resume another laptop's run here: its project as received then, its arguments and options."""
+    async def _with_stored_project(self, spec: RunSpec, run: RunId) -> tuple[RunSpec, Sequence[LocalData]]:
+        """To resume another laptop's run here: its project and data as received then, its arguments and
+        options. Data that the user names now replaces them all."""
         old = resume_plan.before(await self._recorder.find(run))
         store, folder = self._context.store, self._context.folder(run) / RESUMED
         manifest = await asyncio.to_thread(store.manifest, old.project)
@@ -164,7 +168,8 @@ class Planner:
             script = await self._context.files.do(store.checkout, manifest, folder) / old.script
         wanted = {name: getattr(old, name) for name in RunOptions.__struct_fields__}
         wanted |= {"accept_differences": spec.accept_differences}
-        return structs.replace(spec, script=str(script), arguments=old.arguments, **wanted)
+        found = [] if spec.data else await asyncio.to_thread(self._context.find_again, old)
+        return structs.replace(spec, script=str(script), arguments=old.arguments, **wanted), found
 
     async def _resumed(
         self, spec: RunSpec, run: RunId, project: planning.LocalProject, back: tuple[str, ...] | None

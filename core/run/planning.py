@@ -86,13 +86,16 @@ def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsF
     )
 
 
-def read_project(spec: RunSpec, hashes: Path | None = None) -> LocalProject:
-    """Read everything that travels; ``hashes`` as in ``scan_project``. Blocks. Raises ``TandemError``."""
+def read_project(spec: RunSpec, hashes: Path | None = None, found: Sequence[LocalData] = ()) -> LocalProject:
+    """Read everything that travels; ``hashes`` as in ``scan_project``. Blocks. Raises ``TandemError``.
+
+    ``found``: data of a run that another laptop began.
+    """
     check_folders(spec.data)
     report = analyse(find_script(Path(spec.script).expanduser()))
     script = Path(report.folder) / report.script
     project = scan_project(script, arguments=spec.arguments, hashes=hashes)
-    data = [] if spec.solo else _read_data(script, spec, hashes)
+    data = [*found, *([] if spec.solo else _read_data(script, spec, hashes))]
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,

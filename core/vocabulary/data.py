@@ -31,9 +31,11 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Word
     path: FilePath
-    """Absolute, on the starter's laptop: the script's own text may name it."""
+    """Absolute, on the laptop that began the run: the script's own text may name it."""
     below_home: FilePath = ""
-    """The same path, relative to the home of the starter's user; ``""``: it is elsewhere."""
+    """The same path, relative to the home of that laptop's user; ``""``: it is elsewhere."""
+    place: FilePath = ""
+    """Where it lies on the starter's laptop, if not there: another laptop began the run."""
     is_file: bool = False
     listing: Listing
     """Of its files."""
@@ -75,12 +77,16 @@ def is_sound(data: Data) -> bool:
     """Whether a description from a peer is safe to use. Its files are checked when their list has come."""
     return (
         _NAME.fullmatch(data.name) is not None
-        and data.path.isprintable()
-        and (data.path.startswith("/") or re.match(r"[A-Za-z]:[/\\]", data.path) is not None)
+        and _is_absolute(data.path)
+        and (not data.place or _is_absolute(data.place))
         and (not data.below_home or why_unsafe(data.below_home) is None)
         and 0 < data.files <= (1 if data.is_file else MOST_FILES)
         and 0 <= data.total_bytes <= LARGEST
     )
+
+
+def _is_absolute(path: str) -> bool:
+    return path.isprintable() and re.match(r"/|[A-Za-z]:[/\\]", path) is not None
 
 
 def check_folders(folders: Mapping[str, str]) -> None:
@@ -90,6 +96,14 @@ def check_folders(folders: Mapping[str, str]) -> None:
             raise bad_folder(name)
     if len(folders) > MOST:
         raise bad_folder(", ".join(folders))
+
+
+def data_gone(data: Data) -> TandemError:
+    return TandemError(
+        code="data-gone",
+        what=f"The data {data.name} of this run is not here any more, or has changed.",
+        fix=f"Give it again: --data {data.name}=PATH. Or resume the run on the laptop that began it.",
+    )
 
 
 def bad_folder(words: str) -> TandemError:

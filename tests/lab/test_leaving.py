@@ -83,7 +83,7 @@ def newest_step(agent: Agent, run: RunId) -> int:
 
 
 def is_nearly_over(agent: Agent, run: RunId) -> int:
-    """Waits until less is left to do than a start takes, so that nobody lost is brought back; the step then."""
+    """Waits until less is left to do than a start takes: then nobody lost is brought back. The step then."""
     agent.until(lambda _: newest_step(agent, run) >= STEPS * 3 // 5 or None, "be nearly over", TRAINED_S)
     return newest_step(agent, run)
 

@@ -203,9 +203,8 @@ class ParticipantDriver:
 
     def _elsewhere(self) -> dict[str, str]:
         """Where data is here that the script's text looks for in another place."""
-        if self.state.local:
-            return {}
-        found = ((path, self._places[data.name]) for data in self.state.plan.data for path in data.spellings)
+        data = [each for each in self.state.plan.data if each.place or not self.state.local]
+        found = ((path, self._places[each.name]) for each in data for path in each.spellings)
         return {path: place for path, place in found if path != place}
 
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
@@ -265,7 +264,7 @@ class ParticipantDriver:
         if self.state.opened not in (None, self.context.reach_of(plan)):
             raise TandemError.of(problems.lies_elsewhere())
         if self.state.local:
-            self._places = {data.name: os.path.realpath(data.path) for data in plan.data}
+            self._places = {data.name: os.path.realpath(data.place or data.path) for data in plan.data}
         data = tuple(each.grant(self._places[each.name]) for each in plan.data)
         self._opened = self.context.opened(plan) + (data if self.context.level.walls == "default" else ())
         for task in plan.tasks_of(self.context.me):

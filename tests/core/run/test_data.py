@@ -7,17 +7,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.project.store import ProjectStore
 from core.run import admission
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Listing
+from core.vocabulary.phases import Training
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.run_folder import CHECKPOINTS
 from core.vocabulary.settings import Settings
 from core.walls.levels import Level
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
-from tests.core.run.lan import Lan, LanNode, project
+from tests.core.run.lan import Lan, LanNode, keep, project
 from tests.core.run.test_runs import both, wait_over
 from tests.core.run.world import MANIFEST
 
@@ -139,6 +143,57 @@ async def test_one_file_may_be_data(tmp_path: Path, spec: RunSpec) -> None:
         await end(lan)
 
 
+async def stopped_with_data(lan: Lan, spec: RunSpec) -> tuple[RunId, Data]:
+    """A run of Anna's with a checkpoint at Ben's."""
+    anna, ben = both(lan)
+    (data,) = (await run(lan, spec)).data
+    for node in (anna, ben):
+        node.trainers[-1].meet()
+        node.trainers[-1].make_step()
+    await lan.wait_until(lambda: isinstance(anna.phase, Training))
+    assert anna.state.run is not None
+    began = anna.state.run.plan.run
+    keep(ben.home.runs / began / CHECKPOINTS, 40)
+    anna.runs.stop()
+    await lan.wait_until(lambda: anna.over and ben.over)
+    return began, data
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_who_goes_on_with_anothers_run_reads_its_data_where_it_is(
+    tmp_path: Path, spec: RunSpec, own: bool
+) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        anna, ben = both(lan)
+        if own:
+            declare(ben, photos(tmp_path.resolve() / "bens"))
+        began, data = await stopped_with_data(lan, spec)
+        await ben.runs.start(RunSpec(script="", solo=True, resume=began))
+        await lan.wait_until(lambda: ben.runs_a_trainer)
+        place = ben.trainers[-1].train.data["~/photos"]
+        assert Path(place, "cats", "0.jpg").read_text() == "photo 0"
+        assert Path(place).is_relative_to(tmp_path.resolve() / "bens" if own else ben.home.projects.resolve())
+        ben.trainers[-1].end()
+        await lan.wait_until(lambda: ben.over)
+        await ben.runs.start(RunSpec(script="", devices=(anna.device,), resume=began))
+        await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+        assert anna.state.run is not None
+        assert anna.state.run.plan.data == (replace(data, place=place),)
+        assert Path(anna.trainers[-1].train.data["~/photos"], "cats", "0.jpg").read_text() == "photo 0"
+        for node in both(lan):
+            node.trainers[-1].end()
+        await lan.wait_until(lambda: all(node.over for node in both(lan)))
+
+
+async def test_no_run_goes_on_without_its_data(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path, level=WALLS) as lan:
+        _, ben = both(lan)
+        began, data = await stopped_with_data(lan, spec)
+        ProjectStore(ben.home.projects).forget(ProjectId(data.listing.digest))
+        with pytest.raises(TandemError, match="The data photos of this run is not here any more"):
+            await ben.runs.start(RunSpec(script="", solo=True, resume=began))
+
+
 MNIST = "import keras\n(x, y), _ = keras.datasets.mnist.load_data()\nkeras.Sequential().fit(x, y)\n"
 
 
@@ -211,6 +266,7 @@ async def test_an_empty_folder_is_no_data(tmp_path: Path, spec: RunSpec) -> None
         {"below_home": "../.ssh"},
         {"below_home": "/etc"},
         {"path": "relative"},
+        {"place": "relative"},
         {"name": "../photos"},
         {"files": 0},
         {"is_file": True},
