@@ -48,5 +48,8 @@ async def add_on(follower: Follower, screen: Screen, names: str) -> int:
     if screen.json:
         screen.result({"ok": True, "run": run.plan.run, "devices": known})
     else:
-        screen.say(f"{who} will be asked, and the run goes on with {who} once all is there.")
+        screen.say(
+            f"Asking {who}. Once everything is there, the run stops at the end of a step and goes on with "
+            f"{who} as well."
+        )
     return ExitCode.OK

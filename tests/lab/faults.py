@@ -6,9 +6,11 @@ Unless stated otherwise, a fault is undone at the end of the ``with``.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -71,6 +73,36 @@ def lid_closed(network: Network, host: int, agent: Agent) -> Iterator[None]:
         undone.enter_context(cable_out(network, host))
         undone.enter_context(stopped([agent.process, *agent.trainers()]))
         yield
+
+
+@contextmanager
+def little_memory(agent: Agent, limit_bytes: int) -> Iterator[None]:
+    """A control group for the node and the trainers that it starts from now on. The kernel kills one of them
+    that takes more."""
+    groups = memory_groups()
+    assert groups is not None
+    group = groups / f"lab-{agent.process.pid}"
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        (group / "cgroup.procs").write_text(str(agent.process.pid))
+        yield
+        kills = dict(line.split() for line in (group / "memory.oom_control").read_text().splitlines())
+        assert int(kills["oom_kill"]) > 0
+    finally:
+        for process in (agent.process, *agent.process.children(recursive=True)):
+            (groups / "cgroup.procs").write_text(str(process.pid))
+        group.rmdir()
+
+
+def memory_groups() -> Path | None:
+    """Where this process may make control groups of memory (version 1); None: nowhere."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        folder = Path("/sys/fs/cgroup/memory" + path)
+        if controllers == "memory" and os.access(folder, os.W_OK):
+            return folder
+    return None
 
 
 def move(network: Network, host: int, address: str) -> None:

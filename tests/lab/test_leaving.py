@@ -21,6 +21,7 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.state import Run, State
+from tests.lab import faults
 from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, saved
@@ -170,6 +171,20 @@ def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
     wanted = expected(laptops, tmp_path, undisturbed)
     run = train(laptops, tmp_path / "memory", 0.02, "--no-memory", "60")
     assert left(anna, run, ben.device, TRAINED_S).problem.code == "out-of-memory"
+    ends_alone(laptops, run, 50, ben.device, wanted)
+
+
+@pytest.mark.complete
+@pytest.mark.skipif(faults.memory_groups() is None, reason="no control groups of memory here")
+def test_without_a_trainer_that_the_kernel_killed_for_its_memory_the_other_one_goes_on(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    with faults.little_memory(ben, 2 << 30):
+        run = train(laptops, tmp_path / "killed", 0.02, "--grow", "60")
+        problem = left(anna, run, ben.device, TRAINED_S).problem
+        assert problem.code == "out-of-memory", problem
     ends_alone(laptops, run, 50, ben.device, wanted)
 
 

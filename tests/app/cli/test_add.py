@@ -26,7 +26,8 @@ async def test_a_paired_laptop_is_added_to_the_run_under_way() -> None:
         assert await add_on(events, said, name) == ExitCode.OK
         assert await add_on(events, told, name) == ExitCode.OK
     assert node.commands == [AddLaptops(run=RUN, devices=(OTHER,))] * 2
-    assert said.said == f"{name} will be asked, and the run goes on with {name} once all is there.\n"
+    assert said.said.startswith(f"Asking {name}. Once everything is there, ")
+    assert said.said.endswith(f"and goes on with {name} as well.\n")
     assert told.told == [{"ok": True, "run": RUN, "devices": [OTHER]}]
 
 

@@ -21,6 +21,9 @@ parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("ST
 parser.add_argument(
     "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
 )
+parser.add_argument(
+    "--grow", type=int, default=-1, metavar="STEP", help="the worker takes memory without end then"
+)
 parser.add_argument("--fill", type=int, default=-1, metavar="STEP", help="the worker fills its disk then")
 parser.add_argument("--brake", default="", help="while this file exists, each step takes a second")
 parser.add_argument("--pure", action="store_true", help="no step does anything but train")
@@ -43,6 +46,10 @@ class Naps(keras.callbacks.Callback):
         present += 1
         if present == args.no_memory and task["type"] == "worker":
             raise MemoryError("no more")
+        if present == args.grow and task["type"] == "worker":
+            taken = []
+            while True:
+                taken.append(b"\1" * (1 << 24))
         if present == args.fill and task["type"] == "worker":
             with Path("big").open("wb") as file:
                 while True:
