@@ -20,7 +20,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.paths import shown
 from core.vocabulary.plan import Task
-from core.vocabulary.run_folder import TASKS, task_name
+from core.vocabulary.run_folder import TASKS, WORK, task_name
 
 SPARE_BYTES = 20_000_000
 """Left free on the disk: a full disk is worse than a run that did not start."""
@@ -159,7 +159,7 @@ def _disk_full(folder: Path, size: int = 0) -> TandemError:
 
 def working_copy_of(run: Path, task: Task) -> Path:
     """The working folder of one of the starter's own trainers. ``run``: the run's folder."""
-    return run / TASKS / task_name(task.name) / "work"
+    return run / TASKS / task_name(task.name) / WORK
 
 
 def make_working_copy(manifest: Manifest, source: Path, run: Path, task: Task) -> Path:

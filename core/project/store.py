@@ -21,6 +21,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, short
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, check_project
 from core.vocabulary.paths import shown
+from core.vocabulary.run_folder import WORK
 
 
 class ProjectStore:
@@ -111,7 +112,7 @@ class ProjectStore:
         A script's writes there never reach the store. A damaged project is deleted.
         """
         check_project(manifest)
-        work = run_folder / "work"
+        work = run_folder / WORK
         try:
             copy_project(manifest, self._files(manifest.digest), work)
         except Changed as changed:

@@ -122,10 +122,11 @@ class Leftovers:
 
 
 def sweep_copies(runs: Path) -> None:
-    """Remove working copies that a killed Tandem left, except a chief's, which may hold unfetched outputs."""
-    for copy in runs.glob(f"*/{run_folder.TASKS}/*"):
-        if copy.name != run_folder.task_name("chief:0"):
-            _remove(copy)
+    """Remove what a killed Tandem left for its trainers, except a chief's working copy, which may hold
+    unfetched outputs."""
+    for task in runs.glob(f"*/{run_folder.TASKS}/*"):
+        if task.name != run_folder.task_name("chief:0") or not (task / run_folder.WORK).is_dir():
+            _remove(task)
     for emptied in runs.glob(f"*/{run_folder.TASKS}"):
         with suppress(OSError):
             emptied.rmdir()

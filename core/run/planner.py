@@ -24,7 +24,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Plan, RunSpec, TrialOf
-from core.vocabulary.run_folder import RESUMED
+from core.vocabulary.run_folder import RESUMED, WORK
 from core.vocabulary.state import State
 
 
@@ -163,7 +163,7 @@ class Planner:
         manifest = await asyncio.to_thread(store.manifest, old.project)
         if manifest is None:
             raise resume_plan.no_project(old)
-        script = folder / "work" / old.script
+        script = folder / WORK / old.script
         if not script.is_file():
             script = await self._context.files.do(store.checkout, manifest, folder) / old.script
         wanted = {name: getattr(old, name) for name in RunOptions.__struct_fields__}

@@ -33,6 +33,8 @@ INCOMING = "incoming"
 """Files of a checkpoint while they arrive."""
 TASKS = "tasks"
 """The members' working copies, as long as the run lasts: one folder per task, ``task_name``."""
+WORK = "work"
+"""A working copy of the project, in a task's folder there."""
 AGREED = "agreed.json"
 """In a task's folder there, if its script runs in its user's own folder: the manifest that was consented
 to."""

@@ -240,10 +240,11 @@ def test_working_copies_that_a_killed_tandem_left_go_but_for_a_chiefs(tmp_path: 
     runs = tmp_path / "runs"
     for run, task in (("1", "worker-0"), ("2", "worker-1"), ("2", "chief-0")):
         (runs / run / run_folder.TASKS / task / "work").mkdir(parents=True)
+    (runs / "4" / run_folder.TASKS / "chief-0").mkdir(parents=True)  # the starter's, beside its own folder
     (tmp_path / "mine").mkdir()
     (runs / "3" / run_folder.TASKS).mkdir(parents=True)
     (runs / "3" / run_folder.TASKS / "worker-0").symlink_to(tmp_path / "mine")
     sweep_copies(runs)
     left = sorted(str(path.relative_to(runs)) for path in runs.rglob("*"))
-    assert left == ["1", "2", "2/tasks", "2/tasks/chief-0", "2/tasks/chief-0/work", "3"]
+    assert left == ["1", "2", "2/tasks", "2/tasks/chief-0", "2/tasks/chief-0/work", "3", "4"]
     assert (tmp_path / "mine").is_dir(), "a link is removed, and never what it leads to"
