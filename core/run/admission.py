@@ -69,6 +69,18 @@ class Admission:
         """Begin to handle a request; None: it is new."""
         return self._used_ids.take(run)
 
+    async def stand_in(self, plan: Plan) -> pa.Asked:
+        """As ``ask``, for a run of this laptop in a lost starter's name. Nobody is asked: it reaches what that
+        starter's run might, or does not begin."""
+        try:
+            opened = await self._context.files.do(self._context.reach_of, plan)
+        except TandemError as error:
+            return pa.Asked(allowed=False, refusal=error.problem)
+        level, owner = self._context.level, owner_of(plan).device
+        if may_run(self._trust.store, owner, asked_by(plan, level.walls, level.gaps, opened)):
+            return pa.Asked(allowed=True)
+        return pa.Asked(allowed=False, refusal=problems.reaches_more())
+
     def over(self, member: pa.Participation) -> None:
         """This laptop's part is over. A starter that missed a refusal asks again."""
         if member.refusal is not None:
@@ -145,7 +157,11 @@ class Admission:
 
     def _went_before(self, plan: Plan, asked: Permission) -> bool:
         """Whether the starter stands in for that of a run that this user allowed, with both until its
-        starter was lost, and asks for no more than that one did. On the files' thread."""
+        starter was lost, and asks for no more than that one did. On the files' thread.
+
+        Security invariant: nor for more than that starter was allowed. Where the earlier plan's paths lead may
+        have changed since, by its script's hand.
+        """
         folder = self._context.folder(plan.run if plan.resume is None else plan.resume.run)
         before, ended = read_plan(folder), read_entry(folder)
         if before is None or plan.owner is None or ended is None:
@@ -157,7 +173,8 @@ class Admission:
             return False
         level = self._context.level
         allowed = asked_by(before, level.walls, level.gaps, self._context.reach_of(before))
-        return owner_of(before) == plan.owner and plan.starter in members and covers(allowed, asked)
+        is_same = owner_of(before) == plan.owner and plan.starter in members and covers(allowed, asked)
+        return is_same and may_run(self._trust.store, plan.owner.device, asked)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and crafted to be slow."""

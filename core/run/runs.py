@@ -306,7 +306,7 @@ class NodeRuns:
         participant = self._participant = ParticipantDriver(
             self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
         )
-        if own:
+        if own and prepare.plan.owner is None:
             participant.handle(pa.Asked(allowed=True))
         else:
             self._context.background.start("ask for consent", self._ask(participant))
@@ -334,7 +334,10 @@ class NodeRuns:
         return over and self._coordinator is None and not (self.planner.under_way or self._idle.is_set())
 
     async def _ask(self, participant: ParticipantDriver) -> None:
-        participant.handle(await self._admission.ask(participant))
+        if participant.state.local:
+            participant.handle(await self._admission.stand_in(participant.state.plan))
+        else:
+            participant.handle(await self._admission.ask(participant))
         if participant is not self._participant:  # it was gone before the answer
             self._admission.over(participant.state)
 
