@@ -157,16 +157,6 @@ def lies_elsewhere() -> Problem:
     )
 
 
-def reaches_more() -> Problem:
-    """A run that would go on here without its lost starter."""
-    return Problem(
-        code="reaches-more",
-        what="The run does not go on here without its starter: it would reach more than this user allowed, "
-        "such as a folder that was replaced by a link since.",
-        fix="Wait until its starter is there again, or press Resume.",
-    )
-
-
 def known_run() -> Problem:
     """A member's answer to a known id: ids are never used twice."""
     return Problem(

@@ -334,10 +334,7 @@ class NodeRuns:
         return over and self._coordinator is None and not (self.planner.under_way or self._idle.is_set())
 
     async def _ask(self, participant: ParticipantDriver) -> None:
-        if participant.state.local:
-            participant.handle(await self._admission.stand_in(participant.state.plan))
-        else:
-            participant.handle(await self._admission.ask(participant))
+        participant.handle(await self._admission.ask(participant))
         if participant is not self._participant:  # it was gone before the answer
             self._admission.over(participant.state)
 

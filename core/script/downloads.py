@@ -19,8 +19,8 @@ _OWN = {
 """Keras extracts an archive anew each time."""
 _FILES = ("mnist", "boston_housing", "california_housing", "imdb", "reuters")
 _NAME = re.compile(r"[\w-][\w.-]*")
-"""Security invariant: no path that leads out of the folder. The text may be another laptop's, resumed here, and
-members get the file."""
+"""Security invariant: no path that leads out of the folder. The text may be another laptop's, resumed here,
+and members get the file."""
 
 
 def kept_downloads(modules: Iterable[Module]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ class Places:
     """``data``: by its path in the text, each place here. ``folder``: the script's."""
 
     def __init__(self, data: Mapping[str, str], folder: Path) -> None:
-        # Security invariant: a path is no more than a part of a string. One such as ``/a" if ok else "/a`` would
-        # remove code that this user has read.
+        # Security invariant: a path is no more than a part of a string. One such as ``/a" if ok else "/a``
+        # would remove code that this user has read.
         fits = (each for each in data.items() if not any(map(_NOT_IN_STRINGS.search, each)))
         self._data = dict(fits)
         self._folder = folder

@@ -72,8 +72,8 @@ async def test_invariant_who_stands_in_for_a_starter_opens_no_folder_that_became
         cleo.ask_before_running(ben)
         spec = replace(project(tmp_path / "thesis"), opens={ben.device: asks, cleo.device: asks})
         run = await anna.runs.start(replace(spec, devices=(ben.device, cleo.device)))
+        await lan.wait_until(lambda: ben.state.consents and cleo.state.consents)
         for node in (ben, cleo):
-            await lan.wait_until(lambda node=node: node.state.consents)
             await node.runs.answer_consent(run, "once")
         await to_training(lan, anna, ben, cleo)
         for node in (ben, cleo):
