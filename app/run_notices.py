@@ -15,7 +15,7 @@ from app.words.run_words import DIVERGED_FIX
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
-from core.vocabulary.ids import RunId, SweepId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.phases import Failed, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Diverged
@@ -34,8 +34,9 @@ class RunNotices:
         self._run: RunId | None = None
         self._asked: set[RunId] = set()
         """Runs about which this laptop's user was asked."""
-        self._sweeps: set[SweepId] = set()
-        """Sweeps whose trials are known here: the first one was asked about or announced."""
+        self._sweeps: set[tuple[DeviceId, SweepId, ProjectId]] = set()
+        """Sweeps whose trials are known here: the first one was asked about or announced. Their ids are their
+        starters' own choice."""
         self._diverged: Diverged | None = None
 
     def hear(self, events: Sequence[Event], state: State) -> None:
@@ -63,9 +64,10 @@ class RunNotices:
     def _on_begun_elsewhere(self, plan: Plan, state: State) -> None:
         """A run that its user allowed was announced by the question; other runs are announced here."""
         trial = plan.trial
-        is_known = plan.run in self._asked or (trial is not None and trial.sweep in self._sweeps)
-        if trial is not None:
-            self._sweeps.add(trial.sweep)
+        sweep = None if trial is None else (plan.starter, trial.sweep, plan.project)
+        is_known = plan.run in self._asked or sweep in self._sweeps
+        if sweep is not None:
+            self._sweeps.add(sweep)
         if is_known:
             return
         name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)

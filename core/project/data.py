@@ -23,7 +23,7 @@ from core.vocabulary.manifest import (
     check_files,
     manifest_of,
 )
-from core.vocabulary.paths import shown
+from core.vocabulary.paths import shown, why_unsafe
 
 
 class LocalData(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +69,12 @@ def find_again(data: Data, place: Path, hashes: Path | None = None) -> LocalData
 
 
 def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> list[LocalData]:
-    """Of Keras' downloads, those that are here. ``keras``: its folder; ``paths``: below it."""
+    """Of Keras' downloads, those that are here. ``keras``: its folder; ``paths``: below it, others are left
+    out."""
     found = []
     for path in paths:
+        if why_unsafe(path) is not None:
+            continue
         with contextlib.suppress(TandemError):
             name = path.rpartition("/")[2]
             kept = read_data(name, keras / path, keras, hashes)

@@ -52,9 +52,12 @@ class ProjectStore:
 
     def find_data(self, data: Data, hashes: Path | None = None) -> Path | None:
         """The place of data kept here. Removes it and returns None where it was altered. ``hashes``: as in
-        ``scan_data``, so that it is read once. Raises ``TandemError``."""
+        ``scan_data``, so that it is read once. Raises ``TandemError``.
+
+        Security invariant: a project is no data. Whoever calls it that does not get it removed.
+        """
         digest = ProjectId(data.listing.digest)
-        if (manifest := self.manifest(digest)) is None or not self.has(digest):
+        if (manifest := self.manifest(digest)) is None or manifest.script or not self.has(digest):
             return None
         place = Path(os.path.realpath(self._files(digest)))
         try:

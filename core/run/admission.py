@@ -20,7 +20,7 @@ from core.pairing.throttle import RetryDelay
 from core.project.checkpoint_store import check_listing
 from core.project.look import look_at
 from core.project.texts import are_of
-from core.run import planning, problems
+from core.run import planning, problems, return_problems
 from core.run.context import RunContext
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
@@ -84,6 +84,8 @@ class Admission:
     async def ask(self, participant: ParticipantDriver) -> pa.Asked:
         """Whether to ask this user. Never raises: the starter is waiting for an answer."""
         try:
+            if participant.state.local:
+                return await self._stand_in(participant.state.plan)
             await participant.learn()
             return await self._ask(participant.state)
         except Exception as error:
@@ -143,9 +145,22 @@ class Admission:
         wider = min((beyond(each, asked) for each in approved if each.project == last), key=len)
         return replace(found, differs=differs, beyond=wider)
 
+    async def _stand_in(self, plan: Plan) -> pa.Asked:
+        """For a run of this laptop in a lost starter's name. Nobody is asked: it reaches no more than that
+        starter may here, or does not begin."""
+        opened = await self._context.files.do(self._context.reach_of, plan)
+        level, owner = self._context.level, owner_of(plan).device
+        if may_run(self._trust.store, owner, asked_by(plan, level.walls, level.gaps, opened)):
+            return pa.Asked(allowed=True)
+        return pa.Asked(allowed=False, refusal=return_problems.reaches_more())
+
     def _went_before(self, plan: Plan, asked: Permission) -> bool:
         """Whether the starter stands in for that of a run that this user allowed, with both until its
-        starter was lost, and asks for no more than that one did. On the files' thread."""
+        starter was lost, and asks for no more than that one did. On the files' thread.
+
+        Security invariant: nor for more than that starter was allowed. Where the earlier plan's paths lead
+        may have changed since, by its script's hand.
+        """
         folder = self._context.folder(plan.run if plan.resume is None else plan.resume.run)
         before, ended = read_plan(folder), read_entry(folder)
         if before is None or plan.owner is None or ended is None:
@@ -157,7 +172,8 @@ class Admission:
             return False
         level = self._context.level
         allowed = asked_by(before, level.walls, level.gaps, self._context.reach_of(before))
-        return owner_of(before) == plan.owner and plan.starter in members and covers(allowed, asked)
+        is_same = owner_of(before) == plan.owner and plan.starter in members and covers(allowed, asked)
+        return is_same and may_run(self._trust.store, plan.owner.device, asked)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and crafted to be slow."""

@@ -105,7 +105,8 @@ class Planner:
             self._check_ended()
             remarks = tuple(f"{words} The run goes without it." for words in missing)
             remarks += planning.no_shares(spec, planned.plan) + planned.remarks
-            return replace(planned, remarks=remarks + tuple(map(str, unsure)))
+            plan = structs.replace(planned.plan, of_another=self._is_of_another(project))
+            return replace(planned, plan=plan, remarks=remarks + tuple(map(str, unsure)))
         finally:
             self.under_way, self.devices = False, ()
 
@@ -154,6 +155,10 @@ class Planner:
     def _make(self, spec: RunSpec, devices: tuple[DeviceId, ...], project: planning.LocalProject) -> Plan:
         me, links = self._context.me, self._context.links
         return planning.make(spec, devices, project, me, self._state(), links)
+
+    def _is_of_another(self, project: planning.LocalProject) -> bool:
+        """Whether its folder is one of ``_with_stored_project``'s: later runs may name that."""
+        return Path(project.folder).resolve().is_relative_to(self._context.runs.resolve())
 
     async def _with_stored_project(self, spec: RunSpec, run: RunId) -> tuple[RunSpec, Sequence[LocalData]]:
         """To resume another laptop's run here: its project and data as received then, its arguments and

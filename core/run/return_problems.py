@@ -38,3 +38,13 @@ def could_go_on(entry: RunEntry) -> Problem:
         fix=f"Press Resume at the run, or: tandem resume {entry.run}. A setting does it without asking.",
         detail=entry.run,
     )
+
+
+def reaches_more() -> Problem:
+    """A run that would go on here without its lost starter."""
+    return Problem(
+        code="reaches-more",
+        what="The run does not go on here without its starter: it would reach more than this user allowed, "
+        "such as a folder that was replaced by a link since.",
+        fix="Wait until its starter is there again, or press Resume.",
+    )

@@ -306,7 +306,7 @@ class NodeRuns:
         participant = self._participant = ParticipantDriver(
             self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
         )
-        if own:
+        if own and prepare.plan.owner is None:
             participant.handle(pa.Asked(allowed=True))
         else:
             self._context.background.start("ask for consent", self._ask(participant))

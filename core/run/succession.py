@@ -61,6 +61,11 @@ class Succession:
         """That one goes on now."""
         self._chain: set[RunId] = set()
         """The run under way that was started here, and those that it resumes."""
+        self._were_in: set[DeviceId] = set()
+        """The laptops that were in one of these.
+
+        Security invariant: nobody else ends the run, or gets into it, by claiming to have gone on with it.
+        """
         self._ahead: tuple[RunId, DeviceId, str] | None = None
         """The member that is further than the run under way here, which ends for it."""
 
@@ -94,8 +99,15 @@ class Succession:
     def on_training(self, plan: Plan) -> None:
         """The first step of a run that was started here."""
         self._has_handed_back = False
+        if plan.resume is None:
+            self._chain, self._were_in = set(), set()
+        else:
+            self._chain.add(plan.resume.run)
+            if self.lost is not None and self.lost.run == plan.resume.run:
+                self._were_in.update(self.lost.devices)
+        self._chain.add(plan.run)
+        self._were_in.update(member.device for member in plan.members)
         self._ahead = self.lost = None
-        self._chain = {plan.run} if plan.resume is None else {*self._chain, plan.resume.run, plan.run}
         if plan.owner is not None and plan.resume is not None:
             self._context.files.post(note_successor, self._context, plan.resume.run, plan.run)
 
@@ -159,13 +171,13 @@ class Succession:
                     self._answer(device, run)
                 return
             lost, self.lost = self.lost, None
-            self._chain, self.goes_on_here = {run}, True
+            self._chain, self._were_in, self.goes_on_here = {run}, set(lost.devices), True
             self._continuation.next = replace(lost, back=(name,))
             self._answer(device, run)
             self._continuation.on_idle()
             return
         part = starter.state.parts.get(device)
-        if run not in self._chain or (part is not None and not part.left):
+        if run not in self._chain or device not in self._were_in or (part is not None and not part.left):
             return
         own = starter.state.tally.last
         done = 0 if own is None or own.done is None else own.done

@@ -19,6 +19,8 @@ _OWN = {
 """Keras extracts an archive anew each time."""
 _FILES = ("mnist", "boston_housing", "california_housing", "imdb", "reuters")
 _NAME = re.compile(r"[\w-][\w.-]*")
+"""Security invariant: no path that leads out of the folder. The text may be another laptop's, resumed here,
+and members get the file."""
 
 
 def kept_downloads(modules: Iterable[Module]) -> tuple[str, ...]:
@@ -37,8 +39,10 @@ def _kept(source: SourceTree, call: ast.Call) -> str:
     """Empty if it downloads nothing, or its text does not say under which name."""
     name = source.dotted(call.func)
     if loads := _LOADS.fullmatch(name):
-        usual = _OWN.get(loads[1]) or (f"{loads[1]}.npz" if loads[1] in _FILES else "")
-        return usual if loads[1] in _OWN else _text(source, call, "path", 0) or usual
+        if loads[1] in _OWN:
+            return _OWN[loads[1]]
+        named = _text(source, call, "path", 0) or (f"{loads[1]}.npz" if loads[1] in _FILES else "")
+        return named if _NAME.fullmatch(named) else ""
     if not name.endswith(("utils.get_file", "file_utils.get_file")):
         return ""
     said = {keyword.arg for keyword in call.keywords}

@@ -137,7 +137,8 @@ def order(
 def is_walled(plan: Plan, task: Task) -> bool:
     """Whether the script is another laptop's, or other members could act through it here, as TensorFlow's
     runtime lets them."""
-    return task.device != plan.starter or plan.owner is not None or plan.exchange == "sealed"
+    foreign = task.device != plan.starter or plan.of_another or plan.owner is not None
+    return foreign or plan.exchange == "sealed"
 
 
 def _seal(plan: Plan, private_key: bytes) -> Seal:

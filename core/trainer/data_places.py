@@ -21,7 +21,10 @@ class Places:
     """``data``: by its path in the text, each place here. ``folder``: the script's."""
 
     def __init__(self, data: Mapping[str, str], folder: Path) -> None:
-        self._data = {path: here for path, here in data.items() if not _NOT_IN_STRINGS.search(here)}
+        # Security invariant: a path is no more than a part of a string. One such as ``/a" if ok else "/a``
+        # would remove code that this user has read.
+        fits = (each for each in data.items() if not any(map(_NOT_IN_STRINGS.search, each)))
+        self._data = dict(fits)
         self._folder = folder
         paths = "|".join(re.escape(path) for path in sorted(self._data, key=len, reverse=True))
         self._string = re.compile(rf"(?<=[\"'])({paths})(?=[/\"'])")

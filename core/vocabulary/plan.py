@@ -182,6 +182,8 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     data: Datas = ()
     trial: TrialOf | None = None
     """It is a trial of a sweep, and runs in a copy of the script's folder on the starter's laptop, too."""
+    of_another: bool = False
+    """The starter has the project from another laptop. The script then runs within walls on every laptop."""
 
     @property
     def solo(self) -> bool:

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from core.project.store import ProjectStore
+from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Listing, Manifest
 from tests.core.project.making import content, manifest_for, pieces, write
 
 FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "data/b.csv": b""}
@@ -114,6 +115,16 @@ def test_a_link_put_into_the_store_is_not_followed(tmp_path: Path, store: Projec
     stored.symlink_to(tmp_path / "same")
     with pytest.raises(TandemError, match="damaged"):
         store.checkout(MANIFEST, tmp_path / "run")
+
+
+def test_invariant_a_project_is_no_data_and_is_not_removed_as_such(
+    tmp_path: Path, store: ProjectStore
+) -> None:
+    put(store, tmp_path, FILES)
+    listing = Listing(digest=MANIFEST.digest, size=len(MANIFEST.listing()))
+    said = Data(name="photos", path="/photos", listing=listing, files=3, total_bytes=13)
+    assert store.find_data(said) is None
+    assert store.has(MANIFEST.digest)
 
 
 def test_a_project_that_never_came_is_not_checked_out(tmp_path: Path, store: ProjectStore) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.project.data import read_kept
 from core.project.store import ProjectStore
 from core.run import admission
 from core.vocabulary import events as ev
@@ -224,6 +225,15 @@ async def test_what_keras_downloaded_here_is_offered_to_the_others(
         assert list(opened) == (["~/.keras/datasets/mnist.npz"] if walled else [])
         assert [Path(path).read_text() for path in opened.values()] == (["digits"] if walled else [])
         await end(lan)
+
+
+def test_invariant_a_path_that_leads_elsewhere_is_no_download(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret")
+    kept = tmp_path / ".keras" / "datasets" / "a.npz"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"numbers")
+    found = read_kept(["datasets/a.npz", "datasets/../../key", str(tmp_path / "key")], tmp_path / ".keras")
+    assert [each.data.kept_by_keras for each in found] == ["datasets/a.npz"]
 
 
 def test_invariant_what_keras_did_not_download_is_no_download_whatever_the_starter_says() -> None:

@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.run.context import RunLimits
 from core.vocabulary import events as ev
+from core.vocabulary import run_folder
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Failed
+from core.vocabulary.trainer_messages import Kept
 from core.walls.levels import Level
-from tests.core.run.lan import Lan, project
+from tests.core.run.lan import LOST, Lan, keep, project
+from tests.core.run.test_returns import finish, nodes, run_of, to_training
 from tests.core.run.test_runs import both, wait_over
 
 PICTURES = Access(path="~/Pictures")
@@ -47,3 +52,48 @@ async def test_who_takes_no_part_is_asked_for_nothing(tmp_path: Path) -> None:
         with pytest.raises(TandemError) as refused:
             await anna.runs.start(spec)
         assert refused.value.code == "asks-nobody"
+
+
+@pytest.mark.parametrize("became_a_link", [True, False])
+async def test_invariant_who_stands_in_for_a_starter_opens_no_folder_that_became_a_link_since_the_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, became_a_link: bool
+) -> None:
+    """A script that may change a folder exchanges one in it, and its starter goes away."""
+    home = tmp_path.resolve() / "home"
+    (home / "data" / "photos").mkdir(parents=True)
+    (home / "Documents").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    asks = (Access(path="~/data", write=True), Access(path="~/data/photos"))
+    limits = RunLimits(look_s=0.05, idle_s=0.3)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), limits, Level(7, True), tells_busy=True) as lan:
+        anna, ben, cleo = nodes(lan)
+        for node in (ben, cleo):
+            node.ask_before_running(anna)
+        cleo.ask_before_running(ben)
+        spec = replace(project(tmp_path / "thesis"), opens={ben.device: asks, cleo.device: asks})
+        run = await anna.runs.start(replace(spec, devices=(ben.device, cleo.device)))
+        await lan.wait_until(lambda: ben.state.consents and cleo.state.consents)
+        for node in (ben, cleo):
+            await node.runs.answer_consent(run, "once")
+        await to_training(lan, anna, ben, cleo)
+        for node in (ben, cleo):
+            keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
+            node.trainers[-1].say(Kept())
+        if became_a_link:
+            (home / "data" / "photos").rmdir()
+            (home / "data" / "photos").symlink_to(home / "Documents")
+        lan.lose(anna, cleo, LOST)
+        lan.lose(anna, ben, LOST)
+        if became_a_link:
+            await lan.wait_until(lambda: run_of(ben) != run and ben.over)
+            assert isinstance(ben.phase, Failed) and ben.phase.problem.code == "reaches-more"
+            assert len(ben.trainers) == len(cleo.trainers) == 1
+        else:
+            await lan.wait_until(lambda: run_of(ben) != run)
+            await to_training(lan, ben, cleo)
+            paths = str(home / "data"), str(home / "data" / "photos")
+            for node in (ben, cleo):
+                walls = node.trainers[-1].train.walls
+                assert walls is not None and tuple(each.path for each in walls.opened) == paths
+            await finish(lan, ben, cleo)
+        await finish(lan, anna)

@@ -72,6 +72,11 @@ def left(node: LanNode, gone: LanNode) -> bool:
     return run is not None and gone.device in run.members and run.members[gone.device].left is not None
 
 
+async def stop(lan: Lan, *them: LanNode) -> None:
+    them[0].runs.stop()
+    await lan.wait_until(lambda: not any(node.runs.busy for node in them))
+
+
 def said(node: LanNode) -> str:
     return "".join(event.lines.text for event in node.events if isinstance(event, ev.MemberLogged))
 
@@ -486,9 +491,32 @@ async def test_a_member_resumes_what_it_took_part_in_with_what_it_has(three: Lan
     assert plan is not None and plan.run == again and plan.starter == ben.device
     assert plan.resume is not None and plan.resume.moment.step == 40
     assert (ben.trainers[-1].work / "data.csv").read_bytes() == b"1,2\n" * 100_000
-    assert ben.trainers[-1].work.is_relative_to(ben.home.runs / run)
+    assert ben.trainers[-1].work.is_relative_to(ben.home.runs / again)
     await finish(three, ben, cleo)
     await finish(three, anna)
+
+
+async def test_invariant_another_laptops_script_that_is_resumed_here_stays_within_walls(
+    three: Lan, spec: RunSpec
+) -> None:
+    """Also when the run that resumed it is resumed, or its script is started anew."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    await stop(three, anna, ben, cleo)
+    again = await ben.runs.start(RunSpec(script="", devices=(cleo.device,), resume=run))
+    await to_training(three, ben, cleo)
+    keep(ben.home.runs / again / run_folder.CHECKPOINTS, 40)
+    await stop(three, ben, cleo)
+    source = (await ben.runs.history.find(again)).entry.source
+    await ben.runs.start(RunSpec(script=source, solo=True, resume=again))
+    await to_training(three, ben)
+    await stop(three, ben)
+    await ben.runs.start(RunSpec(script=source, solo=True))
+    await to_training(three, ben)
+    await stop(three, ben)
+    first, *of_bens = (trainer.train.walls for trainer in ben.trainers)
+    assert first is not None and len(of_bens) == 3 and None not in of_bens
+    assert anna.trainers[-1].train.walls is None, "it is Anna's own"
 
 
 async def test_a_member_without_the_project_says_where_to_resume(three: Lan, spec: RunSpec) -> None:

@@ -240,6 +240,17 @@ async def test_invariant_no_member_starts_a_run_here_by_claiming_to_have_gone_on
     assert all(isinstance(trainer, FakeTrainer) and trainer.over for trainer in anna.trainers)
 
 
+async def test_invariant_who_was_never_in_a_run_does_not_get_in_by_claiming_to_be_further(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    anna.runs.on_message(cleo.device, ms.TookOver(run=run, step=10**12))
+    assert isinstance(anna.phase, Training) and not any(trainer.forces for trainer in anna.trainers)
+    await finish(three, anna, ben)
+    assert run_of(anna) == run and anna.last_phases() == [Finished()] and not cleo.trainers
+
+
 @pytest.mark.parametrize("claims", ["nothing else", "arguments", "a run that was stopped"])
 async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a_question(
     three: Lan, spec: RunSpec, claims: str

@@ -17,6 +17,8 @@ IMPORTS = "import keras, tensorflow as tf\nfrom keras.datasets import mnist as d
     [
         ("keras.datasets.mnist.load_data()", "mnist.npz"),
         ("digits.load_data(path='other.npz')", "other.npz"),
+        ("digits.load_data(path='../../.ssh/id_ed25519')", ""),
+        ("digits.load_data('/etc/passwd')", ""),
         ("tf.keras.datasets.cifar10.load_data()", "cifar-10-batches-py-target_archive"),
         ("keras.datasets.fashion_mnist.load_data()", "fashion-mnist"),
         ("keras.utils.get_file('flowers.tgz', URL)", "flowers.tgz"),

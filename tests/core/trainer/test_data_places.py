@@ -46,6 +46,12 @@ def test_a_place_that_no_string_can_hold_changes_nothing() -> None:
     assert Places({"/data": "/mnt/it's"}, Path("/work")).text("'/data'") == "'/data'"
 
 
+@pytest.mark.parametrize("path", ['/a" if ok else "/a', "/a' if ok else '/a", "/a{check()}", "/a\\"])
+def test_invariant_a_path_replaces_no_code(path: str) -> None:
+    for text in (f'open("{path}/1.jpg")', f"open(f'{path}')"):
+        assert Places({path: "/store/ab"}, Path("/work")).text(text) == text
+
+
 _LOOK = """
 import inspect, sys
 from core.trainer import script
