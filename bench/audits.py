@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
 
-ROUNDS = 5
+ROUNDS = 7
 WORKS = {"digits": ("digits CNN", 20), "pictures": ("convolutions", 2), "5m": ("5 million parameters", 6)}
 """Title of each, and the epochs of a round, which take some seconds."""
 WARM_UP_S = 10.0
 """Time in which audits spend their initial budget."""
+WARM_UP = 64
+"""Steps in which some are audited whatever the cost."""
 OF_WITHOUT = 0.97
 STARTS = 3
 LATER = 1.05
@@ -54,9 +56,10 @@ def _speeds(work: str, epochs: int) -> dict[str, list[float]]:
     with Pair("tandem", work) as auditing, Pair("tandem", work, audits=False) as plain:
         pairs = {"with": auditing, "without": plain}
         for pair in pairs.values():
-            warm_s = 0.0
-            while warm_s < WARM_UP_S:
-                warm_s += pair.train(epochs)[1]
+            warm_s, warm_steps = 0.0, 0
+            while warm_s < WARM_UP_S or warm_steps < WARM_UP:
+                steps, seconds = pair.train(epochs)
+                warm_s, warm_steps = warm_s + seconds, warm_steps + steps
         for number in range(ROUNDS):
             # Each goes first equally often.
             for kind in sorted(pairs, reverse=number % 2 == 1):

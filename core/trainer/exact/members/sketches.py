@@ -48,11 +48,14 @@ class Sketches:
         self._wanted.assign(False)
         return np.asarray(self.sums.numpy())
 
-    def take(self, gradients: Sequence[Any]) -> None:
-        """Takes marks of all rows' gradients, as an optimizer or the script gets them; the same on all."""
+    def take(self, gradients: Sequence[Any]) -> dict[int, int]:
+        """Takes marks of all rows' gradients, as an optimizer or the script gets them; the same on all.
+
+        Returns how many numbers each has, by its place among the marks, where that is known.
+        """
         present = [_sized(gradient) for gradient in gradients if gradient is not None]
         if not present or not self._are_taken or tf.executing_eagerly():
-            return
+            return {}
         places = [[(self._taken + place) % MOST] for place in range(len(present))]
         self._taken += len(present)
 
@@ -69,6 +72,10 @@ class Sketches:
         with tf.device("CPU:0"):
             wanted = self._wanted.read_value()
         tf.cond(wanted, taken, lambda: tf.constant(0))
+        sizes = [
+            None if isinstance(each, tf.IndexedSlices) else each.shape.num_elements() for each in present
+        ]
+        return {place: size for [place], size in zip(places, sizes, strict=True) if size is not None}
 
 
 def _sized(gradient: Any) -> Any:

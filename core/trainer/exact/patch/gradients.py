@@ -37,7 +37,7 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
         step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
-        step.gauge.sketches.take(summed)
+        step.notes.sizes |= step.gauge.sketches.take(summed)
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False

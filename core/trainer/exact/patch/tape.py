@@ -41,7 +41,7 @@ def gradient(
     if not numbers or all(step.summed(number) for number in numbers):
         own = [_scaled(step, grad) for grad in own]
     totals = _of_all(step, own)
-    step.gauge.sketches.take(totals)
+    step.notes.sizes |= step.gauge.sketches.take(totals)
     for place, grad in zip(places, totals, strict=True):
         grads[place] = grad
     return tf.nest.pack_sequence_as(sources, grads)

@@ -31,6 +31,7 @@ from core.trainer.exact.steps.sight import (
     Sight,
     distance,
     is_deep,
+    long_sums,
     of_gradient,
 )
 from core.vocabulary.errors import TandemError
@@ -120,6 +121,7 @@ class Auditor:
             if course.able:
                 course.written = local_state.written_handles(traced.step.graph)
                 course.watched = auditable.watched(traced.step, course.written)
+                course.sums = long_sums(traced.step.graph)
         if self._engine.draws_apart:
             self.time.why = self.time.why or "each laptop draws its own data"
             return False
@@ -167,14 +169,14 @@ class Auditor:
         if rows < 2 or whole_on is None:
             return run(), []
         before = StateSnapshot([], traced.course.written)
-        result, findings, cost_s = self._compared(traced, run, whole_on, before)
+        result, findings, cost_s = self._compared(traced, rows, run, whole_on, before)
         if not is_deep(findings):
             course.found_right(step)
         elif was_set and course.confirmed < course.steps:
             # Try with the values before the script set them: if that is right, nothing was wrong until here.
             now = _values([handle for handle, _ in changed.values()])
             _assign(changed)
-            _, earlier, more_s = self._compared(traced, run, whole_on, before)
+            _, earlier, more_s = self._compared(traced, rows, run, whole_on, before)
             _assign({key: (changed[key][0], value) for key, value in now.items()})
             before.restore()
             cost_s += more_s
@@ -193,11 +195,16 @@ class Auditor:
         return max(hosts, key=engine.share_numbers.__getitem__, default=None)
 
     def _compared(
-        self, traced: Traced, run: Callable[[], PortionResult], whole_on: int, before: StateSnapshot
+        self,
+        traced: Traced,
+        rows: int,
+        run: Callable[[], PortionResult],
+        whole_on: int,
+        before: StateSnapshot,
     ) -> tuple[PortionResult, list[Discrepancy], float]:
         """The shared step's result, the differences found, and the seconds that the audit added to it."""
         began = time.perf_counter()
-        sight = Sight(self._engine, self._model, traced)
+        sight = Sight(self._engine, self._model, traced, rows)
 
         def seen(on: int | None) -> tuple[dict[str, Item], PortionResult]:
             self._engine.gauge.sketches.begin()

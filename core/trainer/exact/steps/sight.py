@@ -11,13 +11,16 @@ import numpy as np
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import PortionResult, Traced
 
+LAST_BIT = 2.0**-24
 _TOLERANCE = 1e-5
 """Relative to a number's size: smaller differences are rounding."""
+_OF_A_SUM = 2 * LAST_BIT
+"""Relative rounding of a sum of one number, which grows by the square root of how many are added up."""
 _OF_ALL = 3e-7
 """Relative to the norm of all gradients: where values cancel out in one, the summands' rounding remains."""
-LAST_BIT = 2.0**-24
 
 Kind = Literal["gradients", "state", "metric"]
 
@@ -47,9 +50,14 @@ def is_deep(findings: Sequence[Discrepancy]) -> bool:
 
 
 class Sight:
-    """What is compared of a step, relative to the state before it."""
+    """What is compared of a step on so many `rows`, relative to the state before it."""
 
-    def __init__(self, engine: Engine, model: Any, traced: Traced) -> None:
+    def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
+        sums, sizes = traced.course.sums, traced.notes.sizes
+        self._tolerances = {
+            place: max(_TOLERANCE, _OF_A_SUM * math.sqrt(rows * sums.get(size, 1)))
+            for place, size in sizes.items()
+        }
         self._own = {
             id(variable.handle): metric.name
             for listed in private.every_metric(model)
@@ -81,7 +89,8 @@ class Sight:
         for place, row in enumerate(marks):
             if row.any():
                 size = math.sqrt(row[0]) if np.isfinite(row[0]) else math.inf
-                found[of_gradient(place)] = Item("gradients", row[1:], _TOLERANCE * size + _OF_ALL * total)
+                tolerance = self._tolerances.get(place, _TOLERANCE)
+                found[of_gradient(place)] = Item("gradients", row[1:], tolerance * size + _OF_ALL * total)
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
         ):
@@ -96,6 +105,22 @@ class Sight:
         for name, value in private.numbers(result.logs if isinstance(result.logs, dict) else {}).items():
             found[f"log:{name}"] = Item("metric", np.array([value]), _TOLERANCE * abs(value) + 1e-7)
         return found
+
+
+def long_sums(graph: Any) -> dict[int, int]:
+    """Gradients that add up over places within a row, as that of a convolution's bias over all pixels: how
+    many places, by the numbers in the gradient."""
+    found: dict[int, int] = {}
+    for op in graph.get_operations():
+        if op.type in ("Sum", "BiasAddGrad"):
+            shape = op.inputs[0].shape
+            if shape.rank and shape.rank > 2 and shape[1:].is_fully_defined():
+                size = int(shape[-1])
+                found[size] = max(found.get(size, 1), shape[1:-1].num_elements())
+        for inner in functions(op):
+            for size, places in long_sums(inner).items():
+                found[size] = max(found.get(size, 1), places)
+    return found
 
 
 def of_gradient(place: int) -> str:
