@@ -41,8 +41,6 @@ _log = logging.getLogger(__name__)
 _LAST_BITS = 4 * LAST_BIT
 """Relative size by which weights are perturbed."""
 _TRIALS = 5
-_SPREAD = 8.0
-"""A difference this many times larger than last bits cause is not rounding."""
 _WATCHED_BY_BATCH = 8
 """Watched variables checked between batches, where the script may set them."""
 
@@ -233,7 +231,8 @@ class Auditor:
         suspects = [
             name
             for name, far in apart.items()
-            if far > either[name].rounding and far > _SPREAD * known.get(name, 0.0) * either[name].size
+            if far > either[name].rounding
+            and far > either[name].times * known.get(name, 0.0) * either[name].size
         ]
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.
@@ -257,7 +256,7 @@ class Auditor:
                 moved, _ = seen(whole_on)
                 for name in suspects:
                     spread[name] = max(spread[name], distance(whole.get(name), moved.get(name)))
-                is_open = any(apart[name] > _SPREAD * spread[name] for name in suspects)
+                is_open = any(apart[name] > either[name].times * spread[name] for name in suspects)
                 if not self._chiefs([float(is_open)])[0]:
                     break
             # A gradient that is zero on this member may be nonzero on the chief.
@@ -265,7 +264,9 @@ class Auditor:
                 *map(of_gradient, range(MOST)),
                 *(name for name in either if either[name].kind != "gradients"),
             ]
-            own = [float(apart.get(name, 0.0) > _SPREAD * spread.get(name, math.inf)) for name in names]
+            own = [
+                float(name in spread and apart[name] > either[name].times * spread[name]) for name in names
+            ]
             cost_s, *chiefs = self._chiefs([time.perf_counter() - began - shared_s, *own])
             findings = [
                 Discrepancy(either[name].kind if name in either else "gradients", name)

@@ -17,20 +17,25 @@ from core.trainer.exact.steps.result import PortionResult, Traced
 LAST_BIT = 2.0**-24
 _TOLERANCE = 1e-5
 """Relative to a number's size: smaller differences are rounding."""
-_OF_A_SUM = 2 * LAST_BIT
-"""Relative rounding of a sum of one number, which grows by the square root of how many are added up."""
 _OF_ALL = 3e-7
 """Relative to the norm of all gradients: where values cancel out in one, the summands' rounding remains."""
+
+_TIMES = 8.0
+_LONG = 8192
+"""Summands from which on both limits grow with their number: float32 sums of so many round in one direction,
+while changes of their last bits average out."""
 
 Kind = Literal["gradients", "state", "metric"]
 
 
 class Item(NamedTuple):
-    """One compared thing: `numbers`, in which differences up to `rounding` don't count."""
+    """One compared thing: `numbers`, in which differences up to `rounding` don't count, nor those up to
+    `times` as large as last bits of the weights cause."""
 
     kind: Kind
     numbers: np.ndarray
     rounding: float
+    times: float = _TIMES
 
     @property
     def size(self) -> float:
@@ -54,10 +59,8 @@ class Sight:
 
     def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
         sums, sizes = traced.course.sums, traced.notes.sizes
-        self._tolerances = {
-            place: max(_TOLERANCE, _OF_A_SUM * math.sqrt(rows * sums.get(size, 1)))
-            for place, size in sizes.items()
-        }
+        self._longer = {place: max(1.0, rows * sums.get(size, 1) / _LONG) for place, size in sizes.items()}
+        """By how much the limits of a gradient grow, by its place."""
         self._own = {
             id(variable.handle): metric.name
             for listed in private.every_metric(model)
@@ -89,8 +92,9 @@ class Sight:
         for place, row in enumerate(marks):
             if row.any():
                 size = math.sqrt(row[0]) if np.isfinite(row[0]) else math.inf
-                tolerance = self._tolerances.get(place, _TOLERANCE)
-                found[of_gradient(place)] = Item("gradients", row[1:], tolerance * size + _OF_ALL * total)
+                longer = self._longer.get(place, 1.0)
+                rounding = _TOLERANCE * longer * size + _OF_ALL * total
+                found[of_gradient(place)] = Item("gradients", row[1:], rounding, _TIMES * longer)
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
         ):
