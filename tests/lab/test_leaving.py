@@ -89,6 +89,14 @@ def is_nearly_over(agent: Agent, run: RunId) -> int:
     return newest_step(agent, run)
 
 
+def await_tidied(agent: Agent, run: RunId) -> None:
+    """The members' folders are deleted after the end is reported."""
+    until_s = time.monotonic() + LIMIT_S
+    while (agent.home.runs / run / "tasks").exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
 def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: dict[str, np.ndarray]) -> None:
     """The run ends without anybody's help, with the weights that both would have had."""
     anna = laptops.anna
@@ -101,10 +109,7 @@ def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: di
     for name, weights in wanted.items():
         np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)
     assert anna.trainers() == []
-    until_s = time.monotonic() + LIMIT_S
-    while (anna.home.runs / run / "tasks").exists():  # it is deleted after the end is reported
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
+    await_tidied(anna, run)
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -132,7 +137,7 @@ def test_without_a_killed_trainer_the_other_one_goes_on(
     ends_alone(laptops, run, began, ben.device, wanted)
     assert ben.ends(run) == Finished() and ben.run().members[ben.device].left is not None
     assert ben.trainers() == []
-    assert not (ben.home.runs / run / "tasks").exists()
+    await_tidied(ben, run)
 
 
 def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_the_starter(
@@ -158,10 +163,7 @@ def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_t
     assert summary is not None and summary.weights_sha256.keys() == {ben.device}
     assert summary.steps == STEPS and any(path.endswith("model.keras") for path in summary.outputs)
     assert ben.ends(run) == Finished() and ben.trainers() == []
-    until_s = time.monotonic() + LIMIT_S
-    while (ben.home.runs / run / "tasks").exists():
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
+    await_tidied(ben, run)
 
 
 def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
