@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
+from core.trainer.exact.steps.course import WARM_UP
 
 ROUNDS = 7
 WORKS = {"digits": ("digits CNN", 20), "pictures": ("convolutions", 2), "5m": ("5 million parameters", 6)}
 """Title of each, and the epochs of a round, which take some seconds."""
 WARM_UP_S = 10.0
-"""Time in which audits spend their initial budget."""
-WARM_UP = 64
-"""Steps in which some are audited whatever the cost."""
+"""Time in which audits spend their initial budget; ``WARM_UP`` steps have theirs whatever the cost."""
 OF_WITHOUT = 0.97
 STARTS = 3
 LATER = 1.05
