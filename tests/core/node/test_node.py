@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,17 +140,17 @@ async def test_a_command_that_outlives_the_node_is_told_that_it_ended(
     (tmp_path / "train.py").write_text("import keras\n")
     reading, ended, read = threading.Event(), threading.Event(), planning.read_project
 
-    def read_slowly(spec: RunSpec, hashes: Path | None) -> planning.LocalProject:
+    def read_slowly(*arguments: Any) -> planning.LocalProject:
         reading.set()
         assert ended.wait(60)
-        return read(spec, hashes)
+        return read(*arguments)
 
     monkeypatch.setattr(planning, "read_project", read_slowly)
     async with node(tmp_path, "anna", discovery=False) as anna:
         preview = asyncio.create_task(
             anna.submit(PlanRun(spec=RunSpec(script=str(tmp_path / "train.py"), solo=True)))
         )
-        await asyncio.to_thread(reading.wait, 60)
+        assert await asyncio.to_thread(reading.wait, 60)
         await asyncio.wait_for(anna.stop(), 60)
         ended.set()
         assert refusal(await preview) == "ending"

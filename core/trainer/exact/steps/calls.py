@@ -20,6 +20,8 @@ class Before:
 
     values: list[Tensor]
     waited_s: Tensor
+    kept: list[Any]
+    """Operations that keep what `Undo` needs: a step waits for them."""
 
 
 class TracedCalls:
@@ -36,39 +38,46 @@ class TracedCalls:
         traced.state.restore_unless(outputs.present, before)
         return outputs
 
+    def kept_step(self, traced: Traced, data: Batch, shares: Tensor) -> StepOutputs:
+        """A step that can be undone and done again on the same batch."""
+        assert traced.undo is not None
+        with tf.control_dependencies([traced.undo.keep(data)]):
+            return self.step(traced, data, shares)
+
     def sure(
         self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
     ) -> CallOutputs:
-        before, undo = self.before(traced), traced.undo
-        assert undo is not None
-        done, *last = while_loop.up_to(
-            limit, traced.step, lambda: self.step(traced, undo.read(iterator.get_next()), shares)
-        )
+        before = self.before(traced)
+        with tf.control_dependencies(before.kept):
+            done, *last = while_loop.up_to(
+                limit, traced.step, lambda: self.kept_step(traced, iterator.get_next(), shares)
+            )
         return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
 
     def unsure(
         self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
     ) -> CallOutputs:
         """Like `sure`, for data that may end: stops before the first step that has none."""
-        before, undo = self.before(traced), traced.undo
-        assert undo is not None
+        before = self.before(traced)
 
         def body(done: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
-            outputs = while_loop.flat(self.step(traced, undo.read(batch.get_value()), shares))
+            outputs = while_loop.flat(self.kept_step(traced, batch.get_value(), shares))
             with tf.control_dependencies(outputs):
                 # Never read more than the limit: what is taken from an iterator is gone.
                 batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
             return done + 1, batch, *outputs
 
-        start = [tf.constant(0), iterator.get_next_as_optional()]
-        done, _, *last = while_loop.loop(
-            lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
-        )
+        with tf.control_dependencies(before.kept):
+            start = [tf.constant(0), iterator.get_next_as_optional()]
+            done, _, *last = while_loop.loop(
+                lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
+            )
         return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
 
     def on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
         before = self.before(traced)
-        last = self.step(traced, data, shares)
+        with tf.control_dependencies(before.kept):
+            last = self.step(traced, data, shares)
         return self.meet(traced, before, last, tf.constant(1), words)
 
     def met(
@@ -96,9 +105,8 @@ class TracedCalls:
 
     def before(self, traced: Traced) -> Before:
         self._engine.gauge.data.begin()
-        if traced.undo is not None:
-            traced.undo.begin()
-        return Before(traced.state.snapshot(), self._engine.gauge.waited_s())
+        kept = [] if traced.undo is None else traced.undo.begin()
+        return Before(traced.state.snapshot(), self._engine.gauge.waited_s(), kept)
 
     def meet(
         self, traced: Traced, before: Before, last: StepOutputs, done: Tensor, words: Tensor

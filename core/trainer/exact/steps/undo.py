@@ -1,7 +1,9 @@
 """Undoes a call into TensorFlow if a member leaves in the middle of it.
 
 Keeps the previous values of everything that its steps write, and the batches that it read; both by
-TensorFlow's own operations, since reading a batch in Python takes as long as a small step.
+TensorFlow's own operations, since reading a batch in Python takes as long as a small step. A step must wait for
+them explicitly: TensorFlow keeps no order between them and a call that uses variables, and drops what has not
+run when a step fails.
 """
 
 from __future__ import annotations
@@ -36,20 +38,21 @@ class Undo:
 
     # --- traced into the call
 
-    def begin(self) -> None:
+    def begin(self) -> list[Any]:
+        """The operations that must have run before the call's first step."""
         self.end()
-        if self._handles:
-            # A value that was read stays unchanged: TensorFlow copies a variable's memory when it is written
-            # afterwards.
-            values = [local_state.read_value(handle) for handle in self._handles]
-            with tf.device("CPU:0"):
-                tf.raw_ops.Stage(values=values, shared_name=self._values)
-
-    def read(self, batch: Any) -> Any:
-        """Call before a step with its batch."""
+        if not self._handles:
+            return []
+        # A value that was read stays unchanged: TensorFlow copies a variable's memory when it is written
+        # afterwards.
+        values = [local_state.read_value(handle) for handle in self._handles]
         with tf.device("CPU:0"):
-            tf.raw_ops.Stage(values=_tensors(batch), shared_name=self._batches)
-        return batch
+            return [tf.raw_ops.Stage(values=values, shared_name=self._values)]
+
+    def keep(self, batch: Any) -> Any:
+        """Keeps a step's batch; an operation that must have run before the step."""
+        with tf.device("CPU:0"):
+            return tf.raw_ops.Stage(values=_tensors(batch), shared_name=self._batches)
 
     def end(self) -> None:
         with tf.device("CPU:0"):

@@ -1,0 +1,52 @@
+"""A call that fails is undone whenever it failed: TensorFlow drops what has not run by then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+TRIALS = 40
+
+
+def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it() -> None:
+    import tensorflow as tf
+
+    from core.trainer.exact.steps.undo import Undo
+
+    weight = tf.Variable(tf.zeros([1000, 1000]))
+    spec = tf.TensorSpec([None, 1000], tf.float32)
+    undo = Undo([weight.handle], spec, "")
+
+    def fail(*_: Any) -> None:
+        raise ValueError("a member left")
+
+    @tf.function(autograph=False)
+    def step(data: Any) -> Any:
+        tf.numpy_function(fail, [], [])
+        return weight.assign_add(tf.ones_like(weight) * tf.reduce_sum(data))
+
+    def kept_step(batch: Any) -> Any:
+        with tf.control_dependencies([undo.keep(batch)]):
+            return step(batch)
+
+    @tf.function(autograph=False)
+    def call(iterator: Any) -> Any:
+        with tf.control_dependencies(undo.begin()):
+            return tf.while_loop(
+                lambda done, _: done < 1, lambda done, _: (done + 1, kept_step(next(iterator))), [0, weight]
+            )
+
+    batches = iter(tf.data.Dataset.from_tensors(tf.ones([4000, 1000])).repeat())
+    for _ in range(TRIALS):
+        with pytest.raises(tf.errors.OpError, match="a member left"):
+            call(batches)
+        with tf.device("CPU:0"):
+            kept = tf.raw_ops.StageSize(dtypes=[tf.float32], shared_name=undo._values)
+        assert kept == 1  # otherwise the next line would wait forever
+        [batch] = undo.take_back()
+        np.testing.assert_array_equal(batch[0, :2], [1, 1])
+        np.testing.assert_array_equal(weight[0, :2], [0, 0])
