@@ -38,6 +38,7 @@ def lost(*deaths: str, **options: Any) -> Any:
         lost("worker:0 in callback", "chief:0 in evaluate", marks=complete),
         lost("worker:2 in step", "chief:0 in predict", marks=complete),
         lost("worker:1 in between", "chief:0 in closing", marks=complete),
+        lost("chief:0 in audit", "worker:0 in predict", marks=complete),
     ],
 )
 async def test_two_of_four_are_lost_and_the_others_end_as_one_process(

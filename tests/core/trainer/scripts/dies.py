@@ -1,6 +1,6 @@
 """Fits twice, evaluates and predicts. Each ``--dies TASK PLACE`` kills that member there: in the midst of the
-first fit's ``step``s, ``validation``, ``callback``, ``between`` the fits, ``evaluate``, ``predict`` or while
-``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole batches.
+first fit's ``step``s, in an ``audit`` of one, in ``validation``, a ``callback``, ``between`` the fits, in ``evaluate``,
+``predict`` or while ``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole batches.
 
 What comes of it is written to ``--to``."""
 
@@ -19,6 +19,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+AUDITED = 15
+"""The batch of step 16, which is audited: its data is read first, and a whole step takes its time."""
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--dies", nargs=2, action="append", default=[], metavar=("TASK", "PLACE"))
 parser.add_argument("--to", required=True)
@@ -33,12 +35,13 @@ def place(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killing(name: str, at: int, batches: Any) -> Any:
-    """The data, whose batch ``at`` is the end of a member that dies there."""
+def killing(batches: Any, **places: int) -> Any:
+    """The data, of which a place's batch is the end of a member that dies there."""
 
     def look(number: Any) -> Any:
-        if number == at:
-            place(name)
+        for name, at in places.items():
+            if number == at:
+                place(name)
         return number
 
     def passed(number: Any, batch: Any) -> Any:
@@ -94,17 +97,17 @@ def stack(thread: int) -> list[Any]:
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile("adam", loss, metrics=["accuracy"])
 first = model.fit(
-    killing("step", 170, data.repeat()),
+    killing(data.repeat(), audit=AUDITED, step=170),
     steps_per_epoch=100,
     epochs=3,
-    validation_data=killing("validation", 40, data),
+    validation_data=killing(data, validation=40),
     verbose=0,
     callbacks=[Places()],
 )
 place("between")
 second = model.fit(rows, labels, batch_size=24, epochs=1, shuffle=True, verbose=0)
-evaluated = model.evaluate(killing("evaluate", 30, data), verbose=0)
-predicted = model.predict(killing("predict", 30, data.map(lambda x, y: x)), verbose=0)
+evaluated = model.evaluate(killing(data, evaluate=30), verbose=0)
+predicted = model.predict(killing(data.map(lambda x, y: x), predict=30), verbose=0)
 np.savez(
     f"{options.to}/{own.replace(':', '-')}.npz",
     *model.get_weights(),
