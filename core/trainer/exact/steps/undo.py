@@ -1,9 +1,9 @@
 """Undoes a call into TensorFlow if a member leaves in the middle of it.
 
 Keeps the previous values of everything that its steps write, and the batches that it read; both by
-TensorFlow's own operations, since reading a batch in Python takes as long as a small step. A step must wait for
-them explicitly: TensorFlow keeps no order between them and a call that uses variables, and drops what has not
-run when a step fails.
+TensorFlow's own operations, since reading a batch in Python takes as long as a small step. A step must wait
+for them explicitly: TensorFlow keeps no order between them and a call that uses variables, and drops what has
+not run when a step fails.
 """
 
 from __future__ import annotations

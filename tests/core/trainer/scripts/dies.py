@@ -1,6 +1,7 @@
-"""Fits twice, evaluates and predicts. Each ``--dies TASK PLACE`` kills that member there: in the midst of the
-first fit's ``step``s, in an ``audit`` of one, in ``validation``, a ``callback``, ``between`` the fits, in ``evaluate``,
-``predict`` or while ``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole batches.
+"""Fits twice, evaluates and predicts. Each ``--dies TASK PLACE`` kills that member there: in the first fit's
+``step``s, in an ``audit`` of one, in ``validation``, a ``callback``, ``between`` the fits, in ``evaluate``,
+``predict`` or while ``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole
+batches.
 
 What comes of it is written to ``--to``."""
 
