@@ -39,6 +39,7 @@ MEASUREMENTS = {
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
+    "leaving": ("A laptop leaves and is back", "bench.leaving"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }

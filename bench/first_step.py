@@ -48,7 +48,7 @@ async def _measure() -> list[Row]:
         async with two_paired() as nodes:
             for _ in range(ROUNDS):
                 for alone, start in took:
-                    await _make_ready(nodes, start)
+                    await make_ready(nodes, start)
                     if start == "open":
                         await _open_form(nodes, script, alone=alone)
                     took[alone, start].append(await click_to_first_step(nodes, script, alone=alone))
@@ -65,7 +65,7 @@ async def _measure() -> list[Row]:
     return rows
 
 
-async def _make_ready(nodes: Sequence[Agent], start: Start) -> None:
+async def make_ready(nodes: Sequence[Agent], start: Start) -> None:
     """Waits until every node keeps a trainer that has imported TensorFlow, or has no child at all."""
     for node in nodes:
         change = SettingsChange(warm_trainer=start == "kept", foresee=start == "open")

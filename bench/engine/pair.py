@@ -41,7 +41,8 @@ class Pair:
     follow the members' speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores``
     by rank, else the machine's. Two of kind ``tandem`` meet like those of a managed run. ``module``: what
     each member runs; ``keys``: where one that only exchanges finds them, by rank. ``walled``: each is within
-    walls. ``audits``: whether they audit steps.
+    walls. ``audits``: whether they audit steps. ``undoes``: whether they can undo one, for a member that
+    leaves.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Pair:
         keys: Path | None = None,
         walled: bool = False,
         audits: bool = True,
+        undoes: bool = True,
     ) -> None:
         self.kind = kind
         self._ranks = range(len(shares))
@@ -92,6 +94,7 @@ class Pair:
                 seal=seals.get(rank),
                 walls=self._walls(workers, rank) if walled else None,
                 audits=audits,
+                undoes=undoes,
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:

@@ -16,7 +16,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     a seal). ``shares``: one per member, by rank; initial ones if the engine is to ``balance`` them. ``keep``:
     the folder of its checkpoints, ``""`` for none. ``exchange``: keys by which Tandem's members meet;
     ``seal``: those for relays. ``keys``: the folder of those of members that only exchange, by rank.
-    ``walls``: around it. ``audits``: whether steps are audited.
+    ``walls``: around it. ``audits``: whether steps are audited; ``undoes``: whether they can be
+    undone, for a member that leaves.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     keys: str = ""
     walls: Enclosure | None = None
     audits: bool = True
+    undoes: bool = True
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from core.trainer.exact.interface import Checkpointing, Cluster
 from core.trainer.exact.members.sketches import Sketches
 from core.trainer.exact.patch.install import install
 from core.trainer.exact.steps.audit import Auditor
+from core.trainer.exact.steps.undo import Undo
 from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Train
 
@@ -27,6 +28,10 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[i
     if not place.audits:
         mock.patch.object(Auditor, "ahead", lambda *given: None).start()
         mock.patch.object(Sketches, "take", lambda *given: {}).start()
+    if not place.undoes:
+        mock.patch.object(Undo, "begin", lambda *given: []).start()
+        mock.patch.object(Undo, "keep", lambda *given: tf.no_op()).start()
+        mock.patch.object(Undo, "end", lambda *given: None).start()
     passed = Auditor.passed
 
     def note_first(auditor: Auditor, *given: Any) -> Any:
