@@ -15,7 +15,7 @@ from app.words.advice_words import expected_lines
 from core.vocabulary import events as ev
 from core.vocabulary import units
 from core.vocabulary.events import CheckpointCame, Event
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Training
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain, plain_lines
@@ -128,7 +128,9 @@ class Moving:
         self._screen = screen
         self._clock = clock
         self._drawn_s = 0.0
+        self._run: RunId | None = None
         self._began_s = clock()
+        """When that run began, or this display."""
         self._paces = Paces(PACE_S, clock)
         self._state: State | None = None
         self._live: Live | None = None
@@ -151,6 +153,9 @@ class Moving:
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
         if state.run is not None:
+            if self._run not in (None, state.run.plan.run):
+                self._began_s = self._clock()
+            self._run = state.run.plan.run
             self._paces.hear(state.run)
         if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
             names = device_names.names_of(state, state.run.members)
@@ -167,7 +172,9 @@ class Moving:
         if state is None or state.run is None:
             return Group()
         names = device_names.names_of(state, state.run.members)
-        return picture(state.run, names, self._clock() - self._began_s, self._paces.recent)
+        resumed = state.run.plan.resume
+        before_s = 0.0 if resumed is None else resumed.took_s
+        return picture(state.run, names, before_s + self._clock() - self._began_s, self._paces.recent)
 
 
 def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Sequence[Pace] = ()) -> Group:

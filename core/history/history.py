@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from core.history.read import read_taken_s
 from core.home.private_file import write_atomically
 from core.runtime.removal import remove_tree
 from core.vocabulary import wire
@@ -53,7 +54,11 @@ class History:
             found = self._read_folders()
             for entry in found.values():
                 if not ended(entry.phase) and entry.run not in self._our_own:
-                    was = self._our_own[entry.run] = replace(entry, phase=Failed(problem=_cut_off(entry.run)))
+                    was = self._our_own[entry.run] = replace(
+                        entry,
+                        phase=Failed(problem=_cut_off(entry.run)),
+                        duration_s=read_taken_s(self._folder / entry.run),
+                    )
                     self._owed.add(entry.run)
                     if self.cut_off is None or self.cut_off.started_s < was.started_s:
                         self.cut_off = was

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -75,6 +76,27 @@ def read_membership(folder: Path) -> list[MembershipChanged]:
 
 def read_entry(folder: Path) -> RunEntry | None:
     return _read(folder / SUMMARY, RunEntry)
+
+
+def taken_s(entry: RunEntry, plan: Plan | None, end_s: float) -> float:
+    """How long a run took that ended at ``end_s``, by this node's clock, with the runs that it resumed."""
+    before_s = 0.0 if plan is None or plan.resume is None else plan.resume.took_s
+    return before_s + max(0.0, end_s - entry.started_s)
+
+
+def read_taken_s(folder: Path) -> float:
+    """The same of a run whose record may not be ended, as when Tandem was killed: up to what was recorded
+    last."""
+    entry = read_entry(folder)
+    if entry is None:
+        return 0.0
+    if entry.duration_s is not None:
+        return entry.duration_s
+    end_s = 0.0
+    for name in (METRICS, EVENTS):
+        with suppress(OSError):
+            end_s = max(end_s, (folder / name).stat().st_mtime)
+    return taken_s(entry, read_plan(folder), end_s)
 
 
 def read_plan(folder: Path) -> Plan | None:

@@ -18,7 +18,7 @@ from core.history.best import with_epoch
 from core.history.events_file import EventsFile
 from core.history.history import History, labelled
 from core.history.metrics_file import MetricsFile, Report, Thinned
-from core.history.read import read_entry, read_membership, read_metrics
+from core.history.read import read_entry, read_membership, read_metrics, taken_s
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
@@ -73,8 +73,6 @@ class RunRecord:
         self._left: set[DeviceId] = set()
         self._losses = Thinned[float](_MOST_LOSSES)
         self._attendance = Attendance()
-        self._earlier_s = 0.0
-        """How long the runs took with which this one goes on."""
         self._first_s: float | None = None
         """Time of the first report, by its sender's clock: the origin of the run's axis."""
         self._skew_s: float | None = None
@@ -113,9 +111,8 @@ class RunRecord:
                 self.entry = replace(self.entry, phase=phase)
                 if ended(phase):
                     took_s = self.entry.summary.total_s
-                    if took_s is None:
-                        took_s = max(0.0, self._wall_clock() - self.entry.started_s)
-                    took_s += self._earlier_s
+                    if took_s is None:  # the starter was lost
+                        took_s = taken_s(self.entry, self._planned, self._wall_clock())
                     self.entry = replace(self.entry, duration_s=took_s, losses=self._losses.items)
                 self._try(self._summary)
             case _:
@@ -136,10 +133,9 @@ class RunRecord:
 
     def go_on_from(self, folder: Path, moment: Moment) -> None:
         """Copy the metrics of the resumed run, up to its checkpoint, as far as they are here. If it went on
-        automatically, also who left and came, and its time counts here."""
+        automatically, also who left and came."""
         before = read_entry(folder)
         if before is not None and is_followed(before.phase):
-            self._earlier_s = before.duration_s or 0.0
             for turn in read_membership(folder):
                 self._try(partial(self._event, turn))
                 self._attendance.recall(turn.device, turn.change)

@@ -231,10 +231,10 @@ def _told(words: Callable[[float], str], value: float | None) -> str:
 
 
 def _times(entry: RunEntry) -> list[tuple[str, str]]:
-    summary = entry.summary
+    summary, since = entry.summary, "" if entry.resumed is None else " since it was resumed"
     found = [
         ("first step after", _told(units.duration, summary.first_step_s)),
-        ("training", _told(units.clock, summary.train_s)),
+        (f"training{since}", _told(units.clock, summary.train_s)),
         ("total", _told(units.clock, summary.total_s)),
         ("epochs", str(summary.epochs or "")),
         ("steps", steps_words(summary)),

@@ -185,6 +185,8 @@ def _counts(tally: Tally, event: ev.MemberEndedEpoch) -> bool:
 def summary(tally: Tally, now_s: float) -> Summary:
     """The results so far."""
     first_s, last_s = tally.first_s, tally.last_s
+    resumed = None if tally.plan is None else tally.plan.resume
+    before_s = 0.0 if resumed is None else resumed.took_s
     rate = None
     steps = 0
     if tally.first and tally.last:
@@ -198,7 +200,7 @@ def summary(tally: Tally, now_s: float) -> Summary:
         tally.known,
         first_step_s=None if first_s is None else first_s - tally.pressed_s,
         train_s=None if first_s is None or last_s is None else max(0.0, last_s - first_s),
-        total_s=now_s - tally.pressed_s,
+        total_s=before_s + now_s - tally.pressed_s,
         steps=steps,
         part=_part(tally),
         steps_s=rate,

@@ -197,6 +197,8 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     moment: Moment | None = None
     shares: Few[int] = ()
     files: Manifest | None = None
+    took_s: float = 0.0
+    """As in ``Resumption``."""
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):

@@ -84,6 +84,8 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: ProjectId
     """The digest of the checkpoint's files: the same on all members."""
     moment: Moment
+    took_s: float = 0.0
+    """How long that run took, and those that it resumed itself: without the pauses between them."""
     back: Few[Name] = ()
     """The laptops for which that run was stopped, to go on with them."""
     owner: RunOwner | None = None

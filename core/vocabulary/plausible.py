@@ -13,6 +13,8 @@ SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """Bounds of a step's time; ratios of such times stay presentable."""
 MOST = 1e15
 """Bound of all other numbers."""
+LONGEST_RUN_S = 1e9
+"""Bound of a run's time: 30 years."""
 LATEST_S = 2.0**32
 """Bound of a Unix time: in the year 2106."""
 LONGEST_PLACE = 400
@@ -90,6 +92,11 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 def sound_moment(moment: Moment) -> bool:
     """Whether a training can have come so far."""
     return all(_fits(each) for each in (*moment.order, moment.epochs, moment.steps_in_epoch or 0))
+
+
+def a_runs_time(seconds: float) -> bool:
+    """Whether it is a time that a run can take."""
+    return 0 <= seconds <= LONGEST_RUN_S
 
 
 def a_step(seconds: float) -> bool:

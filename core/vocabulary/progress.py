@@ -207,15 +207,19 @@ class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run. Times in seconds from pressing Train; None where it did not come so far."""
+    """Results of a run. Times in seconds, ``total_s`` with the runs that it resumed; None where it did not
+    come so far."""
 
     strategy: Name = ""
     """The chief's, by its name in ``tf.distribute``."""
     exchange: Word = ""
     """The ``Exchange`` of its members; empty for a single process."""
     first_step_s: float | None = None
+    """From pressing Train or Resume."""
     train_s: float | None = None
+    """From that step to the last."""
     total_s: float | None = None
+    """From pressing Train to the end, plus ``Resumption.took_s``."""
     started_s: float | None = None
     """Unix time of pressing Train, by the clock of the laptop where it was pressed."""
     epochs: int = 0

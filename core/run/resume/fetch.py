@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.history.read import read_taken_s
 from core.project import checkpoint_store
 from core.project.receipt import Receipt
 from core.run.context import RunContext
@@ -18,7 +19,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.plausible import sound_moment
+from core.vocabulary.plausible import a_runs_time, sound_moment
 from core.vocabulary.run_folder import INCOMING
 
 ASK_S = 15.0
@@ -36,10 +37,12 @@ class FoundCheckpoint:
     shares: tuple[int, ...]
     files: Manifest
     device: DeviceId | None
+    took_s: float = 0.0
+    """As in ``Resumption``."""
 
     @property
     def resumption(self) -> Resumption:
-        return Resumption(run=self.run, checkpoint=self.files.digest, moment=self.moment)
+        return Resumption(run=self.run, checkpoint=self.files.digest, moment=self.moment, took_s=self.took_s)
 
     @property
     def order(self) -> tuple[tuple[int, ...], bool]:
@@ -130,14 +133,14 @@ class CheckpointSearch:
 
     def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
-        found = []
+        found, took_s = [], read_taken_s(self._context.folder(self.run))
         for checkpoint in checkpoint_store.looks(self._checkpoints):
             try:
                 files = checkpoint_store.listing(checkpoint)
             except (OSError, NotRegular):
                 continue
             head = checkpoint.head
-            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, device=None))
+            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, None, took_s))
         return found
 
     def on_told(self, device: DeviceId, told: CheckpointTold) -> None:
@@ -162,7 +165,8 @@ class CheckpointSearch:
                 checkpoint_store.check_listing(told.files)
             except TandemError:
                 return  # as good as none
-            found = FoundCheckpoint(self.run, told.moment, told.shares, told.files, device)
+            took_s = told.took_s if a_runs_time(told.took_s) else 0.0
+            found = FoundCheckpoint(self.run, told.moment, told.shares, told.files, device, took_s)
             self._found.append(found)
             if found is self.best:
                 self._on_better(found)

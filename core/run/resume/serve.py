@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from core.history.read import read_plan
+from core.history.read import read_plan, read_taken_s
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
@@ -65,10 +65,12 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files = found
+        checkpoint, files, took_s = found
         if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
             head = checkpoint.head
-            told = CheckpointTold(run=message.run, moment=head.moment, shares=head.shares, files=files)
+            told = CheckpointTold(
+                run=message.run, moment=head.moment, shares=head.shares, files=files, took_s=took_s
+            )
             self._context.links.send(device, told)
             return
         if device not in self._asked:
@@ -78,20 +80,22 @@ class CheckpointServer:
 
     def _find(
         self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
-    ) -> tuple[Checkpoint, Manifest] | None:
-        """On the files' thread. Only members and the starter of a run learn of its checkpoints."""
+    ) -> tuple[Checkpoint, Manifest, float] | None:
+        """With ``Resumption.took_s``. On the files' thread. Only members and the starter of a run learn of
+        its checkpoints."""
         if not is_run_id(message.run):
             return None
         folder = self._context.folder(message.run)
         plan = read_plan(folder)
         if plan is None or device not in {plan.starter, *(member.device for member in plan.members)}:
             return None
-        place = self._context.folder(newest_of(self._context, message.run)) / run_folder.CHECKPOINTS
+        newest = self._context.folder(newest_of(self._context, message.run))
+        place = newest / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
             found = checkpoint_store.look(place)
         else:
             found = checkpoint_store.find(place, message.checkpoint) or checkpoint_store.newest(place)
-        return None if found is None else (found, checkpoint_store.listing(found))
+        return None if found is None else (found, checkpoint_store.listing(found), read_taken_s(newest))
 
 
 def note_successor(context: RunContext, run: RunId, successor: RunId) -> None:

@@ -8,7 +8,8 @@ from app.models import headline
 from app.models.paces import Paces
 from core.vocabulary import events as ev
 from core.vocabulary import phases
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
 from core.vocabulary.state import State
 from core.vocabulary.waits import Cause, WaitsFor
@@ -227,6 +228,22 @@ def test_the_moving_display_prints_the_script_above_itself() -> None:
         ev.MemberProgressed(run=RUN, device=ME, progress=step),
     )
     assert "here | hello" in screen.said
+
+
+def test_a_run_that_goes_on_shows_the_time_of_all_its_parts() -> None:
+    screen, clock, node = Words(), Clock(), running()
+    screen._console = Console(file=screen.out, force_terminal=True, width=100)
+    moving = Moving(screen, clock)
+    leave = node.subscribe(moving.on_event)
+    with moving:
+        node.happen(ev.RunPhaseChanged(run=RUN, phase=phases.Stopped(by="here", goes_on=True)))
+        clock.now_s = 700.0
+        resumed = Resumption(run=RUN, checkpoint=ProjectId("d"), moment=Moment(step=40), took_s=600.0)
+        node.happen(ev.RunPlanned(plan=replace(plan(OTHER), run=RunId("next"), resume=resumed)))
+        clock.now_s = 705.0
+        node.happen(ev.RunPhaseChanged(run=RunId("next"), phase=phases.Preparing()))
+    leave()
+    assert "10:05" in screen.said
 
 
 def lender() -> State:

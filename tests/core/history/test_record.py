@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,17 +11,25 @@ from msgspec.structs import replace
 
 from core.history.events_file import MOST_BYTES
 from core.history.history import History
-from core.history.read import LOG_BYTES, MOST_POINTS, read_metrics, read_outcome, read_run, read_words
+from core.history.read import (
+    LOG_BYTES,
+    MOST_POINTS,
+    read_metrics,
+    read_outcome,
+    read_run,
+    read_taken_s,
+    read_words,
+)
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import Change, LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing, Stopped
-from core.vocabulary.plan import Moment
+from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
@@ -205,7 +214,7 @@ def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoi
     assert [each.epoch for each in read.epochs[ANNA]] == [0]
 
 
-def test_a_run_that_goes_on_automatically_has_the_marks_and_the_time_of_the_ones_before(
+def test_a_run_that_goes_on_automatically_has_the_marks_of_the_ones_before(
     kept: Kept, tmp_path: Path
 ) -> None:
     before = tmp_path / "before"
@@ -223,7 +232,30 @@ def test_a_run_that_goes_on_automatically_has_the_marks_and_the_time_of_the_ones
     kept.record.close()
     found = read_run(kept.record.entry, kept.folder).membership
     assert [(each.device, each.change) for each in found[3:]] == [(ANNA, "joined"), (BEN, "back")]
-    assert list(found[:3]) == turns and kept.record.entry.duration_s == 42.5
+    assert list(found[:3]) == turns and kept.record.entry.duration_s == 12.5
+
+
+RESUMED = Resumption(run=RunId("before"), checkpoint=PLAN.project, moment=Moment(step=6), took_s=30.0)
+
+
+def test_a_run_whose_starter_was_lost_takes_as_long_as_all_its_parts(kept: Kept) -> None:
+    kept.record._wall_clock = lambda: 112.5
+    kept.add(ev.RunPlanned(plan=replace(PLAN, resume=RESUMED)))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Stopped(by="ben", goes_on=True)))
+    kept.record.close()
+    assert read_taken_s(kept.folder) == kept.record.entry.duration_s == 42.5
+
+
+def test_a_run_that_a_crash_cut_off_took_until_its_last_record(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=replace(PLAN, resume=RESUMED)), step(0))
+    kept.record.close()
+    for name, until_s in ((METRICS, 125.0), (EVENTS, 110.0)):
+        (kept.folder / name).touch()
+        os.utime(kept.folder / name, (until_s, until_s))
+    assert read_taken_s(kept.folder) == 55.0
+    again = History(kept.folder.parent)
+    again.open()
+    assert again.find(RUN).duration_s == 55.0
 
 
 def test_every_member_records_the_starters_times(kept: Kept) -> None:

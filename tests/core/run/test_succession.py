@@ -150,6 +150,7 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none
     two.lose(anna, ben, LOST)
     alone = await goes_on(two, run, ben, step=70)
+    two.clock.advance(100.0)
 
     again = await two.crash("Anna")
     two.mend(again, ben)
@@ -159,6 +160,9 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     assert again.state.run is not None and again.state.run.plan.resume is not None
     assert again.state.run.plan.resume.run == run and again.state.run.plan.resume.moment.step == 70
     await finish(two, again, ben)
+    for node in (again, ben):
+        summary = node.state.run and node.state.run.summary
+        assert summary and summary.total_s and summary.total_s >= 100.0, "with the time in its absence"
     assert isinstance(ben.last_phases()[1], Stopped)
     assert (await ben.runs.history.find(alone)).entry.resumed == run
 

@@ -58,6 +58,12 @@ def test_only_the_chiefs_steps_count_but_anybodys_is_the_first() -> None:
     assert done.steps == 1
 
 
+def test_a_resumed_run_takes_as_long_as_all_its_parts() -> None:
+    resumed = Resumption(run=RUN, checkpoint=ProjectId("d"), moment=Moment(step=40), took_s=600.0)
+    planned = ev.RunPlanned(plan=replace(plan_of(), resume=resumed))
+    assert summary(tally((planned, 10.0), (step(0, 1.0), 20.0)), 30.0).total_s == 620.0
+
+
 def test_the_end_of_an_epoch_is_part_of_the_training() -> None:
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0)
     ended = ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epoch)
