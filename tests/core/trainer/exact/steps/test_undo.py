@@ -24,7 +24,7 @@ def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it()
     def fail(*_: Any) -> None:
         raise ValueError("a member left")
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(data: Any) -> Any:
         tf.numpy_function(fail, [], [])
         return weight.assign_add(tf.ones_like(weight) * tf.reduce_sum(data))
@@ -33,7 +33,7 @@ def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it()
         with tf.control_dependencies([undo.keep(batch)]):
             return step(batch)
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def call(iterator: Any) -> Any:
         with tf.control_dependencies(undo.begin()):
             return tf.while_loop(
