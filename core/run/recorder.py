@@ -13,6 +13,7 @@ from core.history.history import History
 from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import renew_report, write_report
+from core.run.stand_in import Standing, last_standing
 from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
@@ -163,6 +164,10 @@ class Recorder:
                 fix="Delete it when that run is over.",
             )
         await self._disk.do(self._history.delete, run)
+
+    async def last_standing(self) -> Standing | None:
+        """What is kept here for a lost starter, according to the records."""
+        return await self._disk.do(last_standing, self._history, self._runs, self._me)
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
         """``made``, with the speed of the newest run of the same script on the same devices."""

@@ -108,7 +108,7 @@ class Returns:
         self._notice = notice
         self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
         self._succession = Succession(
-            context, planner, self.continuation, state=state, coordinator=coordinator
+            context, planner, self.continuation, state=state, coordinator=coordinator, go_on=self._go_on
         )
         self._absent: dict[DeviceId, Absent] = {}
         self._cut_off: dict[DeviceId, Absent] = {}
@@ -163,10 +163,7 @@ class Returns:
         """False: the message is about something else."""
         if self.invitation is not None and self.invitation.on_message(device, message):
             return True
-        heard = self._succession.on_message(device, message)
-        if self._succession.goes_on_here:
-            self._absent, self._succession.goes_on_here = self._cut_off, False
-        return heard
+        return self._succession.on_message(device, message)
 
     def on_part_over(self, last: pa.Participation) -> None:
         """This laptop's part in a run is over."""
@@ -249,11 +246,13 @@ class Returns:
     async def recover(self, history: Recorder, *, go_on: bool) -> None:
         """After the node's start: continue a run that was started here and was under way when the node died
         (``go_on``), or tell the user how."""
+        await self._succession.recall(history)
         entry = history.cut_off
         if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
             return
         me, wait_s = self._context.me, self._context.limits.recover_s
-        self.continuation.spec = replace(entry.spec, script=entry.source)
+        # Without a script, it is another laptop's run: its project and arguments are in that one's records.
+        self.continuation.spec = replace(entry.spec, script=entry.source if entry.spec.script else "")
         names = dict(zip(entry.device_ids, entry.devices, strict=False))
         self._cut_off = {device: Absent(name) for device, name in names.items() if device != me}
         following = Next(entry.run, (me, *self._cut_off), (me,), (), wait_s)
@@ -264,11 +263,15 @@ class Returns:
         if not is_kept or self._succession.lost is None:
             return
         if go_on:
-            self._absent = self._cut_off
-            self.continuation.next = following
-            self.continuation.on_idle()
+            self._go_on(following)
         else:
             self._notice(return_problems.could_go_on(entry))
+
+    def _go_on(self, following: Next) -> None:
+        """Resume the run that a crash cut off; laptops that are missing come later."""
+        self._absent = self._cut_off
+        self.continuation.next = following
+        self.continuation.on_idle()
 
     # --- laptops to bring in ---------------------------------------------------------------------------
 

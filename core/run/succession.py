@@ -10,7 +10,7 @@ whose checkpoint it resumes the run as it would any other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next
@@ -18,21 +18,15 @@ from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.participant import state as pa
 from core.run.planner import Planner
+from core.run.recorder import Recorder
 from core.run.resume.plan import owner_of
 from core.run.resume.serve import note_successor
+from core.run.stand_in import Standing
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import Plan, RunOwner, RunSpec
 from core.vocabulary.state import State
-
-
-@dataclass(slots=True)
-class Standing:
-    """What is kept here for a lost starter until it takes it back. ``step``: steps done."""
-
-    owner: RunOwner
-    step: int = 0
 
 
 class Succession:
@@ -46,19 +40,20 @@ class Succession:
         *,
         state: Callable[[], State],
         coordinator: Callable[[], CoordinatorDriver | None],
+        go_on: Callable[[Next], None],
     ) -> None:
+        """``go_on``: resume the run that a crash of this node cut off."""
         self._context = context
         self._planner = planner
         self._continuation = continuation
         self._state = state
         self._coordinator = coordinator
+        self._go_on = go_on
         self._standing: Standing | None = None
         self._has_handed_back = False
         """The run under way here ends only for that."""
         self.lost: Next | None = None
         """The run that a crash of this node cut off, to go on with should a member have done so."""
-        self.goes_on_here = False
-        """That one goes on now."""
         self._chain: set[RunId] = set()
         """The run under way that was started here, and those that it resumes."""
         self._were_in: set[DeviceId] = set()
@@ -96,6 +91,14 @@ class Succession:
         )
         self._continuation.next = Next(plan.run, tuple(them), (me,), (), unless_busy=True)
 
+    async def recall(self, history: Recorder) -> None:
+        """After the node's start: what was kept here for a lost starter still is."""
+        standing = await history.last_standing()
+        if standing is not None and self._standing is None:
+            self._standing = standing
+            if self._is_linked(standing.owner.device):
+                self._tell_owner()
+
     def on_training(self, plan: Plan) -> None:
         """The first step of a run that was started here."""
         self._has_handed_back = False
@@ -109,7 +112,8 @@ class Succession:
         self._were_in.update(member.device for member in plan.members)
         self._ahead = self.lost = None
         if plan.owner is not None and plan.resume is not None:
-            self._context.files.post(note_successor, self._context, plan.resume.run, plan.run)
+            for run in {plan.resume.run, plan.owner.run}:
+                self._context.files.post(note_successor, self._context.runs, run, plan.run)
 
     def note_step(self, plan: Plan, step: int | None) -> None:
         """``step``: steps done in the run under way here."""
@@ -171,16 +175,16 @@ class Succession:
                     self._answer(device, run)
                 return
             lost, self.lost = self.lost, None
-            self._chain, self._were_in, self.goes_on_here = {run}, set(lost.devices), True
-            self._continuation.next = replace(lost, back=(name,))
+            self._chain, self._were_in = {run}, set(lost.devices)
             self._answer(device, run)
-            self._continuation.on_idle()
+            self._go_on(replace(lost, back=(name,)))
             return
         part = starter.state.parts.get(device)
         if run not in self._chain or device not in self._were_in or (part is not None and not part.left):
             return
-        own = starter.state.tally.last
-        done = 0 if own is None or own.done is None else own.done
+        own, resumed = starter.state.tally.last, starter.state.plan.resume
+        done = 0 if resumed is None else resumed.moment.step
+        done = done if own is None or own.done is None else own.done
         self._answer(device, run)
         if step > done:
             self._ahead = run, device, name

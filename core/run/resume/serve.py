@@ -89,7 +89,7 @@ class CheckpointServer:
         plan = read_plan(folder)
         if plan is None or device not in {plan.starter, *(member.device for member in plan.members)}:
             return None
-        newest = self._context.folder(newest_of(self._context, message.run))
+        newest = self._context.folder(newest_of(self._context.runs, message.run))
         place = newest / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
             found = checkpoint_store.look(place)
@@ -98,22 +98,22 @@ class CheckpointServer:
         return None if found is None else (found, checkpoint_store.listing(found), read_taken_s(newest))
 
 
-def note_successor(context: RunContext, run: RunId, successor: RunId) -> None:
+def note_successor(runs: Path, run: RunId, successor: RunId) -> None:
     """``successor`` goes on with a run in place of its lost starter: its checkpoints are that run's newest.
     Blocks."""
-    folder = context.folder(run)
+    folder = runs / run
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / run_folder.SUCCESSOR).write_text(successor)
 
 
-def newest_of(context: RunContext, run: RunId) -> RunId:
+def newest_of(runs: Path, run: RunId) -> RunId:
     """The run whose checkpoints here are the newest of this one. Blocks."""
     for _ in range(_MOST_SUCCESSORS):
         try:
-            successor = (context.folder(run) / run_folder.SUCCESSOR).read_text()
+            successor = (runs / run / run_folder.SUCCESSOR).read_text()
         except (OSError, ValueError):
             break
-        if not is_run_id(successor) or not context.folder(RunId(successor)).is_dir():
+        if not is_run_id(successor) or not (runs / successor).is_dir():
             break
         run = RunId(successor)
     return run

@@ -164,6 +164,7 @@ class Lan:
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
         self._certificates = certificates
         self._crashed: list[LanNode] = []
+        self._killed: list[FakeTrainer] = []
         self.by_device = {node.device: node for node in self.nodes.values()}
         self._cut: set[frozenset[DeviceId]] = set()
         self._lost: set[frozenset[DeviceId]] = set()
@@ -178,6 +179,8 @@ class Lan:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        for trainer in self._killed:  # closing waits for their end
+            trainer.over = False
         for node in (*self.nodes.values(), *self._crashed):
             await node.runs.close()
 
@@ -232,19 +235,23 @@ class Lan:
             for data in node.held.pop(peer.device, []):
                 self.carry(partial(node.arrive, peer.device, data))
 
-    async def crash(self, name: str) -> LanNode:
-        """A node that is cut off from all others ends without a word, and is started again."""
+    async def crash(self, name: str, *, go_on: bool = False) -> LanNode:
+        """A node that is cut off from all others ends without a word, and is started again. ``go_on``: its
+        user wants that runs go on then."""
         before = self.nodes[name]
         for trainer in before.trainers:
-            trainer.over = True
+            if not trainer.over:
+                trainer.over = True
+                self._killed.append(trainer)
         lost = before.home.folder
         copy = lost.with_name(f"{lost.name}-again")
-        await before.runs.history._disk.do(shutil.copytree, lost, copy)
+        unwritten = shutil.ignore_patterns("*.part")  # reports may be drawn on
+        await before.runs.history._disk.do(partial(shutil.copytree, ignore=unwritten), lost, copy)
         self._crashed.append(before)
         after = self.nodes[name] = LanNode(self, name, self._certificates, copy)
         self.by_device[after.device] = after
         await after.runs.open()
-        await after.runs.returns.recover(after.runs.history, go_on=False)
+        await after.runs.returns.recover(after.runs.history, go_on=go_on)
         return after
 
     async def wait_until(self, true: Callable[[], object]) -> None:

@@ -150,7 +150,6 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none
     two.lose(anna, ben, LOST)
     alone = await goes_on(two, run, ben, step=70)
-    two.clock.advance(100.0)
 
     again = await two.crash("Anna")
     two.mend(again, ben)
@@ -158,11 +157,12 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
     await to_training(two, again, ben)
     assert again.state.run is not None and again.state.run.plan.resume is not None
-    assert again.state.run.plan.resume.run == run and again.state.run.plan.resume.moment.step == 70
+    resumed = again.state.run.plan.resume
+    assert resumed.run == run and resumed.moment.step == 70 and resumed.took_s > 0
     await finish(two, again, ben)
     for node in (again, ben):
         summary = node.state.run and node.state.run.summary
-        assert summary and summary.total_s and summary.total_s >= 100.0, "with the time in its absence"
+        assert summary and summary.total_s == resumed.took_s, "with the time in its absence"
     assert isinstance(ben.last_phases()[1], Stopped)
     assert (await ben.runs.history.find(alone)).entry.resumed == run
 
@@ -184,6 +184,59 @@ async def test_what_was_finished_meanwhile_reaches_the_starter(two: Lan, spec: R
     await finish(two, again, ben)
 
 
+@pytest.mark.parametrize("finished", [False, True], ids=["under way", "finished"])
+@pytest.mark.parametrize("crashed", [False, True], ids=["cut off", "crashed"])
+async def test_who_stands_in_hands_the_run_back_after_a_restart_too(
+    two: Lan, spec: RunSpec, finished: bool, crashed: bool
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    if finished:
+        await finish(two, ben)
+
+    ben = await two.crash("Ben")
+    if crashed:
+        anna = await two.crash("Anna")
+    two.mend(anna, ben)
+
+    await two.wait_until(lambda: anna.state.run and run_of(anna) != run)
+    await two.wait_until(lambda: ben.state.run and run_of(ben) == run_of(anna))
+    await to_training(two, anna, ben)
+    assert anna.state.run is not None and anna.state.run.plan.resume is not None
+    assert anna.state.run.plan.resume.moment.step == 70 and anna.state.run.plan.owner is None
+    await finish(two, anna, ben)
+
+    ben = await two.crash("Ben")
+    answers = heard(anna)
+    two.mend(anna, ben)
+    await two.wait_until(lambda: anna.state.devices[ben.device].linked)
+    await asyncio.sleep(0)
+    assert not [each for each in answers if isinstance(each, ms.TookOver)], "it was handed back"
+
+
+def heard(node: LanNode) -> list[ms.Message]:
+    """What it hears from now on."""
+    messages: list[ms.Message] = []
+    receive = node.runs.on_message
+    node.runs.on_message = lambda device, message: (messages.append(message), receive(device, message))  # type: ignore
+    return messages
+
+
+async def test_a_stand_in_that_crashed_goes_on_with_the_owners_arguments(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, replace(spec, arguments=("--epochs", "9")), anna, ben)
+    two.lose(anna, ben, LOST)
+    alone = await goes_on(two, run, ben)
+    ben = await two.crash("Ben", go_on=True)
+    await goes_on(two, alone, ben, step=60)
+    assert ben.state.run is not None
+    plan = ben.state.run.plan
+    assert plan.arguments == ("--epochs", "9") and plan.owner == RunOwner(device=anna.device, run=run)
+    await finish(two, ben)
+
+
 async def test_steps_of_another_run_make_no_member_further(two: Lan, spec: RunSpec) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
     run = await train(two, spec, anna, ben)
@@ -196,10 +249,7 @@ async def test_steps_of_another_run_make_no_member_further(two: Lan, spec: RunSp
     ben.trainers[-1].say(at(1000))
     await two.wait_until(lambda: step_of(ben) == 1000)
 
-    told = ms.TakenBack(run=run)
-    answers: list[ms.Message] = []
-    receive = ben.runs.on_message
-    ben.runs.on_message = lambda device, message: (answers.append(message), receive(device, message))  # type: ignore
+    told, answers = ms.TakenBack(run=run), heard(ben)
     two.mend(anna, ben)
 
     await two.wait_until(lambda: told in answers)
@@ -226,6 +276,11 @@ async def test_who_stands_in_for_a_stand_in_hands_the_run_back_to_its_owner(
 
     await three.wait_until(lambda: run_of(cleo) not in (run, together) and cleo.last_phases()[2:])
     assert cleo.last_phases()[2] == Stopped(by="Cleo", goes_on=True, back=("Anna",))
+    await three.wait_until(lambda: anna.state.run and run_of(anna) == run_of(cleo))
+    assert anna.state.run is not None and anna.state.run.plan.resume is not None
+    assert anna.state.run.plan.resume.moment.step == 60, "not that of the first stand-in"
+    await to_training(three, anna, cleo)
+    await finish(three, anna, cleo)
 
 
 async def test_invariant_no_member_starts_a_run_here_by_claiming_to_have_gone_on(
