@@ -26,7 +26,7 @@ from core.speed.sentences import expected
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopping, Training
 from core.vocabulary.state import Run, State
-from core.vocabulary.text import capitalised
+from core.vocabulary.text import capitalised, listed
 
 PARTS = 1000
 TICK_MS = 1000
@@ -152,8 +152,8 @@ class RunProgress(Card):
     def _show_startup(self, run: Run, names: dict[DeviceId, str], me: DeviceId | None) -> None:
         starting = starting_up(run)
         asked = [names[device] for device in to_allow(run) if device != me] if starting else []
-        self.allow.say_or_hide(f"Press Allow on {' and '.join(asked)}" if asked else "")
-        self.awaited.say_or_hide(f"Waiting for {awaited(run, names)}" if starting else "")
+        self.allow.say_or_hide(f"Press Allow on {listed(asked)}" if asked else "")
+        self.awaited.say_or_hide(f"Waiting for {awaited(run, names)}" if starting and not asked else "")
         self.stepper.setVisible(starting)
         self._show_steps()
         self._keep_ticking()
