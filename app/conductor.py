@@ -27,15 +27,17 @@ from app.views.welcome import WelcomeView
 from app.widgets.navigation import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, ScreenEntry
 from app.widgets.notice_bar import Offer
 from app.window import Window
+from app.words.device_words import problem_of
 from app.words.spoken import News, announce
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.commands import StopRun
-from core.vocabulary.errors import CUT_OFF, Problem
+from core.vocabulary.commands import ResumeSweep, StopRun
+from core.vocabulary.errors import CUT_OFF, SWEEP_CUT_OFF, Problem
 from core.vocabulary.events import Event, PairingEnded, RunPlanned
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId, SweepId
 from core.vocabulary.state import State
 
 if TYPE_CHECKING:
+    from app.views.devices import DevicesView
     from app.views.train import TrainView
 
 Opens = Callable[[], AbstractAsyncContextManager[NodeConnection]]
@@ -73,6 +75,7 @@ class Conductor(QObject):
         self.tray = Tray(self)
         self._notices = RunNotices(window, self.tray, lambda: self.bridge.submit(StopRun()))
         window.offer(CUT_OFF, lambda told: Offer("Resume", partial(self._resume, RunId(told.detail))))
+        window.offer(SWEEP_CUT_OFF, lambda told: Offer("Go on", partial(self._resume_sweep, told.detail)))
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)
@@ -247,6 +250,7 @@ class Conductor(QObject):
         from app.views.devices import DevicesView
         from app.views.runs import RunsView
         from app.views.settings import SettingsView
+        from app.views.train import TrainView
 
         devices, settings = self.window.view(DEVICES), self.window.view(SETTINGS)
         assert isinstance(devices, DevicesView)
@@ -254,12 +258,19 @@ class Conductor(QObject):
         devices.restart_asked.connect(self._restart_there)
         devices.doctor_asked.connect(lambda: self._look_for_cause(settings))
         settings.welcome_asked.connect(self._show_welcome)
-        runs = self.window.view(RUNS)
+        train, runs = self.window.view(TRAIN), self.window.view(RUNS)
+        if isinstance(train, TrainView):
+            train.devices_asked.connect(lambda device: self._show_devices(devices, device))
         if isinstance(runs, RunsView):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
             runs.resumed.connect(self._show_run)
             runs.live_asked.connect(self._show_run)
+
+    def _show_devices(self, devices: DevicesView, device: DeviceId | None) -> None:
+        self.window.go_to(DEVICES)
+        if device is not None:
+            devices.match(device)
 
     def _restart_there(self, tandem: Path) -> None:
         """The Tandem of another environment opens its window on this home as soon as this one has ended."""
@@ -280,6 +291,10 @@ class Conductor(QObject):
         from app.views.resume import resume_cut_off
 
         resume_cut_off(self.bridge, run, self.window.tell)
+
+    def _resume_sweep(self, sweep: str) -> None:
+        command = ResumeSweep(sweep=SweepId(sweep))
+        self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
 
     def _run_again(self, entry: RunEntry) -> None:
         self._on_train(lambda train: train.run_again(entry))

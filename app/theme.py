@@ -276,7 +276,8 @@ def _sheet(c: Colours, pt: float) -> str:
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
     QLineEdit, QComboBox, QSpinBox {{ border-color: {c.edge}; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
-    QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
+    QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0 0 0 4px;
+        background: transparent; }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; width: 20px;
         background: transparent; subcontrol-origin: border; }}
     QAbstractSpinBox::up-button {{ subcontrol-position: top right; }}

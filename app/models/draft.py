@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from app.models import data_folders, openings
-from core.sweep.values import argument_sets
+from core.sweep.values import argument_sets, combinations
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -31,6 +31,12 @@ class RunDraft:
     arguments: str = ""
     several: bool = False
     """Commas in ``arguments`` separate values, and every combination is a trial."""
+    at_random: int | None = None
+    """Only so many combinations are tried, drawn at random."""
+    draw: int = 0
+    """Which ones: a number for the random generator."""
+    repeat: int = 1
+    """Trials of each combination, with a seed each."""
     left_out: frozenset[DeviceId] = frozenset()
     roles: dict[DeviceId, tuple[Role, ...]] = field(default_factory=dict)
     shares: dict[DeviceId, int] = field(default_factory=dict)
@@ -147,9 +153,18 @@ def sets_of(draft: RunDraft) -> tuple[tuple[str, ...], ...] | Problem:
     if isinstance(words, Problem) or not draft.several:
         return words if isinstance(words, Problem) else (words,)
     try:
-        return argument_sets(words)
+        return argument_sets(words, draft.at_random, draw=draft.draw)
     except TandemError as error:
         return error.problem
+
+
+def combinations_of(draft: RunDraft) -> int:
+    """All that its values make; 0 where they make none."""
+    words = split(draft.arguments)
+    try:
+        return 0 if isinstance(words, Problem) else combinations(words)
+    except TandemError:
+        return 0
 
 
 def sweep_of(draft: RunDraft, state: State) -> SweepSpec | Problem:
@@ -160,7 +175,7 @@ def sweep_of(draft: RunDraft, state: State) -> SweepSpec | Problem:
     if isinstance(sets, Problem):
         return sets
     here = state.me is not None and state.me.device in taking_part(draft, state)
-    return SweepSpec(run=run, argument_sets=sets, here=here)
+    return SweepSpec(run=run, argument_sets=sets, repeat=draft.repeat, here=here)
 
 
 def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:

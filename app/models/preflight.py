@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from app.models import data_folders
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
+from app.words.device_names import names_of
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
@@ -32,6 +33,13 @@ nobody."""
 MOST_OPTIONS = 24
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
+ALONE = Finding(
+    code="alone",
+    topic="run",
+    level="note",
+    what="This laptop trains alone.",
+    fix="Pair another one on the Devices screen to train together.",
+)
 
 
 def lines(
@@ -54,9 +62,9 @@ def lines(
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if isinstance(plan, PlanMade):
-        found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
+        found += [told("warning", each) for each in plan.warnings]
     if isinstance(plan, Problem):
-        found.append(_line("error", plan.code, plan.what, plan.fix))
+        found.append(told("error", plan))
     else:
         found.append(_speed(draft.strategy or read.kind, plan, together=together))
     if state.busy:
@@ -199,17 +207,12 @@ def _devices(draft: RunDraft, state: State) -> list[Finding]:
         found.append(
             _line("ok", "paired", f"{listed(ready_ones)} {are} paired and connected, with the same versions.")
         )
-    found += [_absent(device) for device in paired if why_not(device) and device.device not in draft.left_out]
-    found += _missing(draft, state)
+    found += [
+        absent_line(device) for device in paired if why_not(device) and device.device not in draft.left_out
+    ]
+    found += missing_lines(draft, state)
     if not paired:
-        found.append(
-            _line(
-                "note",
-                "alone",
-                "This laptop trains alone.",
-                "Pair another one on the Devices screen to train together.",
-            )
-        )
+        found.append(ALONE)
     return found
 
 
@@ -226,7 +229,17 @@ def would_be_alone(draft: RunDraft, state: State) -> Problem | None:
     )
 
 
-def _absent(device: Device) -> Finding:
+def under_way(state: State) -> Problem | None:
+    """The run that goes on while another one is being composed here."""
+    if not state.busy or state.run is None:
+        return None
+    starter = state.run.plan.starter
+    mine = state.me is not None and starter == state.me.device
+    what = "A run is under way." if mine else f"{names_of(state, [starter])[starter]} started a run."
+    return Problem(code="run-under-way", what=what, fix="")
+
+
+def absent_line(device: Device) -> Finding:
     name = plain(device.shown_name, 40)
     if device.linked and device.problem is not None:
         return _line(
@@ -245,7 +258,7 @@ def _absent(device: Device) -> Finding:
     )
 
 
-def _missing(draft: RunDraft, state: State) -> list[Finding]:
+def missing_lines(draft: RunDraft, state: State) -> list[Finding]:
     """Laptops of the repeated run that are no longer paired with this one."""
     me = state.me.device if state.me is not None else None
     known = {device.device for device in candidates(state)} | {me}
@@ -289,13 +302,16 @@ def _accepted(read: ScriptRead, state: State, draft: RunDraft) -> list[Finding]:
 def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
     """The measured speed on these laptops: nothing else justifies a promise before the run."""
     if plan is not None and plan.expectation:
-        level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
-        return _line(
-            level, "speed", plan.expectation, advice_words(plan.advice, WINDOW) if plan.advice else ""
-        )
+        return speed_line(plan)
     if together and kind == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
     return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
+
+
+def speed_line(plan: PlanMade) -> Finding:
+    """The newest run's speed, with advice if that was hardly faster than one laptop."""
+    level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
+    return _line(level, "speed", plan.expectation, advice_words(plan.advice, WINDOW))
 
 
 def _matters(finding: Finding) -> bool:
@@ -305,6 +321,10 @@ def _matters(finding: Finding) -> bool:
 
 def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "") -> Finding:
     return Finding(code=code, topic="run", level=level, what=what, fix=fix)
+
+
+def told(level: Literal["warning", "error"], problem: Problem) -> Finding:
+    return replace(_line(level, problem.code, problem.what, problem.fix), command=problem.command)
 
 
 def disk_level(device: Device) -> _Level | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from app.models.draft import why_not
 from app.words.device_names import names_of
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Failed, Stopped
-from core.vocabulary.plan import Moment, Role, RunSpec
+from core.vocabulary.phases import Failed, Phase, Stopped, is_followed
+from core.vocabulary.plan import Moment, Plan, Role, RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -18,6 +19,8 @@ from core.vocabulary.text import plain
 MOST_ACCEPTED = 200
 """The newest codes with accepted differences that are remembered."""
 
+_REFUSED = ("consent-refused", "no-consent", "asked-too-often", "device-busy", "not-prepared")
+"""Codes of runs in which another laptop did not take part."""
 _FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
 
 
@@ -70,6 +73,22 @@ def alone(spec: RunSpec, me: DeviceId | None) -> RunSpec:
     """The same spec on this laptop alone, without shares and without settings for the others."""
     own = {device: roles for device, roles in spec.roles.items() if device == me and Role.CHIEF in roles}
     return replace(spec, solo=True, devices=(), roles=own, shares={}, shares_total=None, opens={})
+
+
+def alone_helps(phase: Phase, plan: Plan | None, state: State) -> bool:
+    """Whether a run that ended early could go on here alone, while other laptops keep it from going on as it
+    was."""
+    me = state.me.device if state.me is not None else None
+    members = [member.device for member in plan.members] if plan is not None else []
+    if not isinstance(phase, Stopped | Failed) or is_followed(phase) or me not in members:
+        return False
+    refused = isinstance(phase, Failed) and phase.problem.code in _REFUSED
+    return len(members) > 1 and (refused or any(_absent(device, state) for device in members if device != me))
+
+
+def _absent(device: DeviceId, state: State) -> bool:
+    known = state.devices.get(device)
+    return known is None or not known.paired or bool(why_not(known))
 
 
 def withdrawing(code: str, state: State) -> ChangeSettings:

@@ -105,7 +105,7 @@ class DevicesView(View):
     def _new_card(self, device: DeviceId) -> DeviceCard:
         card = DeviceCard(device)
         card.pair_asked.connect(lambda: self._ask(Pair(device=device)))
-        card.match_asked.connect(lambda: self._match(device))
+        card.match_asked.connect(lambda: self.match(device))
         card.forgotten.connect(lambda: self._ask(Forget(device=device)))
         card.renamed.connect(lambda name: self._ask(Rename(device=device, nickname=name)))
         card.allowed.connect(
@@ -113,10 +113,11 @@ class DevicesView(View):
         )
         return card
 
-    def _match(self, device: DeviceId) -> None:
-        versions = self.bridge.state.devices[device].versions
-        if versions is not None:
-            self.environment.ask(WantedVersions.like(versions))
+    def match(self, device: DeviceId) -> None:
+        """Offers to make an environment with that laptop's versions here."""
+        known = self.bridge.state.devices.get(device)
+        if known is not None and known.versions is not None:
+            self.environment.ask(WantedVersions.like(known.versions))
             self._page.ensureWidgetVisible(self.environment)
 
     def _show_emptiness(self, state: State) -> None:

@@ -36,12 +36,12 @@ _NO_POINTS = "There are no numbers to plot."
 
 
 class PastRun(QWidget):
-    """``again_asked(entry)``, ``go_on_asked(entry)``; ``closed``: back to the list. ``labelled(run, name,
-    note)``: the user wrote one of the two."""
+    """``again_asked(entry)``, ``go_on_asked(entry, alone)``; ``closed``: back to the list.
+    ``labelled(run, name, note)``: the user wrote one of the two."""
 
     labelled = Signal(str, object, object)
     again_asked = Signal(object)
-    go_on_asked = Signal(object)
+    go_on_asked = Signal(object, bool)
     closed = Signal()
 
     def __init__(self) -> None:
@@ -67,7 +67,8 @@ class PastRun(QWidget):
         self.outcome = OutcomeCard()
         self.outcome.new.hide()
         self.outcome.again_asked.connect(lambda: self.again_asked.emit(self._runs[0].entry))
-        self.outcome.go_on_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry))
+        self.outcome.go_on_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry, False))
+        self.outcome.alone_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry, True))
         self.compared = Card()
         self.comparison = Comparison()
         self.compared.add(self.comparison)

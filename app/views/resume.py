@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from app.bridge import Bridge
 from app.charts.panel import ChartPanel
 from app.models import run_again
-from app.widgets.outcome_card import OutcomeCard
+from app.widgets.outcome_card import ALONE, OutcomeCard
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry
 from core.vocabulary.commands import ChangeSettings, FindCheckpoints, GetRun, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
@@ -18,6 +18,7 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.settings import SettingsChange
 
 _FIX = "Pair it again under Devices, or resume without it from a terminal: tandem resume {run} --solo."
+_FIX_HERE = f"Pair it again under Devices, or press “{ALONE}”."
 
 
 def connect_result(bridge: Bridge, outcome: OutcomeCard, charts: ChartPanel) -> None:
@@ -64,11 +65,18 @@ def resume_cut_off(bridge: Bridge, run: RunId, tell: Callable[[Problem], object]
 
 
 def resume_run(
-    bridge: Bridge, outcome: OutcomeCard, entry: RunEntry, on_begun: Callable[[], object] = lambda: None
+    bridge: Bridge,
+    outcome: OutcomeCard,
+    entry: RunEntry,
+    on_begun: Callable[[], object] = lambda: None,
+    *,
+    alone: bool = False,
 ) -> None:
-    """Does what ``tandem resume`` does. ``outcome`` shows ``entry``'s run, and why it cannot continue."""
+    """Does what ``tandem resume`` does, with ``alone`` ``tandem resume --solo``; without a checkpoint it
+    begins anew. ``outcome`` shows ``entry``'s run, and why it cannot continue."""
+    me = bridge.state.me.device if bridge.state.me is not None else None
     try:
-        spec = run_again.spec_of(entry, bridge.state, resumes=True, fix=_FIX.format(run=entry.run))
+        spec = run_again.spec_of(entry, bridge.state, resumes=True, others_said=alone, fix=_FIX_HERE)
     except TandemError as error:
         outcome.show_start(error.problem, starting=False)
         return
@@ -81,5 +89,8 @@ def resume_run(
         if refused is None:
             on_begun()
 
+    if alone:
+        spec = run_again.alone(spec, me)
     outcome.show_start(None, starting=True)
-    bridge.submit(StartRun(spec=replace(spec, resume=entry.run)), on_answer)
+    resumed = entry.run if outcome.may_resume else None
+    bridge.submit(StartRun(spec=replace(spec, resume=resumed)), on_answer)

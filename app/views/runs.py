@@ -79,7 +79,7 @@ class RunsView(View):
         self.past.labelled.connect(self._label)
         connect_result(bridge, self.past.outcome, self.past.charts)
         self.past.go_on_asked.connect(
-            lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
+            lambda entry, alone: resume_run(bridge, self.past.outcome, entry, self.resumed.emit, alone=alone)
         )
         self.pages = QStackedWidget()
         self.list = self._list()

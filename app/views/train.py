@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
@@ -23,9 +24,10 @@ from core.vocabulary.sweep import Trial
 
 class TrainView(View):
     """Shows a run as soon as there is one, unless the next run's form is being edited; ``choose``,
-    ``choose_example``, ``run_again`` prepare the next."""
+    ``choose_example``, ``run_again`` prepare the next. ``devices_asked``: as of ``TrainSetup``."""
 
     title = "Train"
+    devices_asked = Signal(object)
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
@@ -38,6 +40,7 @@ class TrainView(View):
             card.best_asked.connect(self._train_best)
         self.setup.live_asked.connect(self.show_live)
         self.setup.refused.connect(self.show_setup)
+        self.setup.devices_asked.connect(self.devices_asked)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.setup)
         self.pages.addWidget(self.live)

@@ -87,6 +87,7 @@ class TrainLive(QWidget):
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
         self.outcome.go_on_asked.connect(self._go_on)
+        self.outcome.alone_asked.connect(lambda: self._go_on(alone=True))
         self.charts = ChartPanel()
         connect_result(bridge, self.outcome, self.charts)
         self.plots = plots = Card()
@@ -281,9 +282,9 @@ class TrainLive(QWidget):
             set_kind(self.stop, "danger")
         set_tooltip(self.stop, hint)
 
-    def _go_on(self) -> None:
+    def _go_on(self, *, alone: bool = False) -> None:
         if self.entry is not None:
-            resume_run(self._bridge, self.outcome, self.entry)
+            resume_run(self._bridge, self.outcome, self.entry, alone=alone)
 
     def _keep_waiting(self) -> None:
         if self.run is not None:

@@ -8,11 +8,12 @@ from functools import partial
 from msgspec import structs
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QFrame, QLineEdit, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from app.bridge import Bridge
 from app.models import preflight
 from app.models.draft import RunDraft, candidates, sets_of, spec_of, sweep_of, taking_part, why_not
+from app.models.offers import Offer, Offers, offers
 from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
@@ -24,8 +25,8 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
 from app.widgets.script_drop import ScriptChoices, ScriptDrop
+from app.widgets.several_values import SeveralValues
 from app.widgets.sweep_card import SweepCard
-from app.words.device_names import names_of
 from app.words.device_words import problem_of
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
@@ -34,17 +35,17 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
 from core.vocabulary.sweep import SweepSpec
 
-SEVERAL = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
-speed, and a laptop takes the next when it is free."""
 SETTLE_MS = 250
 """Delay after a change: a user who types or scrolls rarely stops at the first one."""
 
 
 class TrainSetup(QWidget):
-    """``live_asked``: the user wants to see the run under way. ``refused``: Train was not accepted."""
+    """``live_asked``: the user wants to see the run under way. ``refused``: Train was not accepted.
+    ``devices_asked(device)``: the Devices screen; with a device: to have its versions here."""
 
     live_asked = Signal()
     refused = Signal()
+    devices_asked = Signal(object)
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__()
@@ -66,6 +67,7 @@ class TrainSetup(QWidget):
         """The user was told that the run would be alone: pressing again confirms it."""
         self._findings: tuple[Finding, ...] = ()
         self._shown: list[Finding] = []
+        self._offered: Offers = {}
         self._signature: object = None
         self._rooms: object = None
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -88,23 +90,24 @@ class TrainSetup(QWidget):
         self.arguments.setPlaceholderText("as on a command line, e.g. --epochs 20")
         self.arguments.textEdited.connect(lambda text: self._change(replace(self.draft, arguments=text)))
         name_for_readers(self.arguments, "Arguments of the script")
-        self.several = QCheckBox("Try several values")
-        self.several.setObjectName("several")
-        set_tooltip(self.several, SEVERAL)
-        self.several.clicked.connect(lambda on: self._change(replace(self.draft, several=on)))
+        self.values = SeveralValues()
+        self.values.changed.connect(self._change)
         self.roles = RolesBox()
         self.roles.changed.connect(self._change)
         self.options = OptionsFold()
         self.options.changed.connect(self._take_options)
         self.ready = ReadyCard(self.roles, self.options)
         self.ready.mend_asked.connect(self._mend)
+        self.ready.taken.connect(self._take)
         self.train = button("Train", self.start, "primary", name="train")
         self.why = Label("", "faint", wraps=True)
         label = Label("Arguments", "faint")
         label.setBuddy(self.arguments)
         self.argued = QWidget()
         self.takes = Label("", "faint", wraps=True)
-        self.argued.setLayout(column(row(label, self.arguments, self.several), self.takes))
+        self.argued.setLayout(
+            column(row(label, self.arguments, self.values.several), self.takes, self.values)
+        )
         self.drop.take_line(self.argued)
         self.banner = ProblemBox(level="note")
         self.under_way = button("Show", self.live_asked.emit, name="show-live")
@@ -144,7 +147,6 @@ class TrainSetup(QWidget):
     def _begin(self, draft: RunDraft) -> None:
         self._starts_itself = self._starts_itself and not self.draft.script
         self.draft = draft
-        self.several.setChecked(draft.several)
         self.edited = True
         self.options.show_options(draft)
         self.ready.begin()
@@ -196,11 +198,12 @@ class TrainSetup(QWidget):
 
     def _show(self) -> None:
         read = self.read
-        self.banner.show_problem(_under_way(self._state), "note")
+        self.banner.show_problem(preflight.under_way(self._state), "note")
         self.drop.show_script(read.script if read else "", self.draft.script)
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
         self.reading.setVisible(waiting)
         self.argued.setVisible(read is not None)
+        self.values.show_draft(self.draft)
         self.ready.setVisible(read is not None)
         self.foot.setVisible(read is not None)
         if read is None:
@@ -215,9 +218,10 @@ class TrainSetup(QWidget):
         self.roles.show_roles(self.draft, self._state, self.made, own=own)
         self.options.show_sealed(preflight.is_sealed(self.draft, read, self.made))
         found = preflight.lines(self.draft, self._state, read, plan, self._findings)
-        if found != self._shown:
-            self._shown = found
-            self.ready.show_findings(found)
+        offered = offers(self.draft, self._state, read, plan)
+        if (found, offered) != (self._shown, self._offered):
+            self._shown, self._offered = found, offered
+            self.ready.show_findings(found, offered)
         self.ready.show_headline(
             None if plan is None else preflight.headline(self.draft, self._state, read, plan, found)
         )
@@ -233,7 +237,7 @@ class TrainSetup(QWidget):
         if self._alone_asked:
             return "Train alone"
         if self.draft.several and not isinstance(sets := sets_of(self.draft), Problem):
-            return f"Start {units.number_of(len(sets), 'trial')}"
+            return f"Start {units.number_of(len(sets) * self.draft.repeat, 'trial')}"
         return "Train" if count < 2 else f"Train on {count} laptops"
 
     def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
@@ -289,6 +293,16 @@ class TrainSetup(QWidget):
                 self._take_options()
         else:
             self._bridge.submit(Mend(code=code), self._on_mended)
+
+    def _take(self, offer: Offer) -> None:
+        if offer.draft is None:
+            self.devices_asked.emit(offer.device)
+            return
+        self.arguments.setText(offer.draft.arguments)
+        self.options.show_options(offer.draft)
+        if offer.draft.options != self.draft.options:
+            self.ready.more.head.setChecked(True)  # the change is visible
+        self._change(offer.draft)
 
     def start_when_ready(self) -> None:
         """Presses Train once that is possible with every paired laptop. If one is away it stays a
@@ -382,13 +396,3 @@ class TrainSetup(QWidget):
             self.problem.show_problem(answer.problem)
             self.refused.emit()
         self._show()
-
-
-def _under_way(state: State) -> Problem | None:
-    """The run that goes on while another one is being composed here."""
-    if not state.busy or state.run is None:
-        return None
-    starter = state.run.plan.starter
-    mine = state.me is not None and starter == state.me.device
-    what = "A run is under way." if mine else f"{names_of(state, [starter])[starter]} started a run."
-    return Problem(code="run-under-way", what=what, fix="")

@@ -10,8 +10,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
+from app.widgets.labels import LIMIT
 from core.vocabulary import text as safe
 
+COPY_COMMAND = "Copy the command"
 Kind = Literal["", "primary", "danger", "quiet", "side"]
 
 
@@ -27,6 +29,12 @@ def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: 
         made.setObjectName(name)
     made.clicked.connect(lambda: on_click())
     return made
+
+
+def command_in(fix: str, command: str) -> str:
+    """``command``, if a reader of ``fix`` sees all of it; else ``""``: both may come from another laptop."""
+    seen = command in fix[:LIMIT] and safe.plain(command, len(command)) == command
+    return command if seen else ""
 
 
 def copy_button(text: Callable[[], str], words: str = "Copy", kind: Kind = "", *, name: str) -> QPushButton:

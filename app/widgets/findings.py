@@ -1,14 +1,18 @@
-"""The doctor's findings, one per line, each with its fix."""
+"""The doctor's findings, one per line, each with its fix and the buttons that do it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from app.widgets.buttons import button
+from app.models.offers import Offer, Offers
+from app.theme import GAP
+from app.widgets.buttons import COPY_COMMAND, button, command_in, copy_button
 from app.widgets.card import ByKey, column, row
+from app.widgets.flow import Flow
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import Finding
@@ -18,27 +22,33 @@ ACTIONS = {"differences-accepted": "Withdraw", "file-only-here": "Send along"}
 """By code: a finding's button text if it is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 
+_NONE: Offers = MappingProxyType({})
+
 
 class FindingsList(QWidget):
-    """``mend_asked(code)``: the user pressed a finding's Mend."""
+    """``mend_asked(code)``: the user pressed a finding's Mend. ``taken(offer)``: one of its offers."""
 
     mend_asked = Signal(str)
+    taken = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
         layout = column()
         self.setLayout(layout)
         self._lines = ByKey(layout, self._line)
+        self._offers: dict[Finding, dict[str, Offer]] = {}
 
-    def show_findings(self, findings: Sequence[Finding]) -> None:
+    def show_findings(self, findings: Sequence[Finding], offers: Offers = _NONE) -> None:
         """Replaces the shown findings, worst first. A line that stays keeps its widgets and the keyboard
         focus."""
         order = ["error", "warning", "note", "ok"]
-        shown = dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level)))
-        if self._lines.keep(shown) and any(finding.mend for finding in findings):
+        worst_first = dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level)))
+        self._offers = {finding: {each.words: each for each in some} for finding, some in offers.items()}
+        if self._lines.keep((finding, tuple(self._offers.get(finding, ()))) for finding in worst_first):
             tab_as_seen(self)
 
-    def _line(self, finding: Finding) -> QWidget:
+    def _line(self, key: tuple[Finding, tuple[str, ...]]) -> QWidget:
+        finding, offered = key
         line = QWidget()
         line.setObjectName(f"finding-{finding.code}")
         name_for_readers(line, f"{SPOKEN[finding.level]}: {finding.what}", finding.fix)
@@ -47,6 +57,15 @@ class FindingsList(QWidget):
         mark.setFixedWidth(mark.fontMetrics().averageCharWidth() * 2)
         fix = [Label(finding.fix, "faint", wraps=True)] if finding.fix else []
         words = column(Label(finding.what, wraps=True), *fix, spacing=0)
+        made = [self._offered(finding, offer) for offer in offered]
+        if command := command_in(finding.fix, finding.command):
+            copy = copy_button(lambda: command, COPY_COMMAND, name=f"copy-{finding.code}")
+            name_for_readers(copy, f"{COPY_COMMAND}: {finding.what}")
+            made.append(copy)
+        if made:
+            words.addSpacing(GAP // 2)
+            words.addWidget(Flow(*made))
+            words.addSpacing(GAP // 2)
         layout = row(mark, words)
         layout.setAlignment(mark, Qt.AlignmentFlag.AlignTop)
         layout.setStretchFactor(words, 1)
@@ -57,3 +76,11 @@ class FindingsList(QWidget):
             name_for_readers(mend, f"{action}: {finding.what}")
             layout.addWidget(mend, 0, Qt.AlignmentFlag.AlignTop)
         return line
+
+    def _offered(self, finding: Finding, words: str) -> QPushButton:
+        # A line stays while its words do: what its offers make may have changed.
+        made = button(
+            words, lambda: self.taken.emit(self._offers[finding][words]), name=f"offer-{finding.code}"
+        )
+        name_for_readers(made, words, finding.what)
+        return made

@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 
 from app.models import headline
-from app.models.run_again import where_on
+from app.models.run_again import alone_helps, where_on
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.figure import FigureView
@@ -37,20 +37,22 @@ from core.vocabulary.run_folder import OUTPUTS, REPORT
 from core.vocabulary.state import State
 
 GO_ON, AGAIN, EDIT = "Resume", "Run again", "Edit arguments"
+ALONE, ANEW_ALONE = "Go on with this laptop alone", "Train on this laptop alone"
 ACCEPT, ACCEPTED = "Accept for this script", "Accepted from the next run on"
 _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
     """``again_asked``: fill the form with it again. ``go_on_asked``: resume it from its checkpoint;
-    ``stop_asked``: cancel that. ``accept_asked``: the result's differences from one machine's are acceptable
-    for this code.
+    ``alone_asked``: the same on this laptop alone; ``stop_asked``: cancel that. ``accept_asked``: the
+    result's differences from one machine's are acceptable for this code.
 
     Reports failures with the script's line; the traceback is folded.
     """
 
     again_asked = Signal()
     go_on_asked = Signal()
+    alone_asked = Signal()
     stop_asked = Signal()
     new_asked = Signal()
     accept_asked = Signal(str)
@@ -78,13 +80,23 @@ class OutcomeCard(Card):
         self.again = button(AGAIN, self.again_asked.emit, "primary", name="again")
         self.new = button("New run", self.new_asked.emit, name="new-run")
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
+        self.alone = button(ALONE, self._go_on_alone, name="go-on-alone")
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
         self.accept = button(ACCEPT, self._accept, name="accept-differences")
         self._code = ""
         self.where = Label("", "faint", wraps=True)
         self.not_opened = FolderBox()
         self.not_started = ProblemBox()
-        buttons = (self.go_on, self.stop, self.again, self.new, self.report, self.open, self.accept)
+        buttons = (
+            self.go_on,
+            self.alone,
+            self.stop,
+            self.again,
+            self.new,
+            self.report,
+            self.open,
+            self.accept,
+        )
         self.add(
             *(self.head, self.problem, self.traceback, self.not_opened, self._figures, self.result),
             *(self.not_started, self.where, Flow(*buttons), self.more),
@@ -141,6 +153,10 @@ class OutcomeCard(Card):
         may = isinstance(phase, Stopped | Failed) and checkpoint is not None
         self._goes_on = goes_on_words(checkpoint, lender) if may and checkpoint is not None else ""
         self._fetching = _fetch_progress(run, state)
+        alone = ALONE if self._goes_on else ANEW_ALONE
+        self.alone.setText(alone)
+        self.alone.setAccessibleName(alone)
+        self.alone.setVisible((own or may) and alone_helps(phase, plan, state))
         self._show_go_on()
 
     def show_start(self, refused: Problem | None, *, starting: bool) -> None:
@@ -150,6 +166,11 @@ class OutcomeCard(Card):
         self.not_started.show_problem(refused)
         self._show_go_on()
 
+    @property
+    def may_resume(self) -> bool:
+        """Whether there is a checkpoint."""
+        return bool(self._goes_on)
+
     def _accept(self) -> None:
         self.accept_asked.emit(self._code)
 
@@ -157,6 +178,10 @@ class OutcomeCard(Card):
         # It stays enabled meanwhile: a button that loses the focus would pass it to the next one.
         if not self._starting:
             self.go_on_asked.emit()
+
+    def _go_on_alone(self) -> None:
+        if not self._starting:
+            self.alone_asked.emit()
 
     def _show_go_on(self) -> None:
         there = bool(self._goes_on) or self._starting

@@ -7,6 +7,7 @@ from typing import Literal
 from PySide6.QtWidgets import QFrame
 
 from app.theme import GAP
+from app.widgets.buttons import COPY_COMMAND, command_in, copy_button
 from app.widgets.card import column, row
 from app.widgets.labels import Label, name_for_readers, set_property
 from core.vocabulary.errors import Problem
@@ -15,7 +16,8 @@ Level = Literal["bad", "warning", "note"]
 
 
 class ProblemBox(QFrame):
-    """Hidden while there is no problem. ``buttons`` holds the fixes, at the right."""
+    """Hidden while there is no problem. ``buttons`` holds the fixes, at the right; a command is offered for
+    copying."""
 
     def __init__(self, problem: Problem | None = None, level: Level = "bad") -> None:
         super().__init__()
@@ -28,6 +30,8 @@ class ProblemBox(QFrame):
         self.buttons = row(words)
         self.buttons.setContentsMargins(GAP, GAP * 2 // 3, GAP, GAP * 2 // 3)
         self.buttons.setStretchFactor(words, 1)
+        self.copy_command = copy_button(self._command, COPY_COMMAND, name="copy-command")
+        self.buttons.addWidget(self.copy_command)
         self.setLayout(self.buttons)
         self.show_problem(problem, level)
 
@@ -38,7 +42,11 @@ class ProblemBox(QFrame):
             self._what.say(problem.what)
             self._fix.say_or_hide(problem.fix)
             name_for_readers(self, problem.what, problem.fix)
+        self.copy_command.setVisible(bool(self._command()))
         if problem is None:
             self.hide()
         elif self.parent() is not None:  # without a parent it would flash as a window
             self.show()
+
+    def _command(self) -> str:
+        return command_in(self.problem.fix, self.problem.command) if self.problem is not None else ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from app.models.offers import Offers
 from app.models.preflight import Headline, needs_the_user
 from app.theme import GAP
 from app.widgets.card import Card, fill
@@ -17,9 +18,11 @@ from core.vocabulary.answers import Finding
 
 
 class ReadyCard(Card):
-    """``mend_asked(code)``: the user pressed a finding's Mend. ``details`` are shown when unfolded."""
+    """``mend_asked(code)``, ``taken(offer)``: the user pressed a finding's Mend, or one of its offers.
+    ``details`` are shown when unfolded."""
 
     mend_asked = Signal(str)
+    taken = Signal(object)
 
     def __init__(self, *details: QWidget) -> None:
         super().__init__()
@@ -34,6 +37,7 @@ class ReadyCard(Card):
         fill(self.more.body, *details, Label("Before the start", "heading"), self.checks)
         for findings in (self.needs, self.checks):
             findings.mend_asked.connect(self.mend_asked)
+            findings.taken.connect(self.taken)
         self.add(self.headline, self.summary, self.needs, self.more)
 
     def show_headline(self, headline: Headline | None) -> None:
@@ -52,8 +56,8 @@ class ReadyCard(Card):
         self.headline.make("heading")
         self.summary.hide()
 
-    def show_findings(self, found: Sequence[Finding]) -> None:
+    def show_findings(self, found: Sequence[Finding], offers: Offers) -> None:
         needs = [finding for finding in found if needs_the_user(finding)]
-        self.needs.show_findings(needs)
+        self.needs.show_findings(needs, offers)
         self.needs.setVisible(bool(needs))
-        self.checks.show_findings([finding for finding in found if finding not in needs])
+        self.checks.show_findings([finding for finding in found if finding not in needs], offers)

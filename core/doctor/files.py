@@ -6,6 +6,7 @@ Blocks: run in a thread.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -58,11 +59,13 @@ def check_key(view: Examined) -> Finding:
         except OSError:
             continue
         if found.st_uid != user_id():
+            command = f"sudo chown -R {user_id()} {shlex.quote(str(folder))}"
             return error(
                 "key-owner",
                 TOPIC,
                 f"{path} belongs to user {found.st_uid}, and you are user {user_id()}.",
-                f"Give it back to yourself: sudo chown -R {user_id()} '{folder}'.",
+                f"Give it back to yourself: {command}",
+                command=command,
             )
         if stat.S_IMODE(found.st_mode) & ~limit:
             return error(

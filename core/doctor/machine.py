@@ -72,6 +72,7 @@ def check_sealing(
         "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
         f"neither password nor encryption. It cannot be sealed here: {why_none()}. So such runs are refused.",
         f"All other scripts meet over TLS, on any laptop. {seals.how_to_allow()}",
+        command=seals.command_to_allow(),
     )
 
 

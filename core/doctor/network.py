@@ -132,20 +132,23 @@ def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/
     port = view.wanted_port or "any"
     which = _desktop_firewall(etc, run)
     if which == "ufw":
+        allow = (f"{port}/tcp", "5353/udp", "20000:32000/tcp")
+        command = " && ".join(f"sudo ufw allow {each}" for each in allow)
         return note(
             "firewall",
             TOPIC,
             "The firewall ufw is switched on.",
-            f"If the others can't reach this laptop: sudo ufw allow {port}/tcp; sudo ufw allow 5353/udp; "
-            "sudo ufw allow 20000:32000/tcp (trainers, during runs).",
+            f"If the others can't reach this laptop: {command} (the last is for trainers, during runs).",
+            command=command,
         )
     if which == "firewalld":
+        command = f"sudo firewall-cmd --add-port={port}/tcp --add-port=5353/udp --add-port=20000-32000/tcp"
         return note(
             "firewall",
             TOPIC,
             "The firewall firewalld is switched on.",
-            "If the others can't reach this laptop: put its network into the zone home, or "
-            f"firewall-cmd --add-port={port}/tcp --add-port=5353/udp --add-port=20000-32000/tcp.",
+            f"If the others can't reach this laptop: put its network into the zone home, or {command}",
+            command=command,
         )
     if shutil.which("nft") or shutil.which("iptables"):
         return note(
@@ -157,12 +160,18 @@ def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/
 def let_trainers_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run")) -> str:
     """What to do on this laptop so that the one at ``host`` reaches its trainers."""
     host = host.partition("%")[0]
+    words = f"let TCP ports 20000–32000 in from {host} in its firewall"
+    return command_to_let_in(host, etc, run) or words
+
+
+def command_to_let_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run")) -> str:
+    """The command for that; ``""`` where no firewall is known. ``host`` without a zone."""
     match _desktop_firewall(etc, run):
         case "ufw":
             return f"sudo ufw allow from {host} to any port 20000:32000 proto tcp"
         case "firewalld":
             return "sudo firewall-cmd --add-port=20000-32000/tcp"
-    return f"let TCP ports 20000–32000 in from {host} in its firewall"
+    return ""
 
 
 def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Finding | None:

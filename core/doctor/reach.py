@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from core.doctor.network import TOPIC, let_trainers_in
+from core.doctor.network import TOPIC, command_to_let_in, let_trainers_in
 from core.doctor.trial import Reach
 from core.doctor.view import Examined, error, note, ok
 from core.vocabulary.answers import Finding
@@ -53,6 +53,7 @@ def finding(name: str, reach: Reach) -> Finding:
         f"A call of this laptop to a trainer's port of {name} ({reach.peer_host}) {_WENT[reach.outward]}"
     )
     open_here = f"On this laptop: {let_trainers_in(reach.peer_host)}."
+    command = command_to_let_in(reach.peer_host.partition("%")[0])
     open_there = (
         f"On {name}: let TCP ports 20000–32000 in from {reach.own_host.partition('%')[0]} in its firewall; "
         "its own doctor names the command."
@@ -62,7 +63,7 @@ def finding(name: str, reach: Reach) -> Finding:
             return ok("reach", TOPIC, f"Trainers of {name} and of this laptop reach each other, both ways.")
         case False, True:
             what = f"{closed_here}, likely by this laptop's firewall; the other way is open. {_ENOUGH}"
-            return note("reach-closed-here", TOPIC, what, f"{_BOTH} {open_here}")
+            return note("reach-closed-here", TOPIC, what, f"{_BOTH} {open_here}", command=command)
         case True, False:
             what = f"{closed_there}, likely by the firewall of {name}; the other way is open. {_ENOUGH}"
             return note("reach-closed-there", TOPIC, what, f"{_BOTH} {open_there}")
@@ -71,4 +72,5 @@ def finding(name: str, reach: Reach) -> Finding:
         TOPIC,
         f"{closed_here}. {closed_there}. So trainers of the two can't meet, likely by both firewalls.",
         f"Open one of the two. {open_here} {open_there} {_BOTH}",
+        command=command,
     )

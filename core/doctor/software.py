@@ -15,7 +15,15 @@ from core.vocabulary import units
 from core.vocabulary.answers import Finding
 from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
-from core.vocabulary.versions import MADE_FOR, Versions, install_fix, installed, is_frozen, pip_install
+from core.vocabulary.versions import (
+    MADE_FOR,
+    Versions,
+    install_command,
+    install_fix,
+    installed,
+    is_frozen,
+    pip_install,
+)
 
 TOPIC = "software"
 _CUDA = "'tensorflow[and-cuda]==2.21.*'"
@@ -50,13 +58,14 @@ def check_tensorflow(view: Examined, versions: Versions | None = None) -> list[F
     findings = []
     for package, label in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
         version, wanted = getattr(versions, package), MADE_FOR[package]
+        needed = f"'{package}=={wanted}.*'"
         if not version:
-            what = f"{label} is not installed."
-            findings.append(error(package, TOPIC, what, install_fix(f"'{package}=={wanted}.*'")))
+            what, fix = f"{label} is not installed.", install_fix(needed)
+            findings.append(error(package, TOPIC, what, fix, command=install_command(needed)))
         elif not version.startswith(f"{wanted}."):
             what = f"{label} {version} is installed; Tandem is made for {wanted}."
-            fix = install_fix(f"'{package}=={wanted}.*'", where=" on every laptop")
-            findings.append(warning(package, TOPIC, what, fix))
+            fix = install_fix(needed, where=" on every laptop")
+            findings.append(warning(package, TOPIC, what, fix, command=install_command(needed)))
         else:
             findings.append(ok(package, TOPIC, f"{label} {version}."))
     return findings
@@ -109,11 +118,13 @@ async def check_loading(
     except (ValueError, IndexError):
         lines = complained.decode("utf-8", "replace").strip().splitlines()
         why = lines[-1][:300] if lines else f"it ended with status {child.returncode}"
+        anew = "--force-reinstall 'tensorflow==2.21.*'"
         return error(
             "tensorflow-broken",
             TOPIC,
             f"TensorFlow does not load: {why}",
-            install_fix("--force-reinstall 'tensorflow==2.21.*'"),
+            install_fix(anew),
+            command=install_command(anew),
         )
     uses = f"uses {', '.join(gpus)}" if gpus else "finds no GPU and uses the CPU"
     what = f"TensorFlow {tensorflow} with Keras {keras} loads in {units.duration(seconds)} and {uses}."

@@ -39,13 +39,13 @@ def ok(code: str, topic: str, what: str) -> Finding:
     return Finding(code=code, topic=topic, level="ok", what=what)
 
 
-def note(code: str, topic: str, what: str, fix: str = "") -> Finding:
-    return Finding(code=code, topic=topic, level="note", what=what, fix=fix)
+def note(code: str, topic: str, what: str, fix: str = "", *, command: str = "") -> Finding:
+    return Finding(code=code, topic=topic, level="note", what=what, fix=fix, command=command)
 
 
-def warning(code: str, topic: str, what: str, fix: str, *, mend: bool = False) -> Finding:
-    return Finding(code=code, topic=topic, level="warning", what=what, fix=fix, mend=mend)
+def warning(code: str, topic: str, what: str, fix: str, *, mend: bool = False, command: str = "") -> Finding:
+    return Finding(code=code, topic=topic, level="warning", what=what, fix=fix, mend=mend, command=command)
 
 
-def error(code: str, topic: str, what: str, fix: str, *, mend: bool = False) -> Finding:
-    return Finding(code=code, topic=topic, level="error", what=what, fix=fix, mend=mend)
+def error(code: str, topic: str, what: str, fix: str, *, mend: bool = False, command: str = "") -> Finding:
+    return Finding(code=code, topic=topic, level="error", what=what, fix=fix, mend=mend, command=command)

@@ -148,11 +148,13 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: 
             detail=detail,
         )
     if _NO_VENV.search(said):
+        command = f"sudo apt install python{python}-venv"
         return Problem(
             code="environment-no-venv",
             what=f"The Python {python} of this system cannot make environments: its venv is not installed.",
-            fix=f"Install it (Debian, Ubuntu: sudo apt install python{python}-venv), and try again.",
+            fix=f"Install it (Debian, Ubuntu: {command}), and try again.",
             detail=detail,
+            command=command,
         )
     if _NO_PYTHON.search(said):
         return Problem(

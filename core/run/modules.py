@@ -136,8 +136,13 @@ def missing(
     first = next(usage for usage in usages if any(usage.what in lack.modules for lack in lacks))
     line = f"the script imports {first.what} in {shown(first.path)}, line {first.line}"
     unsure = "" if sure else ", though perhaps not in every run"
-    fixes = [_fix(lack, _ordered(usages, lack.modules), requirement) for lack in lacks]
-    return Problem(code="modules-missing", what=f"{'; '.join(said)}: {line}{unsure}.", fix=" ".join(fixes))
+    told = [_fix(lack, _ordered(usages, lack.modules), requirement) for lack in lacks]
+    return Problem(
+        code="modules-missing",
+        what=f"{'; '.join(said)}: {line}{unsure}.",
+        fix=" ".join(fix for fix, _ in told),
+        command=told[0][1] if len(told) == 1 else "",
+    )
 
 
 def _at(where: Sequence[str]) -> str:
@@ -151,15 +156,16 @@ def _ordered(usages: Sequence[Usage], modules: frozenset[str]) -> list[str]:
     return [usage.what for usage in usages if usage.what in modules]
 
 
-def _fix(lack: Lack, modules: Sequence[str], requirement: Callable[[str], str]) -> str:
+def _fix(lack: Lack, modules: Sequence[str], requirement: Callable[[str], str]) -> tuple[str, str]:
+    """Sentences, and the command among them."""
     there = "Here" if lack.where == HERE else f"On {plain(lack.where, 40)}"
     named_so = {module: requirement(module) for module in modules}
     named = [package for package in named_so.values() if package]
     from_folders = [module for module, package in named_so.items() if not package]
-    fixes = []
+    fixes, command = [], ""
     if named and lack.installer:
-        them = "it" if len(named) == 1 else "them"
-        fixes.append(f"{there}, install {them} with `{lack.installer} {' '.join(named)}`.")
+        them, command = "it" if len(named) == 1 else "them", f"{lack.installer} {' '.join(named)}"
+        fixes.append(f"{there}, install {them} with `{command}`.")
     elif named:
         fixes.append(
             f"{there}, Tandem is the program that carries its own Python, to which nothing can be added: "
@@ -170,4 +176,4 @@ def _fix(lack: Lack, modules: Sequence[str], requirement: Callable[[str], str]) 
             f"{listed(from_folders)} lies in a folder of this laptop: put it beside the script, so that it "
             f"travels, or install it on {plain(lack.where, 40)} as well."
         )
-    return " ".join(fixes)
+    return " ".join(fixes), command

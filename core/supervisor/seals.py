@@ -74,17 +74,26 @@ def how_to_allow(proc: Path = _PROC) -> str:
     """Sentences for this laptop's administrator. Tandem need not be restarted afterwards."""
     if not _LINUX:
         return "Train such scripts between Linux laptops."
+    if command := command_to_allow(proc):
+        whom = " to programs of Tandem's Python" if _value(proc / _APPARMOR) == "1" else ""
+        return f"Allow them{whom}, then look again: {command}"
+    return "In a container, allow the system call unshare; elsewhere ask who administers this laptop."
+
+
+def command_to_allow(proc: Path = _PROC) -> str:
+    """The command for a shell in ``how_to_allow``; ``""``: none is known."""
+    if not _LINUX:
+        return ""
     if _value(proc / _APPARMOR) == "1":
         return (
-            "Allow them to programs of Tandem's Python, then look again: "
             f"printf {_quoted(profile())} | sudo tee /etc/apparmor.d/tandem && "
             "sudo apparmor_parser -r /etc/apparmor.d/tandem"
         )
     if _value(proc / _DEBIAN) == "0":
-        return "Allow them, then look again: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+        return "sudo sysctl -w kernel.unprivileged_userns_clone=1"
     if _value(proc / _MOST) == "0":
-        return "Allow them, then look again: sudo sysctl -w user.max_user_namespaces=10000"
-    return "In a container, allow the system call unshare; elsewhere ask who administers this laptop."
+        return "sudo sysctl -w user.max_user_namespaces=10000"
+    return ""
 
 
 def profile(program: str = sys.executable) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.vocabulary import units
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import SWEEP_CUT_OFF, Problem
 from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
 from core.vocabulary.text import listed, plain
 
@@ -109,7 +109,7 @@ def nobody_came(names: Sequence[str], waited_s: float) -> Problem:
 
 def cut_off(script: str, sweep: str) -> Problem:
     return Problem(
-        code="sweep-cut-off",
+        code=SWEEP_CUT_OFF,
         what=f"Tandem ended while a sweep of {plain(script, 60)} was under way. It can go on.",
         fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting does it without asking.",
         detail=sweep,

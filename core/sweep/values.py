@@ -16,23 +16,31 @@ _OPTION = re.compile(r"-(?![.\d])")
 """Begins an option; ``-1,0,1`` are values."""
 
 
-def argument_sets(words: Sequence[str], at_random: int | None = None) -> tuple[tuple[str, ...], ...]:
+def argument_sets(
+    words: Sequence[str], at_random: int | None = None, *, draw: int | None = None
+) -> tuple[tuple[str, ...], ...]:
     r"""Every combination of values: ``--lr 0.1,0.01`` has two, ``\,`` is a comma within one.
 
     ``("--lr", "0.1,0.01", "--layers", "2,4")`` are four sets, the first of which is
     ``("--lr", "0.1", "--layers", "2")``. The last argument varies fastest. ``at_random``: that many
-    combinations, drawn without replacement. Raises ``TandemError`` for an empty value, and for more than
-    ``MOST_SETS`` sets.
+    combinations, drawn without replacement; the same ones for the same ``draw``. Raises ``TandemError`` for
+    an empty value, and for more than ``MOST_SETS`` sets.
     """
     choices = [_values(word) for word in words]
     total = prod(map(len, choices))
+    drawn = random.Random(draw)
     wanted = total if at_random is None else min(at_random, total)
     if not 0 < wanted <= MOST_SETS:
         raise TandemError.of(problems.too_many(wanted))
     numbers = set(range(total)) if wanted == total else set[int]()
     while len(numbers) < wanted:  # a grid may be larger than any ``range`` that can be sampled
-        numbers.add(random.randrange(total))
+        numbers.add(drawn.randrange(total))
     return tuple(_combination(choices, number) for number in sorted(numbers))
+
+
+def combinations(words: Sequence[str]) -> int:
+    """How many there are. Raises ``TandemError`` for an empty value."""
+    return prod(len(_values(word)) for word in words)
 
 
 def _values(word: str) -> list[str]:

@@ -210,7 +210,8 @@ class Cleared(Tagged, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of the doctor. ``mend`` True: Tandem can fix it (``Mend(code=...)``)."""
+    """One finding of the doctor. ``mend`` True: Tandem can fix it (``Mend(code=...)``). ``command``: as in a
+    ``Problem``."""
 
     code: str
     topic: str
@@ -218,6 +219,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     fix: str = ""
     mend: bool = False
+    command: str = ""
 
 
 class Findings(Tagged, frozen=True, kw_only=True):

@@ -10,6 +10,8 @@ OVERTAKEN = "overtaken"
 """Code of a run that ended because a laptop that had been cut off from it is further."""
 CUT_OFF = "run-cut-off"
 """Code of the notice that a run could go on after a crash; its detail is the run's id."""
+SWEEP_CUT_OFF = "sweep-cut-off"
+"""The same of a sweep; its detail is the sweep's id."""
 LEFT_RUN = "left"
 """Code of a laptop that left a run at its user's wish, or because of its battery."""
 GOES_BACK = "goes-back"
@@ -20,15 +22,17 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A failure's text for people; the same in the window, the terminal and JSON.
 
     ``code`` is stable and machine-readable (``kebab-case``); ``detail`` is for the log drawer (may be long).
+    ``command``: the one shell command in ``fix``, to be copied; ``""``: there is none, or several.
     """
 
     code: Word
     what: Words
     fix: Words = ""
     detail: Detail = ""
+    command: Words = ""
 
     def __post_init__(self) -> None:
-        fit(self, what=WORDS, fix=WORDS, detail=DETAIL)
+        fit(self, what=WORDS, fix=WORDS, detail=DETAIL, command=WORDS)
 
     def __str__(self) -> str:
         return f"{self.what} {self.fix}".strip()
@@ -37,13 +41,15 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class TandemError(Exception):
     """A failure with its fix. ``what`` and ``fix`` are whole sentences; ``code`` is stable."""
 
-    def __init__(self, *, code: str, what: str, fix: str = "", detail: str = "") -> None:
+    def __init__(self, *, code: str, what: str, fix: str = "", detail: str = "", command: str = "") -> None:
         super().__init__(what)
-        self.problem = Problem(code=code, what=what, fix=fix, detail=detail)
+        self.problem = Problem(code=code, what=what, fix=fix, detail=detail, command=command)
 
     @classmethod
     def of(cls, problem: Problem) -> TandemError:
-        return cls(code=problem.code, what=problem.what, fix=problem.fix, detail=problem.detail)
+        error = cls(code=problem.code, what=problem.what)
+        error.problem = problem
+        return error
 
     @property
     def code(self) -> str:

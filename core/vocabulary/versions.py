@@ -176,7 +176,12 @@ def install_fix(what: str, *, where: str = "") -> str:
     """
     if is_frozen():
         return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."
-    return f"Install it{where}: {pip_install(what)}"
+    return f"Install it{where}: {install_command(what)}"
+
+
+def install_command(what: str) -> str:
+    """The command in ``install_fix``; ``""`` in the program that carries its packages."""
+    return "" if is_frozen() else pip_install(what)
 
 
 def same_on_both(label: str) -> str:

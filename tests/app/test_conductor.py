@@ -17,8 +17,9 @@ from app.views.view import View
 from app.widgets.navigation import DEVICES, SCREENS, SETTINGS, TRAIN, ScreenEntry
 from app.widgets.notice_bar import NoticeBar
 from app.window import Window
+from core.sweep.problems import cut_off
 from core.vocabulary import events as ev
-from core.vocabulary.commands import StopRun
+from core.vocabulary.commands import ResumeSweep, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import RunId, SweepId
@@ -488,6 +489,17 @@ def test_looking_for_the_cause_leads_to_the_doctor(seat: Seat) -> None:
     devices.doctor_asked.emit()  # type: ignore[attr-defined]
     assert seat.window.current == SETTINGS
     seat.qtbot.waitUntil(lambda: bool(seat.opening.node.commands), timeout=LIMIT_MS)
+
+
+def test_a_sweep_that_was_cut_off_goes_on_by_a_click(seat: Seat) -> None:
+    seat.happen(ev.NoticeRaised(problem=cut_off("train.py", "s1")))
+    bar = seat.window.findChild(NoticeBar)
+    assert bar is not None
+    offer = bar.findChild(QAbstractButton, "notice-offer")
+    assert isinstance(offer, QAbstractButton) and offer.text() == "Go on"
+    offer.click()
+    wanted = ResumeSweep(sweep=SweepId("s1"))
+    seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
 
 
 def test_a_theme_chosen_is_followed(seat: Seat) -> None:

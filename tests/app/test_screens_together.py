@@ -6,15 +6,17 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from app.views.devices import DevicesView
 from app.views.runs import RunsView
 from app.views.train import TrainView
-from app.widgets.navigation import MACHINES, RUNS, SCREENS, TRAIN
+from app.widgets.navigation import DEVICES, MACHINES, RUNS, SCREENS, TRAIN
+from core.environment.recipe import WantedVersions
 from core.vocabulary.commands import AnalyseScript, StartRun
 from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Moment, RunSpec
 from tests.app import world
 from tests.app.seat import LIMIT_MS, Seat
-from tests.core.fake_node import ME, OTHER
+from tests.core.fake_node import ME, OTHER, VERSIONS
 
 
 def test_a_run_can_be_followed_on_every_screen(seat: Seat) -> None:
@@ -58,6 +60,20 @@ def test_going_on_with_a_past_run_starts_it_and_leads_to_train(seat: Seat) -> No
     train = seat.window.view(TRAIN)
     assert train is not None
     seat.qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
+
+
+def test_other_versions_lead_from_the_form_to_devices_and_are_offered_there(seat: Seat) -> None:
+    train, devices = seat.view(TRAIN, TrainView), seat.window.view(DEVICES)
+    asked: list[object] = []
+    assert isinstance(devices, DevicesView)
+    devices.environment.ask = asked.append  # type: ignore[method-assign, assignment]
+    seat.happen(*world.linked())
+    train.devices_asked.emit(None)
+    assert seat.window.current == DEVICES and not asked
+    seat.window.go_to(TRAIN)
+    train.devices_asked.emit(OTHER)
+    assert seat.window.current == DEVICES
+    assert asked == [WantedVersions.like(VERSIONS)]
 
 
 def test_the_tabulator_goes_down_every_screen(seat: Seat) -> None:

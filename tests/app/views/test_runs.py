@@ -416,8 +416,12 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
     problem = view.past.outcome.not_started.problem
     assert problem is not None
     assert problem.what == "Bob's laptop took part then and is not paired with this laptop now."
-    assert f"tandem resume {PAUSED.run} --solo" in problem.fix
+    assert "press “Go on with this laptop alone”" in problem.fix
     assert not core.asked(StartRun)
+    view.past.outcome.alone.click()
+    (asked,) = core.asked(StartRun)
+    assert isinstance(asked, StartRun)
+    assert (asked.spec.solo, asked.spec.devices, asked.spec.resume) == (True, (), PAUSED.run)
 
 
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:

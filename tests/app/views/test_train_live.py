@@ -463,6 +463,37 @@ def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result
     assert not live.outcome.go_on.isVisible(), "that was the run before"
 
 
+def test_where_the_other_laptop_keeps_a_run_from_going_on_this_one_can_alone(
+    core: FakeCore, live: TrainLive
+) -> None:
+    spec = RunSpec(script="/a/digits.py", devices=(OTHER,), shares={ME: 48, OTHER: 16}, shares_total=64)
+    entry = replace(world.entry(spec=spec, last=Stopped(by="here")), run=world.RUN)
+    core.answers[GetRun] = replace(world.details(entry), checkpoint=world.MOMENT)
+    core.happen(*world.linked(), *world.begun(), *world.finished(last=Stopped(by="here")))
+    core.flush()
+    assert live.outcome.go_on.isVisible() and not live.outcome.alone.isVisible()
+    core.happen(world.lost())
+    assert live.outcome.alone.text() == "Go on with this laptop alone"
+    live.outcome.alone.click()
+    alone = replace(spec, script=entry.source, devices=(), solo=True, shares={}, shares_total=None)
+    assert core.asked(StartRun) == [StartRun(spec=replace(alone, resume=world.RUN))]
+
+
+def test_a_run_that_its_friend_refused_trains_anew_on_this_laptop_alone(
+    core: FakeCore, live: TrainLive
+) -> None:
+    why = Problem(code="consent-refused", what="Its user did not allow it.", fix="Train without it.")
+    spec = RunSpec(script="/a/digits.py", devices=(OTHER,))
+    entry = replace(world.entry(spec=spec, last=Failed(problem=why)), run=world.RUN)
+    core.answers[GetRun] = world.details(entry)
+    core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=why)))
+    core.flush()
+    assert live.outcome.alone.isVisible() and live.outcome.alone.text() == "Train on this laptop alone"
+    live.outcome.alone.click()
+    [begun] = core.asked(StartRun)
+    assert isinstance(begun, StartRun) and begun.spec.solo and begun.spec.resume is None
+
+
 def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
     assert live.stop.text() == "Stop"

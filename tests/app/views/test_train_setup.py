@@ -135,7 +135,7 @@ def test_several_values_are_trials_on_the_laptops_that_take_part(
     together: TrainSetup, core: FakeCore, settle: Settle
 ) -> None:
     core.answers[StartSweep] = SweepAccepted(sweep=SweepId("s"))
-    together.several.click()
+    together.values.several.click()
     together.arguments.setText("--epochs 3,4 --lr 0.1,0.01")
     together.arguments.textEdited.emit(together.arguments.text())
     settle()
@@ -153,16 +153,44 @@ def test_several_values_are_trials_on_the_laptops_that_take_part(
     assert (command.spec.run.devices, command.spec.here) == ((OTHER,), True)
 
 
+def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
+    together: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    core.answers[StartSweep] = SweepAccepted(sweep=SweepId("s"))
+    values = together.values
+    assert not values.isVisible()
+    values.several.click()
+    assert values.count.text() == "Separate the values to try by commas: --lr 0.1,0.01."
+    together.arguments.setText(f"--lr 0.1,0.01 --units {','.join(map(str, range(50)))}")
+    together.arguments.textEdited.emit(together.arguments.text())
+    assert values.count.text() == "100 combinations: 100 trials."
+    assert not values.some.isEnabled()
+    values.random.click()
+    values.some.setValue(6)
+    values.repeat.setValue(3)
+    settle()
+    assert values.count.text() == "6 of 100 combinations, with 3 seeds each: 18 trials."
+    assert together.train.text() == "Start 18 trials"
+    planned = core.asked(PlanRun)[-1]
+    assert isinstance(planned, PlanRun)
+    together.train.click()
+    core.flush()
+    [command] = core.asked(StartSweep)
+    assert isinstance(command, StartSweep)
+    assert (len(set(command.spec.argument_sets)), command.spec.repeat) == (6, 3)
+    assert planned.spec.arguments == command.spec.argument_sets[0], "what was planned is what begins"
+
+
 def test_values_that_make_no_trials_are_told_before_the_start(
     together: TrainSetup, core: FakeCore, settle: Settle
 ) -> None:
-    together.several.click()
+    together.values.several.click()
     together.arguments.setText("--lr 1,,2")
     together.arguments.textEdited.emit(together.arguments.text())
     settle()
     assert "has an empty value" in words(together)
     assert not together.train.isEnabled()
-    together.several.click()
+    together.values.several.click()
     settle()
     assert together.train.isEnabled(), "as one run, a comma is a comma"
 

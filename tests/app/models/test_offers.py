@@ -1,0 +1,87 @@
+"""What a click can do about a warning before the start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec.structs import replace as replace_struct
+
+from app.models import preflight
+from app.models.draft import RunDraft
+from app.models.offers import Offer, offers
+from core.vocabulary.answers import Declared, PlanMade
+from core.vocabulary.options import RunOptions
+from core.vocabulary.progress import Blamed
+from tests.app import world
+from tests.app.models.test_draft import TWO
+from tests.app.words.test_advice_words import ADVICE
+from tests.core.fake_node import ME, OTHER
+
+BATCH = Declared(names=("-b", "--batch-size"), kind="int", default="64")
+DRAFT = RunDraft()
+ALONE = "Train on this laptop alone"
+
+
+def offered(cause: Blamed = "wire", *, draft: RunDraft = DRAFT, here: bool = True) -> dict[str, Offer]:
+    advice = replace_struct(ADVICE, cause=cause, here=here)
+    made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=advice)
+    read = replace_struct(world.script_read(), options=(BATCH,))
+    found = offers(draft, TWO, read, made)
+    lines = preflight.lines(draft, TWO, read, made, ())
+    assert set(found) & set(lines) == {preflight.speed_line(made)}
+    return {each.words: each for each in found[preflight.speed_line(made)]}
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("unlike", [ALONE]),
+        ("steps", ["Use --batch-size 128", ALONE]),
+        ("wire", ["Send half the bytes", "Meet rarely", "Use --batch-size 128", ALONE]),
+        ("shares", ["Share by speed", ALONE]),
+        ("load", ["Use --batch-size 128", ALONE]),
+    ],
+)
+def test_each_cause_has_what_helps(cause: Blamed, words: list[str]) -> None:
+    assert list(offered(cause, draft=RunDraft(shares={ME: 1, OTHER: 1}))) == words
+
+
+def test_what_is_offered_is_done_in_the_form() -> None:
+    found = offered()
+    half, rarely, alone = (found[words].draft for words in ("Send half the bytes", "Meet rarely", ALONE))
+    assert half is not None and rarely is not None and alone is not None
+    assert (half.options.wire, half.options.sync) == ("bf16", "exact")
+    assert (rarely.options.wire, rarely.options.sync) == ("f32", "rare")
+    assert alone.left_out == {OTHER}
+
+
+def test_what_was_chosen_is_not_offered_again() -> None:
+    chosen = RunDraft(options=RunOptions(wire="bf16", sync="rare"))
+    assert list(offered(draft=chosen)) == ["Use --batch-size 128", ALONE]
+    assert ALONE not in offered(draft=RunDraft(left_out=frozenset({OTHER})))
+    assert ALONE not in offered(here=False), "the other laptop is the faster one"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "--batch-size 128"),
+        ("--epochs 3", "--epochs 3 --batch-size 128"),
+        ("-b 32 --epochs 3", "--epochs 3 --batch-size 64"),
+        ("--batch-size=512 'a b'", "'a b' --batch-size 1024"),
+        ("--batch-size", ""),
+        ("--batch-size many", ""),
+        ("--batch-size 0", ""),
+        ("--name 'open", ""),
+    ],
+)
+def test_a_larger_batch_is_written_into_the_arguments(before: str, after: str) -> None:
+    found = [
+        each for words, each in offered("load", draft=RunDraft(arguments=before)).items() if "batch" in words
+    ]
+    assert [each.draft for each in found] == ([RunDraft(arguments=after)] if after else [])
+
+
+def test_several_values_are_left_alone() -> None:
+    assert list(offered("load", draft=replace(RunDraft(), several=True))) == [ALONE]
