@@ -23,11 +23,12 @@ from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
 from core.vocabulary.answers import Done, RunAccepted
-from core.vocabulary.commands import StartRun, StopRun
+from core.vocabulary.commands import ChangeSettings, StartRun, StopRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, ended
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import SettingsChange
 
 ROUNDS = 5
 NEXT_STEP_S, NEXT_STEP_OF_COLD, BACK_OF_KEPT = 1.5, 0.25, 1.5
@@ -79,6 +80,9 @@ async def _measure() -> list[Took]:
             for _ in range(ROUNDS):
                 await make_ready(nodes, "cold")
                 run, cold_s = await _start(nodes, script)
+                for node in nodes:  # as by default
+                    change = SettingsChange(foresee=True)
+                    await node.follower.submit(ChangeSettings(change=change), Done)
                 next_step_s, back_s = await _lose_and_regain(nodes, run)
                 await _stop(nodes)
                 await make_ready(nodes, "kept")

@@ -118,9 +118,9 @@ def kind_of(message: Message) -> tuple[Kind, float]:
             return "events", 1
         case ms.CheckpointWanted(checkpoint=None):  # cancelled
             return "events", 1
-        case (
-            ms.Prepare() | ms.ModulesAsked() | ms.ReachAsked() | ms.CheckpointAsked() | ms.CheckpointWanted()
-        ):
+        case ms.Prepare() | ms.ModulesAsked() | ms.LoadAsked() | ms.ReachAsked():
+            return "questions", 1
+        case ms.CheckpointAsked() | ms.CheckpointWanted():
             return "questions", 1
     return "changes", 1
 

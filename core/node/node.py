@@ -271,7 +271,7 @@ class Node:
             case cm.SetCodePolicy(device=device, policy=policy):
                 await self._neighbours.set_policy(device, policy)
             case cm.AnalyseScript(path=path):
-                self._runs.foresee()
+                self._runs.readiness.foresee()
                 return await self._runs.planner.read(path)
             case cm.PlanRun(spec=spec):
                 return await self._runs.planner.preview(spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,16 +95,20 @@ class Returns:
         coordinator: Callable[[], CoordinatorDriver | None],
         is_kept: Callable[[], bool],
         start: Start,
+        load: Callable[[Iterable[DeviceId]], Awaitable[None]],
         notice: Callable[[Problem], None],
         on_over: Callable[[], None],
     ) -> None:
-        """``is_kept``: whether the trainer here has written a checkpoint of this run. ``on_over``: as in
-        ``Continuation``."""
+        """``is_kept``: whether the trainer here has written a checkpoint of this run. ``load``: as in
+        ``Readiness``. ``on_over``: as in ``Continuation``."""
         self._context = context
         self._planner = planner
         self._state = state
         self._coordinator = coordinator
         self._is_kept = is_kept
+        self._load = load
+        self._loading: asyncio.Task[None] | None = None
+        """Everybody's next trainers load TensorFlow, so that the others hardly wait for whoever comes in."""
         self._notice = notice
         self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
         self._succession = Succession(
@@ -204,6 +208,7 @@ class Returns:
                 self._stayed_out(device, absent.name)
         self._awaited = ()
         self._held_back, self._is_told, self._has_left = (), False, False
+        self._loading = None
         self.look()
 
     def _on_end(self, state: co.Coordination, back: tuple[str, ...] | None) -> None:
@@ -311,7 +316,8 @@ class Returns:
         due = {device: each for device, each in self._absent.items() if each.not_before_s <= now_s}
         if self._has_left and not any(each.asked for each in due.values()):
             return  # every resumed run has this laptop
-        back = [each.name for device, each in due.items() if self._is_ready(device, each, state)]
+        ready = [device for device, each in due.items() if self._is_ready(device, each, state)]
+        back = tuple(due[device].name for device in ready)
         if self.invitation is None:
             for device, absent in due.items():
                 if not absent.invited and self._is_idle(device):
@@ -320,13 +326,24 @@ class Returns:
         progress = state.tally.last
         is_kept = (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
         may_stop = is_kept and progress is not None and is_worth(progress, self._restart_s)
-        self._held_back = () if may_stop else tuple(back)
+        self._held_back = () if may_stop else back
         if is_kept or not back:
             self._timers.cancel("kept")
         elif "kept" not in self._timers and not self._is_told:
             self._timers.set("kept", KEPT_S)
-        if back and may_stop:
-            starter.handle(co.GoesOn(tuple(back)))
+        if not back or not may_stop:
+            return
+        if self._loading is None:
+            them = {*ready, *(device for device, part in state.parts.items() if not part.left)}
+            self._loading = self._context.background.start(
+                "load ahead", self._load_ahead(them - {self._context.me})
+            )
+        elif self._loading.done():
+            starter.handle(co.GoesOn(back))
+
+    async def _load_ahead(self, devices: Iterable[DeviceId]) -> None:
+        await self._load(devices)
+        self.look()
 
     def _is_ready(self, device: DeviceId, absent: Absent, state: co.Coordination) -> bool:
         """Whether it watches the run, or is idle and has everything that it needs."""

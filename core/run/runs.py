@@ -22,6 +22,7 @@ from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.planner import Planner, TrialWanted
 from core.run.precedence import HeldRequest, Present
+from core.run.readiness import Readiness
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
@@ -74,7 +75,6 @@ class NodeRuns:
         self._state = state
         self._links = links
         self._emit_event, self._on_busy = emit, on_busy
-        self._loop = asyncio.get_running_loop()
         self.warm = WarmTrainer(foresees=make_trainer is None)
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
@@ -88,7 +88,11 @@ class NodeRuns:
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
-        self._modules = Modules(self._context, self.foresee)
+        self.readiness = Readiness(
+            *(self._context, self.warm, state, lambda: self._is_in_a_run),
+            lambda: self._participant.starter if self._participant is not None else None,
+        )
+        self._modules = Modules(self._context, self.readiness.foresee)
         self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
         elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules)
         self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
@@ -105,6 +109,7 @@ class NodeRuns:
             coordinator=lambda: self._coordinator,
             is_kept=lambda: self._participant is not None and self._participant.state.kept,
             start=self.start,
+            load=self.readiness.load,
             notice=self._notice,
             on_over=self._end_work_if_idle,
         )
@@ -146,12 +151,6 @@ class NodeRuns:
         await self._context.files.close()
         await self.history.close()
 
-    def foresee(self) -> None:
-        """A run may begin here soon: makes a trainer ready for it, if the user wants that."""
-        me = self._state().me
-        if me is not None and me.settings.foresee and not self._is_in_a_run:
-            self.warm.foresee()
-
     def begin_trim(self) -> None:
         """Remove other laptops' leftovers here beyond what the settings keep. Not during a run."""
         me = self._state().me
@@ -177,7 +176,7 @@ class NodeRuns:
             is_asked = member is not None and not member.state.local and not member.state.joined
             asked = problems.asked_first(member.state.starter_name) if member and is_asked else None
             raise TandemError.of(asked or problems.run_under_way())
-        self.foresee()
+        self.readiness.foresee()
         self._begin_work()
         try:
             planned = await self.planner.plan(spec, back, trial)
@@ -239,6 +238,7 @@ class NodeRuns:
             self._modules.on_asked(device, message)
         elif not (
             self._checkpoints.on_message(device, message)
+            or self.readiness.on_message(device, message)
             or self.returns.on_message(device, message)
             or self._to_coordinator(device, message)
             or self.trials.on_message(device, message)
@@ -300,7 +300,7 @@ class NodeRuns:
             if refusal := refusal or self._admission.take(prepare.plan.run):
                 self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
                 return
-            self.foresee()
+            self.readiness.foresee()
         self._begin_work()
         name = peer.shown_name if peer else prepare.plan.member(device).name
         participant = self._participant = ParticipantDriver(
@@ -363,7 +363,7 @@ class NodeRuns:
 
     def _coordinator_over(self) -> None:
         self._coordinator = None
-        self._loop.call_soon(self._end_work_if_idle)
+        asyncio.get_running_loop().call_soon(self._end_work_if_idle)
 
     def _notice(self, problem: Problem) -> None:
         self._emit_event(ev.NoticeRaised(problem=problem))

@@ -336,7 +336,7 @@ class _Attendance:
             del self._open[fd]
         elif what == "report":
             lines = self._reports.feed(data)
-            for line in lines:
+            for line in filter(None, lines):  # an empty one was for `WarmTrainer`
                 self._read_report(line)
             # An honest trainer's reports wait in its own queue, and delay no step.
             self._reports_pace.keep(len(lines))

@@ -84,6 +84,10 @@ KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
 """The signal that no process can refuse. On Windows any signal is like that."""
 
 
+LOADED = b"\n"
+"""An empty report, by which a trainer that is kept ready says that it has loaded TensorFlow."""
+
+
 @dataclass(slots=True)
 class Child:
     """A started trainer and the node's ends of its pipes. Leads its own session and process group, or job."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 
 import psutil
 
@@ -36,6 +37,8 @@ class WarmTrainer:
         self._child: spawn.Child | None = None
         self._wanted = False
         self._foreseen: asyncio.TimerHandle | None = None
+        self._loaded: asyncio.Future[bool] | None = None
+        """Whether the child has loaded TensorFlow; False once there is none."""
         self.always = False
 
     async def hold(self, always: bool, *, busy: bool) -> None:
@@ -61,6 +64,19 @@ class WarmTrainer:
             await asyncio.to_thread(child.end)
         else:
             self._child = child
+            self._watch(child)
+
+    async def loaded(self, limit_s: float) -> bool:
+        """Like ``foresee``, and waits until TensorFlow is loaded; False: it is not, in this time."""
+        self.foresee()
+        await self._background.wait_idle()
+        if self._loaded is None:
+            return False
+        try:
+            async with asyncio.timeout(limit_s):
+                return await asyncio.shield(self._loaded)
+        except TimeoutError:
+            return False
 
     def foresee(self) -> None:
         """A run may begin soon. If none does, the child ends after ``FORESEEN_S``."""
@@ -98,7 +114,7 @@ class WarmTrainer:
         """The warm child, for ``TrainerProcess``; None where none is alive."""
         self._forget()
         self._wanted = self.always
-        child, self._child = self._child, None
+        child = self._release()
         if child is None:
             return None
         if child.process.poll() is not None:
@@ -110,10 +126,32 @@ class WarmTrainer:
         """The node closes: also ends a child that is being started."""
         self.always = self._wanted = self._foresees = False
         self._forget()
-        await self._drop()
         await self._background.wait_idle()
+        await self._drop()
 
     async def _drop(self) -> None:
-        child, self._child = self._child, None
+        child = self._release()
         if child is not None:
             await asyncio.to_thread(child.end)
+
+    def _watch(self, child: spawn.Child) -> None:
+        """Waits for its first report, or its end, without reading: that is the run's."""
+        if sys.platform == "win32":
+            return  # no loop waits for a pipe there, so nobody knows when it has loaded
+        loop = asyncio.get_running_loop()
+        loaded = self._loaded = loop.create_future()
+
+        def on_report() -> None:
+            loop.remove_reader(child.reports)
+            loaded.set_result(child.process.poll() is None)
+
+        loop.add_reader(child.reports, on_report)
+
+    def _release(self) -> spawn.Child | None:
+        """The child, which is no longer kept here."""
+        child, self._child = self._child, None
+        loaded, self._loaded = self._loaded, None
+        if child is not None and loaded is not None and not loaded.done():
+            asyncio.get_running_loop().remove_reader(child.reports)
+            loaded.set_result(False)
+        return child

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from core.supervisor import kinship, parent_death
-from core.supervisor.spawn import SEALED_ARGUMENT, WALLS_ARGUMENT, WARM_ARGUMENT
+from core.supervisor.spawn import LOADED, SEALED_ARGUMENT, WALLS_ARGUMENT, WARM_ARGUMENT
 from core.trainer import script, warm
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
@@ -51,6 +51,7 @@ def wait(channels: tuple[int, int, int]) -> None:
     given = dict(os.environ)
     watcher = begin_watcher()
     loaded_s = _load(channels[1])
+    os.write(channels[1], LOADED)
     orders = Orders(channels[0])
     begin = orders.wait_begin()
     if begin is None:

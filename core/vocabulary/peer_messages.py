@@ -108,6 +108,20 @@ class ModulesTold(Tagged, frozen=True, kw_only=True):
     installer: Words = ""
 
 
+class LoadAsked(Tagged, frozen=True, kw_only=True):
+    """Have a trainer load TensorFlow, and answer when it has: the run that we are in will stop for a laptop
+    that comes in. Send it only to a peer that supports it (``Versions.loads_ahead``)."""
+
+    question: int
+
+
+class LoadTold(Tagged, frozen=True, kw_only=True):
+    """``loaded``: whether one waits; memory may be short, its user may not want it, or it took too long."""
+
+    question: int
+    loaded: bool
+
+
 # --- a run: starter to member ------------------------------------------------------------------------------
 
 
@@ -263,6 +277,8 @@ Message = (
     | ReachTold
     | ModulesAsked
     | ModulesTold
+    | LoadAsked
+    | LoadTold
     | Prepare
     | Launch
     | StopAsked
@@ -305,6 +321,8 @@ def question_of(message: Message) -> tuple[type[Message], object] | None:
             return ReachTold, nonce
         case ModulesAsked(question=number) | ModulesTold(question=number):
             return ModulesTold, number
+        case LoadAsked(question=number) | LoadTold(question=number):
+            return LoadTold, number
         case CheckpointAsked(run=run) | CheckpointTold(run=run):
             return CheckpointTold, run
     return None

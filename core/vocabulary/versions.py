@@ -52,6 +52,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """0: a Tandem whose trainers meet only through TensorFlow."""
     tells_modules: bool = False
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
+    loads_ahead: bool = False
+    """Whether it knows ``LoadAsked``; an older Tandem would end the link."""
     takes_back: bool = False
     """Whether it knows ``TookOver``; an older Tandem would end the link."""
     rare: bool = False
@@ -77,6 +79,7 @@ def installed() -> Versions:
         exchange=EXCHANGE,
         tells_modules=True,
         data=True,
+        loads_ahead=True,
         takes_back=True,
         rare=True,
         frozen=is_frozen(),

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from core.supervisor import parent_death
-from core.supervisor.spawn import WARM_ARGUMENT
+from core.supervisor.spawn import LOADED, WARM_ARGUMENT
 from core.trainer.orders import Orders, own
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
@@ -29,8 +29,10 @@ def main() -> None:
         os.write(reports, to_json(report) + b"\n")
 
     orders = Orders(own(fds.orders))
-    if fds.warm and orders.wait_begin() is None:
-        return
+    if fds.warm:
+        os.write(reports, LOADED)
+        if orders.wait_begin() is None:
+            return
     say(trainer_messages.Booted(seconds=0.1, devices=()))
     train = orders.wait_train()
     if train is not None:

@@ -17,7 +17,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
-from core.vocabulary.peer_messages import FilesWanted
+from core.vocabulary.peer_messages import FilesWanted, LoadAsked
 from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
@@ -65,6 +65,13 @@ async def train(lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True
             keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)
             node.trainers[-1].say(Kept())
     return run
+
+
+def newest(node: LanNode) -> int:
+    """The newest step of this laptop."""
+    run = node.state.run
+    progress = run.members[node.device].progress if run is not None else None
+    return progress.step if progress is not None else -1
 
 
 def left(node: LanNode, gone: LanNode) -> bool:
@@ -138,6 +145,32 @@ async def test_a_killed_trainers_laptop_is_back_with_the_next_start(three: Lan, 
     await finish(three, anna, ben)
     entry = (await anna.runs.history.find(again)).entry
     assert entry.resumed == run and isinstance(entry.phase, Finished)
+
+
+async def test_the_run_stops_once_the_next_trainers_have_loaded(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, cleo = nodes(three)
+    loading, loaded = set[str](), asyncio.Event()
+    for node in (anna, ben):
+
+        async def load(limit_s: float, name: str = node.name) -> bool:
+            loading.add(name)
+            await loaded.wait()
+            return True
+
+        monkeypatch.setattr(node.runs.warm, "loaded", load)
+    run = await train(three, spec, anna, ben)
+    ben.runs.readiness.on_message(cleo.device, LoadAsked(question=1))
+    assert not loading, "only its starter has another one loaded beside the trainer of a run"
+    ben.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: loading == {"Anna", "Ben"})
+    anna.trainers[-1].say(Progressed(progress=replace(STEP, step=41, batch=41)))
+    await three.wait_until(lambda: newest(anna) == 41)
+    assert run_of(anna) == run and isinstance(anna.phase, Training), "it trains on"
+    loaded.set()
+    await goes_on_with(three, run, anna, ben)
+    await stop(three, anna, ben)
 
 
 async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same(three: Lan, spec: RunSpec) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,29 @@ async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     again = warm.take()
     assert again is not None and again.pid != pid
     again.end()
+
+
+async def test_one_that_was_foreseen_says_that_it_has_loaded_and_is_then_taken(
+    warm: WarmTrainer, tmp_path: Path
+) -> None:
+    assert await warm.loaded(60.0)
+    assert await warm.loaded(60.0), "of two that ask, both learn it"
+    child = warm.take()
+    assert child is not None
+    trainer = Attended(tmp_path / "log", script=FINISH, child=child)
+    assert (await trainer.exit()).reason == "finished"
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
+    assert "not a report" not in (tmp_path / "log").read_text()
+    await warm.end()
+
+
+async def test_none_is_loaded_where_the_time_is_up_or_no_trainer_is_wanted(
+    warm: WarmTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(600)"])
+    assert not await warm.loaded(0.05), "it says nothing"
+    waiting = asyncio.create_task(warm.loaded(60.0))
+    await asyncio.sleep(0)
+    await warm.end()
+    assert not await asyncio.wait_for(waiting, 60.0)
+    assert not await WarmTrainer(foresees=False).loaded(60.0)
