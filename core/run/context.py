@@ -101,6 +101,8 @@ class RunLimits:
     modules_s: float = 3.0
     """How long another laptop may take to search its disk for a few modules. Without an answer nothing is
     said."""
+    load_ahead_s: float = 30.0
+    """For trainers to load TensorFlow before a run stops for a laptop that comes in: it would wait for it."""
     first_piece_s: float = 180.0
     """A laptop hashes its checkpoint, perhaps gigabytes, before it sends it."""
     idle_s: float = 20.0

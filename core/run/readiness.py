@@ -11,7 +11,6 @@ from core.run.context import RunContext
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import LOAD_AHEAD_S
 from core.vocabulary.state import State
 
 
@@ -43,7 +42,9 @@ class Readiness:
         """Load here and on these laptops while a run goes on. Returns when all have, or after a limit."""
         known = self._state().devices
         asked = [
-            self._context.links.ask(device, ms.LoadAsked(question=next(self._numbers)), LOAD_AHEAD_S)
+            self._context.links.ask(
+                device, ms.LoadAsked(question=next(self._numbers)), self._context.limits.load_ahead_s
+            )
             for device in devices
             if device in known and (told := known[device].versions) is not None and told.loads_ahead
         ]
@@ -67,7 +68,7 @@ class Readiness:
         self._context.links.send(device, ms.LoadTold(question=asked.question, loaded=loaded))
 
     async def _load(self) -> bool:
-        return self._is_wanted and await self._warm.loaded(LOAD_AHEAD_S)
+        return self._is_wanted and await self._warm.loaded(self._context.limits.load_ahead_s)
 
     @property
     def _is_wanted(self) -> bool:

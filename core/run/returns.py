@@ -316,30 +316,33 @@ class Returns:
         due = {device: each for device, each in self._absent.items() if each.not_before_s <= now_s}
         if self._has_left and not any(each.asked for each in due.values()):
             return  # every resumed run has this laptop
-        ready = [device for device, each in due.items() if self._is_ready(device, each, state)]
-        back = tuple(due[device].name for device in ready)
+        back = tuple(each.name for device, each in due.items() if self._is_ready(device, each, state))
+        progress = state.tally.last
+        worth = progress is not None and is_worth(progress, self._restart_s)
+        if self._loading is None and worth:
+            self._begin_loading(state, due)
         if self.invitation is None:
             for device, absent in due.items():
                 if not absent.invited and self._is_idle(device):
                     await self._invite(device, absent, state.plan)
                     return
-        progress = state.tally.last
         is_kept = (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
-        may_stop = is_kept and progress is not None and is_worth(progress, self._restart_s)
+        may_stop = is_kept and worth
         self._held_back = () if may_stop else back
         if is_kept or not back:
             self._timers.cancel("kept")
         elif "kept" not in self._timers and not self._is_told:
             self._timers.set("kept", KEPT_S)
-        if not back or not may_stop:
-            return
-        if self._loading is None:
-            them = {*ready, *(device for device, part in state.parts.items() if not part.left)}
-            self._loading = self._context.background.start(
-                "load ahead", self._load_ahead(them - {self._context.me})
-            )
-        elif self._loading.done():
+        if back and may_stop and self._loading is not None and self._loading.done():
             starter.handle(co.GoesOn(back))
+
+    def _begin_loading(self, state: co.Coordination, due: Iterable[DeviceId]) -> None:
+        """Once a laptop is there that is to come in, while it is asked for the rest."""
+        me, known = self._context.me, self._state().devices
+        coming = [device for device in due if device == me or (device in known and known[device].linked)]
+        if coming:
+            them = {*coming, *(device for device, part in state.parts.items() if not part.left)}
+            self._loading = self._context.background.start("load ahead", self._load_ahead(them - {me}))
 
     async def _load_ahead(self, devices: Iterable[DeviceId]) -> None:
         await self._load(devices)

@@ -60,8 +60,6 @@ FINISH_S = 600.0
 """Between members' ends of the same script, on unequal laptops."""
 OUTPUTS_S = 60.0
 """Without any piece of the chief's outputs."""
-LOAD_AHEAD_S = 30.0
-"""For trainers to load TensorFlow before a run stops for a laptop that comes in. Without, it stops longer."""
 LAUNCH_S = 900.0
 """How long a prepared member waits for the others, whose users may have to be asked."""
 SLACK_S = 15.0

@@ -17,7 +17,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
-from core.vocabulary.peer_messages import FilesWanted, LoadAsked
+from core.vocabulary.peer_messages import FilesWanted, LoadAsked, Prepare
 from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
@@ -25,7 +25,7 @@ from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, Lan, LanNode, keep
 from tests.core.run.world import failing
 
-QUICK = RunLimits(look_s=0.05, idle_s=5.0)
+QUICK = RunLimits(look_s=0.05, idle_s=5.0, load_ahead_s=1.0)
 STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
 
 
@@ -256,7 +256,7 @@ async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
     heard: list[object] = []
     monkeypatch.setattr(cleo.runs, "on_message", lambda device, message: heard.append(message))
     anna.runs.returns.add(run, (cleo.device,))
-    await three.wait_until(lambda: heard)
+    await three.wait_until(lambda: any(isinstance(message, Prepare) for message in heard))
     invited = anna.runs.returns.invitation
     assert invited is not None
     for _ in range(says):
