@@ -16,7 +16,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
-from core.vocabulary.phases import Failed, ended
+from core.vocabulary.phases import Failed, ended, goes_on
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Diverged
 from core.vocabulary.state import State
@@ -34,6 +34,10 @@ class RunNotices:
         self._run: RunId | None = None
         self._asked: set[RunId] = set()
         """Runs about which this laptop's user was asked."""
+        self._were_here: set[RunId] = set()
+        """Runs in which this laptop was."""
+        self._going_on: set[RunId] = set()
+        """Those that ended only for another to go on at once."""
         self._sweeps: set[tuple[DeviceId, SweepId, ProjectId]] = set()
         """Sweeps whose trials are known here: the first one was asked about or announced. Their ids are their
         starters' own choice."""
@@ -48,12 +52,15 @@ class RunNotices:
                     self._run, self._diverged = plan.run, None
                     self._window.tell(None)
                     if state.me is not None and plan.starter != state.me.device:
-                        self._on_begun_elsewhere(plan, state)
+                        self._on_begun_elsewhere(plan, state.me.device, state)
+                    self._were_here.add(plan.run)
                 case ev.MemberProgressed(progress=progress) if progress.diverged is not None:
                     self._on_diverged(progress.diverged, state)
                 case ev.RunPhaseChanged(phase=phase) if ended(phase):
                     self._window.tell(None)
                     _badge(0)
+                    if goes_on(phase):
+                        self._going_on.add(event.run)
                     if isinstance(phase, Failed):
                         self._on_failed(phase.problem, state)
 
@@ -61,7 +68,7 @@ class RunNotices:
         self._window.tell(None)
         _badge(0)
 
-    def _on_begun_elsewhere(self, plan: Plan, state: State) -> None:
+    def _on_begun_elsewhere(self, plan: Plan, me: DeviceId, state: State) -> None:
         """A run that its user allowed was announced by the question; other runs are announced here."""
         trial = plan.trial
         sweep = None if trial is None else (plan.starter, trial.sweep, plan.project)
@@ -71,12 +78,16 @@ class RunNotices:
         if is_known:
             return
         name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)
-        if plan.resume is not None and (plan.resume.back or plan.resume.owner is not None):
-            # It was in this training before: nothing begins that its user has not seen.
+        resumed = plan.resume
+        if resumed is not None and (resumed.back or resumed.owner or resumed.run in self._going_on):
+            # Nothing begins that its user has not seen.
             what, fix = f"{name} goes on with {script}, with this laptop.", "Stop ends it on all laptops."
+            own = {member.name for member in plan.members if member.device == me}
+            if resumed.run in self._were_here and own & {*resumed.back}:
+                what = f"This laptop is back in {name}'s run of {script}."
             self._window.tell(Problem(code="run-goes-on-here", what=what, fix=fix), self._stop)
             return
-        what = f"{name} started {script} on this laptop."
+        what = f"{name} {'started' if resumed is None else 'resumed'} {script} on this laptop."
         ends = "it, and this laptop takes no more trials" if trial is not None else "the run on all laptops"
         fix = f"You were not asked, as you allowed this before. Stop ends {ends}."
         self._window.tell(Problem(code="run-began-here", what=what, fix=fix), self._stop)

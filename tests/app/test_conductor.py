@@ -23,8 +23,8 @@ from core.vocabulary.commands import ResumeSweep, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import RunId, SweepId
-from core.vocabulary.phases import Finished, Stopped
-from core.vocabulary.plan import TrialOf
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped
+from core.vocabulary.plan import Moment, Resumption, TrialOf
 from core.vocabulary.progress import Diverged
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
@@ -245,6 +245,34 @@ def test_a_run_that_its_user_allowed_or_began_is_not_announced(
     asked = replace(world.plan(), run=consent_asked().run, starter=OTHER)
     seat.happen(*world.finished(), consent_asked(), ev.RunPlanned(plan=asked))
     assert "Training began here" not in told
+
+
+def test_a_laptop_that_is_back_in_a_run_is_not_told_that_one_began(
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    said: list[Problem] = []
+    monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(title))
+    monkeypatch.setattr(seat.window, "tell", lambda problem, offer=None: said.extend(filter(None, [problem])))
+    first = replace(world.plan(), starter=OTHER)
+    seat.happen(*world.linked(), *world.begun(first))
+    assert told.pop() == "Training began here"
+    own = first.member(ME).name
+    lost, goes_on = Failed(problem=PROBLEM), Stopped(by="bob", goes_on=True)
+    cases: tuple[tuple[tuple[str, ...], Phase, str], ...] = (
+        ((own,), lost, "This laptop is back in Bob's laptop's run of digits.py."),
+        (("cleo",), lost, "Bob's laptop goes on with digits.py, with this laptop."),
+        ((), goes_on, "Bob's laptop goes on with digits.py, with this laptop."),
+        ((), lost, "Bob's laptop resumed digits.py on this laptop."),
+    )
+    for number, (back, last, says) in enumerate(cases):
+        resumed = Resumption(run=first.run, checkpoint=first.project, moment=Moment(step=1), back=back)
+        seat.happen(ev.RunPhaseChanged(run=first.run, phase=last))
+        first = replace(first, run=RunId(f"again{number}"), resume=resumed)
+        seat.happen(ev.RunPlanned(plan=first))
+        assert said[-1].what == says
+        was_begun = says.endswith("on this laptop.")
+        assert ("Training began here" in told) == ("You were not asked" in said[-1].fix) == was_begun
 
 
 def test_the_trials_of_a_sweep_are_announced_once(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
