@@ -81,10 +81,12 @@ def lose_starter(turn: ParticipantTurn, problem: Problem) -> None:
 def _stop_to_go_on(turn: ParticipantTurn, verdict: Problem) -> None:
     """The members that are left stop at the same step, each with a checkpoint. All of them lose the starter,
     though not at the same moment."""
-    gone = (*turn.state.gone, turn.state.plan.starter)
-    turn.state = replace(turn.state, gone=gone)
+    plan, known = turn.state.plan, {*turn.state.gone} - {turn.state.plan.starter}
+    turn.state = replace(turn.state, gone=(*known, plan.starter))
     turn.no_longer(*turn.state.waits)
-    _meet_without(turn, turn.state.plan.generation + len(gone))
+    # Above every generation that the starter made. Members that heard of different losses from it do not meet
+    # in one generation, where they would add up different parts; they stop without this step.
+    _meet_without(turn, plan.generation + len(plan.members) + 1 + len(known))
     turn.effects.append(pa.StopTrainers(0))
     turn.enter(pa.Leaving(verdict, starter_lost=True, goes_on=True))
     turn.wait("leave", limits.LEAVE_S)

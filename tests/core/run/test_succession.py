@@ -68,7 +68,7 @@ async def test_the_other_goes_on_within_walls_and_hands_the_run_back(two: Lan, s
     trainer = ben.trainers[-1]
     two.lose(anna, ben, LOST)
     await two.wait_until(lambda: trainer.over)
-    assert trainer.orders == [trainer_messages.MeetWithout(generation=1, gone=(0,))]
+    assert trainer.orders == [trainer_messages.MeetWithout(generation=3, gone=(0,))]
     assert trainer.forces == [0], "at the end of a step"
 
     alone = await goes_on(two, run, ben)

@@ -4,6 +4,7 @@ that."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,8 @@ TWO = plan_of(project=MANIFEST.digest)
 THREE = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
 BENS = plan_of((ANNA, BEN, CLEO), fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
 """Its chief is not on the laptop that started it."""
+OTHERS = plan_of((BEN, CLEO), project=MANIFEST.digest)
+"""It was started on a laptop without a part in it."""
 EXPECTED = Expectation(
     alone_s=(0.1, 0.2, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1_000, shares=(43, 11, 10)
 )
@@ -457,3 +460,43 @@ def test_no_run_fails_by_the_loss_of_members_that_it_can_do_without(data: st.Dat
         assert not orders or set(orders[-1].gone) == ranks
         ends(world, device)
     assert isinstance(world.phase, Finished), world.phase
+
+
+@effort(max_examples=200, deadline=None)
+@given(plan=st.sampled_from([THREE, BENS, OTHERS]), data=st.data())
+def test_members_of_one_generation_agree_who_is_gone_wherever_links_break(
+    plan: Plan, data: st.DataObject
+) -> None:
+    """Also between the starter and each of them, while others are still linked with it."""
+    world, alone, unheard = training(plan), set[DeviceId](), set[DeviceId]()
+
+    def lose_starter(device: DeviceId) -> None:
+        alone.add(device)
+        world.lost.add(device)
+        world.to_member[device].clear()
+        world.tell_member(device, pa.StarterLost(LOST))
+
+    def lose_member(device: DeviceId) -> None:
+        unheard.add(device)
+        world.to_starter[device].clear()
+        world.tell(co.MemberLost(device, LOST))
+
+    for _ in range(data.draw(st.integers(0, 12))):
+        found: list[Callable[[], None]] = list(world.possible())
+        others = world.members.keys() - {ANNA}
+        found += [partial(lose_starter, device) for device in sorted(others - alone)]
+        found += [partial(lose_member, device) for device in sorted(others - unheard)]
+        for device, side in world.members.items():
+            for task, force in side.trainers.items():
+                if force < 2:
+                    found.append(partial(world.trainer_ends, device, task, failing("killed")))
+        if found:
+            data.draw(st.sampled_from(found))()
+    gone_in: dict[int, set[int]] = {}
+    for side in world.members.values():
+        gone, generation = set[int](), 0
+        for order in side.orders:
+            if isinstance(order, MeetWithout):
+                assert order.generation > generation, "no generation comes again"
+                gone, generation = gone | set(order.gone), order.generation
+                assert gone_in.setdefault(generation, gone) == gone
