@@ -66,7 +66,9 @@ class SharedCallbacks(private.Callbacks):
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._hears_batches:
-            self._agree()
+            keeper = self._engine.keeper
+            if self._agree(self._engine.collectives.is_chief and keeper.due_by_clock):
+                keeper.make_due()
         self._progress.batch_ended(self._engine.fit.batch, logs)
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:

@@ -27,7 +27,7 @@ FIRST_S = 10.0
 MOST_S = 600.0
 COST = 0.02
 """Largest share of a training's time spent on checkpoints."""
-FIRST_LOOK, MOST_PORTIONS = 4, 1 << 20
+FIRST_LOOK, MOST_PORTIONS = 2, 1 << 20
 """Portions of steps after which the chief first looks at its clock, and the most until it looks again."""
 
 
@@ -97,15 +97,28 @@ class Keeper:
             self._look_at_clock()
 
     def _look_at_clock(self) -> None:
-        """The chief tells after how many portions it looks again; 0: a checkpoint is due."""
+        """The chief tells after how many portions it looks again; 0: a checkpoint is due.
+
+        At most as many as so far: what takes long may come later, such as a slow callback now and then.
+        """
         lasted_s = time.monotonic() - self._first_s
         left_s = self.every_s - lasted_s
         half = left_s * self._portions / max(lasted_s, 1e-6) / 2
-        own = 0 if left_s <= 0 else int(min(MOST_PORTIONS, max(1, half)))
+        own = 0 if left_s <= 0 else int(min(MOST_PORTIONS, self._portions, max(1, half)))
         told = self.host.from_chief(struct.pack(">I", own), _portions)
         self._look_at = self._portions + max(1, told)
         if told == 0:
-            self._passed_s = max(self._passed_s, self.every_s)
+            self.make_due()
+
+    @property
+    def due_by_clock(self) -> bool:
+        """Whether a checkpoint is due by this member's clock, without regard to steps; the chief's counts."""
+        is_late = self._portions > 0 and time.monotonic() - self._first_s >= self.every_s
+        return self.enabled and self._by_cost and is_late
+
+    def make_due(self) -> None:
+        """The members agreed on it."""
+        self._passed_s = max(self._passed_s, self.every_s)
 
     @property
     def due(self) -> bool:

@@ -88,9 +88,11 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
 
 KEEPING = """
 import json, pathlib, struct, sys, threading, time
+from types import SimpleNamespace
 import keras
 import numpy as np
 from core.vocabulary.errors import TandemError
+from core.trainer.exact.patch.callbacks import SharedCallbacks
 from core.vocabulary.plan import Moment
 from core.project import checkpoint_store as checkpoints
 from core.trainer.exact.resume import callback_state, writer as checkpoint
@@ -233,6 +235,28 @@ for portion in range(1, 200):
     if cost.due:
         break
 host.chief = struct.pack(">I", 0)
+
+class Slow(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch % 2000 == 1999 if kind == "now and then" else now[0] - began > 8:
+            now[0] += 3.0
+
+agrees = SimpleNamespace(is_chief=True, any=lambda flags, what: list(flags))
+heard = SimpleNamespace(batch=0, steps=None, progress=SimpleNamespace(batch_ended=lambda *_: None))
+host.chief, told["late"], model.stop_training = None, {}, False
+for kind, hears in (("now and then", False), ("now and then", True), ("for good", True)):
+    late, began = Keeper(Checkpointing(base / "late"), host), now[0]
+    engine = SimpleNamespace(collectives=agrees, keeper=late, fit=heard, folders=())
+    callbacks = SharedCallbacks(engine, [Slow()], model) if hears else Slow()
+    for batch in range(30_000):
+        now[0] += 0.001
+        late.passed(0.0)
+        callbacks.on_train_batch_end(batch, {})
+        if late.due:
+            break
+    told["late"][f"{kind}, {hears}"] = now[0] - began
+
+host.chief = struct.pack(">I", 0)
 time.monotonic = real
 cost._writer.cost_s, cost._captured_s = 0.9, 0.1
 host.chief = struct.pack(">d", 60.0)
@@ -264,8 +288,13 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
     assert told["waited once"] == told["waited twice"] == 1
     # The clock is looked at more and more often, and the first checkpoint is due after 10 s.
-    assert told["looks"][0][0] == 4 and len(told["looks"]) < 12
+    assert told["looks"][0][0] == 2 and len(told["looks"]) < 16
     assert told["looks"][-1][1] == 0 and 100 <= told["looks"][-1][0] <= 103
+    # A callback takes 3 s, at each 2,000th batch or from the 8th second on. Members agree after each batch of
+    # which callbacks hear; else the chief looks in time.
+    assert len(told["late"]) == 3 and all(10.0 <= each <= 13.1 for each in told["late"].values()), told[
+        "late"
+    ]
     # 1 s is 2 % of 50 s; the chief's time counts, and only a plausible one.
     assert (told["first"], told["told"], told["then"]) == (10.0, pytest.approx(50.0), 60.0)
     assert 0.0 < told["cost"] < 0.9 and len(told["refused"]) == 4
