@@ -35,6 +35,7 @@ class PlotCurve:
     dashed: bool = False
     base: Points | None = None
     hidden: bool = False
+    strong: bool = False
     raw: Series = field(default_factory=Series)
     smooth: Series | None = None
     _weight: float = 0.0

@@ -65,6 +65,7 @@ class PlotLines:
                 dashed=key.validation,
                 base=self._taken_off(key),
                 hidden=self.hides(index, key),
+                strong=self._sources[index].strong,
             )
             for index, key in self._keys
             if key.metric == metric

@@ -99,6 +99,14 @@ class ChartPanel(QWidget):
         self._show_whether_empty()
         self.take_in()
 
+    def change_sources(self, sources: Sequence[Source]) -> None:
+        """The same runs with more points, or some that come and go: what the user hides and zooms stays."""
+        labels = [source.label for source in sources]
+        if labels != [source.label for source in self.sources]:
+            self.bar.show_runs(labels)
+        self.sources = list(sources)
+        self._rearrange()
+
     def show_coming(self) -> None:
         """Empty for now; the content is being read."""
         self.show_sources([])

@@ -26,6 +26,8 @@ from core.report.points import MEASURED, Axis
 
 LINE = 1.75
 """Line width in screen pixels at scale 1. Qt does not scale a pen whose width is constant under zoom."""
+STRONG = 2
+"""Times as wide for a line that stands out."""
 MARGIN = 0.06
 TITLE_CHARACTERS = 12
 """Minimum characters kept of a metric's name, however long the legend beside it is."""
@@ -126,7 +128,7 @@ class Plot(QWidget):
         colour."""
         if look == self._look and list(map(_lasting, curves)) == list(map(_lasting, self.curves)):
             for before, curve in zip(self.curves, curves, strict=True):
-                before.colour, before.hidden = curve.colour, curve.hidden
+                before.colour, before.hidden, before.strong = curve.colour, curve.hidden, curve.strong
             self.colour()
             return
         for items in self._items:
@@ -327,7 +329,8 @@ class Plot(QWidget):
         for curve, (band, faint, line, dots) in zip(self.curves, self._items, strict=True):
             colour = pg.mkColor(curve.colour)
             style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
-            line.setPen(pg.mkPen(colour, width=LINE * scale, style=style))
+            width = LINE * scale * (STRONG if curve.strong else 1)
+            line.setPen(pg.mkPen(colour, width=width, style=style))
             dots.setBrush(colour)
             under = QColor(theme.faded(curve.colour))
             faint.setPen(pg.mkPen(under, width=scale))

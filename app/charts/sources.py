@@ -54,11 +54,13 @@ class UseMeter:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One run. ``label`` distinguishes it from the others; ``names``: its members' display names."""
+    """One run. ``label`` distinguishes it from the others; ``names``: its members' display names. ``strong``:
+    drawn with a thicker line."""
 
     label: str
     points: RunPoints
     names: dict[DeviceId, str] = field(default_factory=dict)
+    strong: bool = False
 
 
 def strided(seen: tuple[float, float] | None, left: float, right: float) -> tuple[float, float]:

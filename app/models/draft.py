@@ -17,7 +17,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import RunOptions
 from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
-from core.vocabulary.sweep import SweepSpec, Trial
+from core.vocabulary.sweep import Sweep, SweepSpec, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,17 @@ def sets_of(draft: RunDraft) -> tuple[tuple[str, ...], ...] | Problem:
         return words if isinstance(words, Problem) else (words,)
     try:
         return argument_sets(words, draft.at_random, draw=draft.draw)
+    except TandemError as error:
+        return error.problem
+
+
+def more_sets(text: str, sweep: Sweep) -> tuple[tuple[str, ...], ...] | Problem:
+    """The sets of arguments in ``text`` that a sweep does not have yet."""
+    words = split(text)
+    if isinstance(words, Problem):
+        return words
+    try:
+        return tuple(each for each in argument_sets(words) if each not in sweep.spec.argument_sets)
     except TandemError as error:
         return error.problem
 

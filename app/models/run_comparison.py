@@ -74,7 +74,7 @@ def labels_of(entries: Sequence[RunEntry]) -> list[str]:
     with the script if these differ or one has a name. Never two alike. The year is included if it
     distinguishes them."""
     scripts = {entry.script for entry in entries}
-    given = [plain(words, 60) for words in _differing([flags(entry.arguments) for entry in entries])]
+    given = [plain(words, 60) for words in differing([entry.arguments for entry in entries])]
     if len(scripts) == 1 < len(set(given)) == len(given):
         labels = [plain(entry.name, 60) or words for entry, words in zip(entries, given, strict=True)]
         return labels if len(set(labels)) == len(labels) else given
@@ -91,8 +91,9 @@ def labels_of(entries: Sequence[RunEntry]) -> list[str]:
     return labels
 
 
-def _differing(given: Sequence[dict[str, str]]) -> list[str]:
+def differing(arguments: Sequence[Sequence[str]]) -> list[str]:
     """Each run's arguments that not all share: ``lr 0.1, no fast``."""
+    given = [flags(each) for each in arguments]
     names = dict.fromkeys(name for each in given for name in each)
     apart = [name for name in names if len({each.get(name) for each in given}) > 1]
 

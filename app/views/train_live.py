@@ -15,6 +15,7 @@ from app.long_work import in_thread
 from app.models import laptop_rows, stragglers
 from app.theme import GAP
 from app.views.resume import ask_for_checkpoints, connect_result, link_changed, resume_run
+from app.views.sweep_card import SweepCard
 from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
 from app.widgets.card import Card, column
@@ -24,7 +25,6 @@ from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
-from app.widgets.sweep_card import SweepCard
 from app.words.device_names import names_of
 from core.report.points import RunPoints
 from core.vocabulary.answers import Answer, RunDetails, RunEntry

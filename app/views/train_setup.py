@@ -17,6 +17,7 @@ from app.models.offers import Offer, Offers, offers
 from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
+from app.views.sweep_card import SweepCard
 from app.widgets.buttons import button
 from app.widgets.card import column, row
 from app.widgets.labels import Label, name_for_readers, set_tooltip
@@ -26,7 +27,6 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
 from app.widgets.script_drop import ScriptChoices, ScriptDrop
 from app.widgets.several_values import SeveralValues
-from app.widgets.sweep_card import SweepCard
 from app.words.device_words import problem_of
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound

@@ -104,6 +104,11 @@ async def test_trials_are_shared_out_after_one_question_and_the_best_is_found(tm
         assert isinstance(accepted, SweepAccepted), accepted
         await allow(ben)
         await wait_for(anna.node, lambda s: s.sweep is not None and sum(t.over for t in s.sweep.trials) == 3)
+        for trial, ends in zip(sweep_of(anna).trials[:2], (0, 1), strict=True):
+            assert trial.run is not None
+            read = await anna.node.submit(GetRun(run=trial.run))
+            assert isinstance(read, RunDetails), "also of another laptop's trial, and of one under way"
+            assert sum(map(len, read.epochs.values())) == ends and sum(map(len, read.steps.values())) == 1
         anna.finish(anna.trainers[0])  # the slower laptop has taken one trial, the faster one the others
         await wait_for(anna.node, over)
         sweep = sweep_of(anna)

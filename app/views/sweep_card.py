@@ -6,9 +6,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
 from app.bridge import Bridge
+from app.charts.trial_curves import TrialCurves
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, heading, name_for_readers, set_tooltip
+from app.widgets.more_values import MoreValues
 from app.words import sweep_words
 from app.words.device_words import problem_of
 from core.history.best import best_trial, metric_of
@@ -41,14 +43,19 @@ class SweepCard(Card):
         self.best = Label("", wraps=True)
         self.problem = Label("", "bad", wraps=True)
         self.table = _table()
+        self.curves = TrialCurves(bridge)
+        self.more = MoreValues()
+        self.more.asked.connect(self._add)
+        self.more.closed.connect(self._show_adds)
         self.stop = button("Stop all trials", self._stop, "danger", name="stop-sweep")
         set_tooltip(self.stop, "Running trials stop at the end of a step. Press again to end them at once.")
         self.go_on = button("Go on", self._go_on, name="resume-sweep")
         name_for_readers(self.go_on, "Go on with the trials that have no result")
         self.longer = button("Train the best on all laptops", self._ask_best, name="train-best")
+        self.adds = button("Add values…", self._begin_adding, name="add-values")
         self.hides = button("Hide", self._hide, name="hide-sweep")
-        self.add(self.title, self.words, self.best, self.table, self.problem)
-        self.add(row(1, self.hides, self.longer, self.go_on, self.stop))
+        self.add(self.title, self.words, self.best, self.table, self.curves, self.more, self.problem)
+        self.add(row(1, self.hides, self.adds, self.longer, self.go_on, self.stop))
         self.hide()
 
     def show_state(self, state: State) -> None:
@@ -79,6 +86,10 @@ class SweepCard(Card):
         self.table.setFixedHeight(
             self.table.header().sizeHint().height() + lines + 2 * self.table.frameWidth()
         )
+        self.curves.setVisible(any(trial.run is not None for trial in sweep.trials))
+        self.curves.show_sweep(sweep)
+        self.more.show_sweep(sweep)
+        self._show_adds()
         self.stop.setVisible(sweep.under_way)
         self.go_on.setVisible(not sweep.under_way and not all(trial.over for trial in sweep.trials))
         self.longer.setVisible(not sweep.under_way and best is not None)
@@ -90,6 +101,20 @@ class SweepCard(Card):
     def _go_on(self) -> None:
         if self._sweep is not None:
             self._bridge.submit(ResumeSweep(sweep=self._sweep.sweep), self._on_answer)
+
+    def _begin_adding(self) -> None:
+        self.problem.hide()
+        self.more.begin()
+        self._show_adds()
+
+    def _show_adds(self) -> None:
+        stopping = self._sweep is not None and self._sweep.phase == "stopping"
+        self.adds.setVisible(self.more.isHidden() and not stopping)
+
+    def _add(self, sets: tuple[tuple[str, ...], ...]) -> None:
+        if self._sweep is not None:
+            command = ResumeSweep(sweep=self._sweep.sweep, argument_sets=sets)
+            self._bridge.submit(command, self._on_answer)
 
     def _ask_best(self) -> None:
         best = best_trial(self._sweep) if self._sweep is not None else None

@@ -8,11 +8,13 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.widgets.sweep_card import SweepCard
+from app.views.sweep_card import SweepCard
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused
-from core.vocabulary.commands import ResumeSweep, StopSweep
+from core.vocabulary.commands import GetRun, ResumeSweep, StopSweep
+from core.vocabulary.ids import RunId
 from core.vocabulary.sweep import Sweep, Trial
+from tests.app import world
 from tests.app.cli.test_sweep import BEGUN, FAILED, SWEEP, TRIALS, finished
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM
@@ -65,6 +67,70 @@ def test_it_is_stopped_and_goes_on_by_a_click(card: SweepCard, core: FakeCore) -
     core.flush()
     assert core.asked(ResumeSweep) == [ResumeSweep(sweep=SWEEP)]
     assert PROBLEM.what in card.problem.text()
+
+
+def test_values_are_added_to_a_sweep(card: SweepCard, core: FakeCore) -> None:
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    assert card.more.isHidden()
+    card.adds.click()
+    assert card.more.isVisible() and card.adds.isHidden()
+    assert card.more.arguments.text() == "--lr 0.1", "as the first trial"
+    assert not card.more.add.isEnabled() and "has these already" in card.more.words.text()
+    card.more.arguments.setText("--lr 0.1,0.5,,")
+    assert not card.more.add.isEnabled() and "empty value" in card.more.words.text()
+    card.more.arguments.setText("--lr 0.1,0.5,0.25")
+    assert card.more.words.text() == "2 more trials."
+    core.answers[ResumeSweep] = Refused(problem=PROBLEM)
+    card.more.add.click()
+    core.flush()
+    sets = (("--lr", "0.5"), ("--lr", "0.25"))
+    assert core.asked(ResumeSweep) == [ResumeSweep(sweep=SWEEP, argument_sets=sets)]
+    assert PROBLEM.what in card.problem.text()
+    assert card.more.isHidden() and card.adds.isVisible()
+
+
+def test_the_trials_curves_are_read_and_the_best_stands_out(
+    qtbot: QtBot, card: SweepCard, core: FakeCore
+) -> None:
+    core.answers[GetRun] = lambda command: world.details(world.entry(), steps=46)
+    card.resize(900, 760)
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    assert not card.curves.isVisible(), "no trial has begun"
+    core.happen(ev.TrialChanged(sweep=SWEEP, trial=finished(2, 0.25)))
+    core.flush()
+    qtbot.waitUntil(lambda: len(card.curves.charts.sources) == 1, timeout=60_000)
+    running = structs.replace(finished(1, 0.5), status="running")
+    core.happen(ev.TrialChanged(sweep=SWEEP, trial=running))
+    core.flush()
+    qtbot.waitUntil(lambda: len(card.curves.charts.sources) == 2, timeout=60_000)
+    first, best = card.curves.charts.sources
+    assert [(each.label, each.strong) for each in (first, best)] == [
+        ("1: lr 0.1", False),
+        ("2: lr 0.01, best", True),
+    ]
+    qtbot.waitUntil(lambda: bool(card.curves.charts.plots), timeout=60_000)
+    widths = [item.opts["pen"].widthF() for _, _, item, _ in card.curves.charts.plots[0]._items]
+    assert max(widths) == 2 * min(widths)
+    card.curves._rest.setInterval(0)
+    core.happen(ev.TrialChanged(sweep=SWEEP, trial=structs.replace(running, epochs=2)))
+
+    first_run, second = RunId("run1"), RunId("run2")
+    read = [GetRun(run=run) for run in (second, first_run, first_run, first_run)]
+
+    def have_read(count: int) -> None:
+        def have() -> bool:
+            core.flush()
+            return core.asked(GetRun) == read[:count] and not card.curves._reading
+
+        qtbot.waitUntil(have, timeout=60_000)
+
+    have_read(3)
+    core.happen(swept("finished", finished(2, 0.25), finished(1, 0.2)))
+    have_read(4)
+    card.curves.head.click()
+    core.happen(swept("finished", structs.replace(finished(2, 0.25), epochs=9), finished(1, 0.2)))
+    have_read(4)
+    assert not card.curves._rest.isActive(), "folded, it reads nothing"
 
 
 def test_the_best_is_offered_for_a_longer_training(card: SweepCard, core: FakeCore) -> None:
