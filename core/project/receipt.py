@@ -8,10 +8,11 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from core.project.chunks import Reused, chunks, reused, unpacked
-from core.project.copy import Changed, check_room, laid_out, link_file, storing
+from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
 from core.project.files import hash_file
 from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
 from core.vocabulary.errors import TandemError
@@ -90,16 +91,19 @@ class Receipt:
     def missing_bytes(self) -> int:
         return sum(self.manifest.files[number].size - have for number, have in self._have.items())
 
-    def adopt(self, number: int, source: Path) -> bool:
-        """Take a missing file from this disk instead, if ``source`` has exactly that content and won't
-        change."""
+    def adopt(self, number: int, source: Path, *, may_change: bool = False) -> bool:
+        """Take a missing file from this disk instead, if ``source`` has exactly that content. ``may_change``:
+        it is a user's, and is copied."""
         part = self._part(number)
         with storing(self._parts):
             part.unlink(missing_ok=True)
             self.received_bytes -= self._have[number]
             self._have[number] = 0
             try:
-                link_file(self.manifest.files[number], source, part)
+                if may_change:
+                    copy_file(self.manifest.files[number], partial(open_regular, source), part)
+                else:
+                    link_file(self.manifest.files[number], source, part)
             except Changed:
                 return False
         del self._have[number]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -80,11 +82,14 @@ class ProjectStore:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
-    def receive(self, manifest: Manifest, *, outlined: bool = False) -> Receipt:
+    def receive(
+        self, manifest: Manifest, *, outlined: bool = False, own: Mapping[str, Path] = MappingProxyType({})
+    ) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
 
         Reuses content of other versions of the project; ``outlined``: also parts of files, since the sender
-        can list their chunks. Raises ``TandemError`` where the manifest is unsafe or the disk is full.
+        can list their chunks. ``own``: files of this user, by SHA-256, which are copied if they are still
+        the same. Raises ``TandemError`` where the manifest is unsafe or the disk is full.
         """
         _check(manifest)
         with storing(self._folder):
@@ -92,8 +97,11 @@ class ProjectStore:
         receipt = Receipt(manifest, self._folder / "incoming" / manifest.digest, self._files(manifest.digest))
         known = self._known()
         for wanted in receipt.wanted:
-            if source := known.get(manifest.files[wanted.file].sha256):
-                receipt.adopt(wanted.file, source)
+            sha256 = manifest.files[wanted.file].sha256
+            if (source := known.get(sha256)) is not None and receipt.adopt(wanted.file, source):
+                continue
+            if (source := own.get(sha256)) is not None:
+                receipt.adopt(wanted.file, source, may_change=True)
         if outlined:
             receipt.similar = self._similar(receipt)
         return receipt

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,6 +15,7 @@ from core.project.data import LocalData, scan_data
 from core.project.receipt import ListingReceipt, Receipt
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
+from core.run.own_files import own_files
 from core.run.participant.state import PiecesCame
 from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
@@ -64,6 +64,8 @@ class Delivery:
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
         self._folders = folders
+        self._own: dict[str, Path] | None = None
+        """Files of this laptop's own, by SHA-256; None: not looked for yet."""
         self._lacking: list[Data] = []
         self._data: list[tuple[Data, Receipt]] = []
         self._had_bytes = 0
@@ -159,7 +161,7 @@ class Delivery:
         if (manifest.script, len(manifest.files), manifest.total_bytes) != ("", data.files, data.total_bytes):
             raise TandemError.of(_OTHER_DATA)
         check_files(manifest.files)
-        receipt = await files.do(partial(self._context.store.receive, manifest, outlined=self._outlined))
+        receipt = await files.do(self._receive, manifest)
         self._data.append((data, receipt))
         if receipt.wanted:
             await self._fetch(receipt, tell)
@@ -175,11 +177,18 @@ class Delivery:
         store, manifest = self._context.store, self._manifest
         if self._plan.starter == self._context.me or store.has(manifest.digest):
             return None
-        receipt = store.receive(manifest, outlined=self._outlined)
+        receipt = self._receive(manifest)
         if receipt.wanted:
             return receipt
         store.keep(receipt)
         return None
+
+    def _receive(self, manifest: Manifest) -> Receipt:
+        if self._own is None:
+            context, plan = self._context, self._plan
+            goes_on = plan.resume is not None
+            self._own = own_files(context.runs, context.me, plan, context.hashes) if goes_on else {}
+        return self._context.store.receive(manifest, outlined=self._outlined, own=self._own)
 
     def _begin_resumed(self, files: Manifest) -> Receipt | None:
         """The checkpoint becomes the new run's first: from the old run's folder, or from the starter."""

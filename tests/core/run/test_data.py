@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from core.project.data import read_kept
+from core.project.receipt import AnyReceipt
 from core.project.store import ProjectStore
 from core.run import admission
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import ProjectId, RunId
-from core.vocabulary.manifest import Listing
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.phases import Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.run_folder import CHECKPOINTS
@@ -165,6 +167,20 @@ async def stopped_with_data(lan: Lan, spec: RunSpec) -> tuple[RunId, Data]:
     return began, data
 
 
+def fetches(node: LanNode) -> list[Manifest]:
+    """What it asks other laptops for from now on."""
+    found, fetch = list[Manifest](), node.files.fetch
+
+    async def counted(device: DeviceId, receipt: AnyReceipt, *rest: Callable[[], None]) -> None:
+        wanted = {want.file for want in receipt.wanted}
+        files = [file for number, file in enumerate(receipt.manifest.files) if number in wanted]
+        found.append(replace(receipt.manifest, files=tuple(files)))
+        await fetch(device, receipt, *rest)
+
+    node.files.fetch = counted  # type: ignore[method-assign, assignment]
+    return found
+
+
 @pytest.mark.parametrize("own", [False, True])
 async def test_who_goes_on_with_anothers_run_reads_its_data_where_it_is(
     tmp_path: Path, spec: RunSpec, own: bool
@@ -181,8 +197,13 @@ async def test_who_goes_on_with_anothers_run_reads_its_data_where_it_is(
         assert Path(place).is_relative_to(tmp_path.resolve() / "bens" if own else ben.home.projects.resolve())
         ben.trainers[-1].end()
         await lan.wait_until(lambda: ben.over)
+        fetched = fetches(anna)
+        (tmp_path / "thesis" / "data.csv").write_text("changed since")
         await ben.runs.start(RunSpec(script="", devices=(anna.device,), resume=began))
         await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+        (project,) = (each for each in fetched if each.script)
+        assert {file.path for file in project.files} == {"data.csv"}, "the rest is Anna's own"
+        assert not [file for each in fetched for file in each.files if file.path.endswith(".jpg")]
         assert anna.state.run is not None
         assert anna.state.run.plan.data == (replace(data, place=place),)
         assert Path(anna.trainers[-1].train.data["~/photos"], "cats", "0.jpg").read_text() == "photo 0"
