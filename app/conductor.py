@@ -31,7 +31,7 @@ from app.words.device_words import problem_of
 from app.words.spoken import News, announce
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import ResumeSweep, StopRun
-from core.vocabulary.errors import CUT_OFF, SWEEP_CUT_OFF, Problem
+from core.vocabulary.errors import CUT_OFF, REPORT_CAME, SWEEP_CUT_OFF, Problem
 from core.vocabulary.events import Event, PairingEnded, RunPlanned
 from core.vocabulary.ids import DeviceId, RunId, SweepId
 from core.vocabulary.state import State
@@ -76,6 +76,7 @@ class Conductor(QObject):
         self._notices = RunNotices(window, self.tray, lambda: self.bridge.submit(StopRun()))
         window.offer(CUT_OFF, lambda told: Offer("Resume", partial(self._resume, RunId(told.detail))))
         window.offer(SWEEP_CUT_OFF, lambda told: Offer("Go on", partial(self._resume_sweep, told.detail)))
+        window.offer(REPORT_CAME, lambda told: Offer("Open report", partial(self._open_report, told.detail)))
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)
@@ -295,6 +296,16 @@ class Conductor(QObject):
     def _resume_sweep(self, sweep: str) -> None:
         command = ResumeSweep(sweep=SweepId(sweep))
         self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
+
+    def _open_report(self, path: str) -> None:
+        """One that another laptop sent."""
+        from app.views.runs import RunsView
+
+        self.window.go_to(RUNS)
+        runs = self.window.view(RUNS)
+        if isinstance(runs, RunsView):
+            runs.show_list()
+            runs.not_opened.open(Path(path), "report")
 
     def _run_again(self, entry: RunEntry) -> None:
         self._on_train(lambda train: train.run_again(entry))

@@ -10,11 +10,12 @@ from app.bridge import Bridge
 from app.charts.panel import ChartPanel
 from app.models import run_again
 from app.widgets.outcome_card import ALONE, OutcomeCard
+from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry
-from core.vocabulary.commands import ChangeSettings, FindCheckpoints, GetRun, StartRun, StopRun
+from core.vocabulary.commands import ChangeSettings, FindCheckpoints, GetRun, SendReport, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event, LinkDown, LinkUp
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.settings import SettingsChange
 
 _FIX = "Pair it again under Devices, or resume without it from a terminal: tandem resume {run} --solo."
@@ -25,6 +26,12 @@ def connect_result(bridge: Bridge, outcome: OutcomeCard, charts: ChartPanel) -> 
     """Connects the actions on a run's result and plots, whether it just ended or is old."""
     outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
     outcome.accept_asked.connect(lambda code: bridge.submit(run_again.accepting(code, bridge.state)))
+
+    def send(run: RunId, device: DeviceId) -> None:
+        command = SendReport(run=run, device=device)
+        bridge.submit(command, lambda answer: outcome.send.tell(device, problem_of(answer)))
+
+    outcome.send_asked.connect(send)
     charts.bar.smoothing_kept.connect(
         lambda weight: bridge.submit(ChangeSettings(change=SettingsChange(smoothing=weight)))
     )

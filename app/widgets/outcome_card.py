@@ -16,6 +16,7 @@ from app.widgets.fold import Fold
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, TextView, name_for_readers, set_kind
 from app.widgets.problem_box import ProblemBox
+from app.widgets.send_report import SendReport
 from app.words.advice_words import WINDOW
 from app.words.device_names import names_of
 from app.words.run_words import (
@@ -55,6 +56,8 @@ class OutcomeCard(Card):
     alone_asked = Signal()
     stop_asked = Signal()
     new_asked = Signal()
+    send_asked = Signal(object, object)
+    """The run whose report is to be sent, and the device to which."""
     accept_asked = Signal(str)
     """The code's digest (``Plan.code``)."""
 
@@ -76,6 +79,8 @@ class OutcomeCard(Card):
         self.more = Fold("Details", name="result-details")
         self.lines: list[Label] = []
         self.report = button("Open report", self._open_report, name="open-report")
+        self.send = SendReport(self)
+        self.send.asked.connect(lambda device: self.send_asked.emit(self._run, device))
         self.open = button("Open folder", self._open, name="open-folder")
         self.again = button(AGAIN, self.again_asked.emit, "primary", name="again")
         self.new = button("New run", self.new_asked.emit, name="new-run")
@@ -84,6 +89,7 @@ class OutcomeCard(Card):
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
         self.accept = button(ACCEPT, self._accept, name="accept-differences")
         self._code = ""
+        self._run: RunId | None = None
         self.where = Label("", "faint", wraps=True)
         self.not_opened = FolderBox()
         self.not_started = ProblemBox()
@@ -94,12 +100,13 @@ class OutcomeCard(Card):
             self.again,
             self.new,
             self.report,
+            self.send.button,
             self.open,
             self.accept,
         )
         self.add(
             *(self.head, self.problem, self.traceback, self.not_opened, self._figures, self.result),
-            *(self.not_started, self.where, Flow(*buttons), self.more),
+            *(self.not_started, self.where, Flow(*buttons), self.send.said, self.more),
         )
         self._show_go_on()
 
@@ -146,6 +153,10 @@ class OutcomeCard(Card):
         self.folder = folder
         for piece in (self.open, self.report):
             piece.setVisible(bool(folder))
+        if run != self._run:
+            self.send.said.hide()
+        self._run = run
+        self.send.show_state(state, there=bool(folder))
         self.again.setVisible(own)
         again = EDIT if problem is not None and problem.code == ARGUMENTS_REFUSED else AGAIN
         self.again.setText(again)

@@ -49,6 +49,11 @@ class Home:
         return self.folder / "sweeps"
 
     @property
+    def received(self) -> Path:
+        """Reports that other laptops sent."""
+        return self.folder / "received"
+
+    @property
     def hashes(self) -> Path:
         """Hashes of the files of projects that were read here."""
         return self.folder / "hashes"
@@ -85,7 +90,8 @@ class Home:
         """Everything that Tandem puts into it, the lock last."""
         settings = (self.identity, self.trust, self.settings, self.loading)
         work = (self.logs, self.runs, self.sweeps, self.projects, self.hashes, self.temporary, self.examples)
-        return (*settings, *work, self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
+        ends = (self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
+        return (*settings, *work, self.received, *ends)
 
 
 def choose(given: str | Path | None = None) -> Home:

@@ -24,6 +24,7 @@ from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
 from core.node.sweeps import Sweeps
+from core.report.correspondence import Reports
 from core.run.context import RunLimits
 from core.run.runs import NodeRuns
 from core.runtime.awake import Awake
@@ -32,24 +33,14 @@ from core.supervisor import seals
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
+from core.vocabulary import answers as an
 from core.vocabulary import commands as cm
 from core.vocabulary import events as ev
 from core.vocabulary import settings
-from core.vocabulary.answers import (
-    Answer,
-    Cleared,
-    Done,
-    Findings,
-    Refused,
-    RunAccepted,
-    Saved,
-    StateNow,
-    SweepAccepted,
-)
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.node import Listener
-from core.vocabulary.peer_messages import BusyTold, Hello, Message, ReachAsked, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, ReachAsked, ReportSent, TelemetrySent
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
@@ -97,6 +88,8 @@ class Node:
             background=self._background,
         )
         self._trials = Trials(self._neighbours.links, self._background)
+        links, background = self._neighbours.links, self._background
+        self._reports = Reports(opened.home.received, links, lambda: self.state, self._emit, background)
         self._runs = NodeRuns(
             opened.home,
             opened.identity.device_id,
@@ -237,26 +230,26 @@ class Node:
 
     # --- commands ------------------------------------------------------------------------------------------
 
-    async def submit(self, command: cm.Command) -> Answer:
+    async def submit(self, command: cm.Command) -> an.Answer:
         """Never raises: failures are answered with ``Refused``."""
         token = self._opened.log.enter()
         try:
             if self._stopping is not None and not isinstance(command, cm.GetState | cm.Quit):
-                return Refused(problem=diagnostics.ENDING)
+                return an.Refused(problem=diagnostics.ENDING)
             return await self._do(command)
         except TandemError as error:
             if error.problem.code == "not-sealed" and await self._look_at_seal():
                 return await self.submit(command)  # it was allowed after this laptop was checked
-            return Refused(problem=error.problem)
+            return an.Refused(problem=error.problem)
         except WorkerClosed:  # it was under way when the node began to end
-            return Refused(problem=diagnostics.ENDING)
+            return an.Refused(problem=diagnostics.ENDING)
         except Exception as error:
             _log.exception("%s failed", type(command).__name__)
-            return Refused(problem=diagnostics.internal(error))
+            return an.Refused(problem=diagnostics.internal(error))
         finally:
             self._opened.log.leave(token)
 
-    async def _do(self, command: cm.Command) -> Answer:
+    async def _do(self, command: cm.Command) -> an.Answer:
         match command:
             case cm.Pair():
                 self._neighbours.pair(command, self.state)
@@ -276,15 +269,15 @@ class Node:
             case cm.PlanRun(spec=spec):
                 return await self._runs.planner.preview(spec)
             case cm.StartRun(spec=spec):
-                return RunAccepted(run=await self._runs.start(spec))
+                return an.RunAccepted(run=await self._runs.start(spec))
             case cm.StopRun() if not self._sweeps.stops():
                 self._runs.stop()
             case cm.StopRun() | cm.StopSweep():
                 self._sweeps.stop()
             case cm.StartSweep(spec=swept):
-                return SweepAccepted(sweep=await self._sweeps.start(swept))
+                return an.SweepAccepted(sweep=await self._sweeps.start(swept))
             case cm.ResumeSweep(sweep=sweep, argument_sets=more):
-                return SweepAccepted(sweep=await self._sweeps.resume(sweep, more))
+                return an.SweepAccepted(sweep=await self._sweeps.resume(sweep, more))
             case cm.GoOnWaiting(run=run):
                 self._runs.go_on_waiting(run)
             case cm.AddLaptops(run=run, devices=devices):
@@ -305,26 +298,29 @@ class Node:
             case cm.DeleteRun(run=run):
                 await self._runs.history.delete(run)
                 self._emit(ev.HistoryChanged(run=run))
+            case cm.SendReport(run=run, device=device):
+                found = await self._runs.history.find(run, points=False)
+                await self._reports.send(found.entry, device)
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():
-                return StateNow(state=self.state)
+                return an.StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):
                 await self._look_at_seal()
-                return Findings(findings=await diagnostics.examine(self._view, deep=deep))
+                return an.Findings(findings=await diagnostics.examine(self._view, deep=deep))
             case cm.Mend(code="socket-gone"):
                 await self._socket.reopen()
             case cm.Mend(code=code):
                 await diagnostics.mend(self._view, code)
             case cm.SaveDiagnostics(path=path):
-                return Saved(path=await diagnostics.save_diagnostics(self._view, path))
+                return an.Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
                 await self._change_settings(change)
             case cm.Clear():
-                return Cleared(freed_bytes=await self._runs.clear())
+                return an.Cleared(freed_bytes=await self._runs.clear() + await self._reports.clear())
             case cm.Quit():
                 self._begin_stop()
-        return Done()
+        return an.Done()
 
     @property
     def _view(self) -> Examined:
@@ -392,7 +388,10 @@ class Node:
         self._sweeps.look()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
-        if isinstance(message, ReachAsked):
-            self._trials.on_asked(device, message)
-        else:
-            self._runs.on_message(device, message)
+        match message:
+            case ReachAsked():
+                self._trials.on_asked(device, message)
+            case ReportSent():
+                self._reports.on_sent(device, message)
+            case _:
+                self._runs.on_message(device, message)

@@ -155,6 +155,14 @@ class GetRun(Tagged, frozen=True, kw_only=True):
     points: bool = True
 
 
+class SendReport(Tagged, frozen=True, kw_only=True):
+    """Send a run's report to a paired laptop, whose user is told that it came. ``run`` may be a unique
+    beginning of its id."""
+
+    run: RunId
+    device: DeviceId
+
+
 class LabelRun(Tagged, frozen=True, kw_only=True):
     """Give a run a personal name or note on this laptop; ``""`` removes it, None keeps it."""
 
@@ -237,6 +245,7 @@ Command = (
     | LookAtRequest
     | ListRuns
     | GetRun
+    | SendReport
     | LabelRun
     | DeleteRun
     | FindCheckpoints

@@ -180,6 +180,20 @@ class OutputsReceived(RunMessage, frozen=True, kw_only=True):
     """The starter has every output file: the chief may clean up."""
 
 
+# --- reports ------------------------------------------------------------------------------------------------
+
+
+class ReportSent(Tagged, frozen=True, kw_only=True):
+    """A run's report, which the sender's user shows to the receiver's. ``page``: its HTML, compressed
+    (zlib).
+
+    Send it only to a peer that supports it (``Versions.takes_reports``): an older Tandem would end the link.
+    """
+
+    script: Name
+    page: Piece
+
+
 # --- a lost starter: member and starter ---------------------------------------------------------------------
 
 
@@ -286,6 +300,7 @@ Message = (
     | RunAbandoned
     | Mirrored
     | OutputsReceived
+    | ReportSent
     | TookOver
     | TakenBack
     | CheckpointAsked

@@ -56,6 +56,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it knows ``LoadAsked``; an older Tandem would end the link."""
     takes_back: bool = False
     """Whether it knows ``TookOver``; an older Tandem would end the link."""
+    takes_reports: bool = False
+    """Whether it knows ``ReportSent``; an older Tandem would end the link."""
     rare: bool = False
     """Whether its trainers can meet rarely (``RunOptions.sync``)."""
     seal: Word = ""
@@ -81,6 +83,7 @@ def installed() -> Versions:
         data=True,
         loads_ahead=True,
         takes_back=True,
+        takes_reports=True,
         rare=True,
         frozen=is_frozen(),
     )

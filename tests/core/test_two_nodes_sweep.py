@@ -15,7 +15,16 @@ from core.history.best import metric_of, ranked
 from core.node.node import Node
 from core.vocabulary import trainer_messages
 from core.vocabulary.answers import Done, RunDetails, RunList, SweepAccepted
-from core.vocabulary.commands import AnswerConsent, GetRun, ListRuns, ResumeSweep, StartSweep, StopRun
+from core.vocabulary.commands import (
+    AnswerConsent,
+    GetRun,
+    ListRuns,
+    ResumeSweep,
+    SendReport,
+    StartSweep,
+    StopRun,
+)
+from core.vocabulary.errors import REPORT_CAME
 from core.vocabulary.phases import Exit
 from core.vocabulary.progress import EpochEnd
 from core.vocabulary.state import State
@@ -125,6 +134,10 @@ async def test_trials_are_shared_out_after_one_question_and_the_best_is_found(tm
         assert isinstance(runs, RunList)
         assert {entry.sweep for entry in runs.runs} == {accepted.sweep}
         assert {entry.best["loss"].value for entry in runs.runs} == {float(rate) for rate in RATES}
+        shown = SendReport(run=runs.runs[0].run, device=id_of(ben.node))
+        assert await anna.node.submit(shown) == Done()
+        told = await wait_for(ben.node, lambda s: any(each.code == REPORT_CAME for each in s.notices))
+        assert Path(told.notices[-1].detail).parent == ben.node.home.received
         await anna.node._sweeps._disk.do(lambda: None)
         kept = [Path(entry.folder, "outputs", "model.keras") for entry in runs.runs]
         assert sorted(path.read_text() for path in kept if path.exists()) == sorted(RATES[2:])

@@ -32,6 +32,7 @@ from core.vocabulary.commands import (
     GetRun,
     LabelRun,
     ListRuns,
+    SendReport,
     StartRun,
     StopRun,
 )
@@ -43,7 +44,7 @@ from core.vocabulary.progress import Best
 from core.vocabulary.settings import SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
-from tests.core.fake_node import ME, OTHER, started
+from tests.core.fake_node import ME, OTHER, VERSIONS, started
 
 LIMIT_MS = 60_000
 ENTRIES = tuple(world.entry(n) for n in range(4))
@@ -422,6 +423,27 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
     (asked,) = core.asked(StartRun)
     assert isinstance(asked, StartRun)
     assert (asked.spec.solo, asked.spec.devices, asked.spec.resume) == (True, (), PAUSED.run)
+
+
+def test_a_report_is_sent_to_a_connected_laptop_by_a_click(core: FakeCore, view: RunsView) -> None:
+    open_run(core, view, replace(PAUSED, folder="/runs/1"))
+    send = view.past.outcome.send
+    assert not send.button.isVisible(), "nobody is connected"
+    linked = world.linked(name="cleo & co")
+    versions = replace(VERSIONS, takes_reports=True)
+    core.happen(linked[0], replace(linked[1], versions=versions))
+    open_run(core, view, replace(PAUSED, folder="/runs/1"))
+    assert send.button.isVisible()
+    (action,) = send.button.menu().actions()
+    assert action.text() == "cleo && co"
+    action.trigger()
+    core.flush()
+    assert core.asked(SendReport) == [SendReport(run=PAUSED.run, device=OTHER)]
+    assert send.said.text() == "Sent to cleo & co."
+    core.answers[SendReport] = Refused(problem=Problem(code="x", what="It is too large.", fix="Copy it."))
+    action.trigger()
+    core.flush()
+    assert send.said.text() == "It is too large. Copy it."
 
 
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:

@@ -1,0 +1,168 @@
+"""Sends a run's report to a paired laptop, and keeps the reports that come from there. On the core loop;
+files are read and written in a thread.
+
+Security invariant: a report that comes is a page made elsewhere. It is kept inside a page of this laptop,
+which keeps it from the network and from other files, and only its user opens it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+import zlib
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+from core.home.private_file import write_atomically
+from core.link.hub import Links
+from core.report import problems
+from core.runtime.background import Background
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import Event, NoticeRaised
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import ReportSent
+from core.vocabulary.run_folder import REPORT
+from core.vocabulary.state import State
+from core.vocabulary.text import fit_name, plain
+
+MOST_PACKED_BYTES, MOST_BYTES = 500_000, 8_000_000
+"""Of a report's page: compressed, in one message; and unpacked."""
+MOST_KEPT = 20
+"""Reports of other laptops; the oldest are deleted."""
+SENT_APART_S, COME_APART_S = 10.0, 5.0
+"""Between two reports to a laptop, and from one."""
+_log = logging.getLogger(__name__)
+
+_AROUND = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
+style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{title}</title>
+<style>html,body{{margin:0;height:100%}}
+body{{display:flex;flex-direction:column;font:15px system-ui,sans-serif}}
+p{{margin:0;padding:8px 20px;background:#e9edf7;color:#20242c}}iframe{{flex:1;border:0}}</style></head>
+<body><p>{words}</p>
+<iframe sandbox="allow-scripts" title="Report" srcdoc="{page}"></iframe></body></html>
+"""
+
+
+class Reports:
+    """One per node. ``folder``: of the reports that came. ``clock``: seconds, monotonic."""
+
+    def __init__(
+        self,
+        folder: Path,
+        links: Links,
+        state: Callable[[], State],
+        emit: Callable[[Event], None],
+        background: Background,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._links = links
+        self._state = state
+        self._emit = emit
+        self._background = background
+        self._clock = clock
+        self._sent: dict[DeviceId, float] = {}
+        self._came: dict[DeviceId, float] = {}
+
+    async def send(self, entry: RunEntry, device: DeviceId) -> None:
+        """Raises ``TandemError``. If the receiver is away for a moment, its link delivers the report then."""
+        known = self._state().devices.get(device)
+        if known is None or not known.linked or known.versions is None:
+            raise TandemError.of(problems.not_connected(known.shown_name if known else short(device)))
+        if not known.versions.takes_reports:
+            raise TandemError.of(problems.older(known.shown_name))
+        now_s = self._clock()
+        if now_s - self._sent.get(device, -SENT_APART_S) < SENT_APART_S:
+            raise TandemError.of(problems.just_sent(known.shown_name, SENT_APART_S))
+        packed = await asyncio.to_thread(_pack, Path(entry.folder) / REPORT if entry.folder else None)
+        self._sent[device] = now_s
+        if not self._links.send(device, ReportSent(script=plain(entry.script, 100), page=packed)):
+            raise TandemError.of(problems.not_connected(known.shown_name))
+
+    def on_sent(self, device: DeviceId, sent: ReportSent) -> None:
+        """A paired laptop's user sent a report."""
+        now_s = self._clock()
+        if now_s - self._came.get(device, -COME_APART_S) < COME_APART_S:
+            _log.warning("%s sends reports too fast: one is left out", short(device))
+            return
+        self._came[device] = now_s
+        self._background.start("keep a report", self._keep(device, sent))
+
+    async def _keep(self, device: DeviceId, sent: ReportSent) -> None:
+        known = self._state().devices.get(device)
+        name = fit_name(known.shown_name) if known is not None else short(device)
+        script = plain(sent.script, 60) or "a script"
+        try:
+            path = await asyncio.to_thread(_keep, self._folder, sent.page, name, script)
+        except (zlib.error, ValueError) as error:
+            _log.warning("the report that %s sent is not readable: %s", short(device), error)
+        except OSError as error:
+            self._emit(NoticeRaised(problem=problems.not_kept(name, script, error)))
+        else:
+            self._emit(NoticeRaised(problem=problems.came(name, script, path)))
+
+    async def clear(self) -> int:
+        """Delete all that came. Returns their bytes."""
+        return await asyncio.to_thread(_trim, self._folder, 0)
+
+
+def _pack(path: Path | None) -> bytes:
+    """The page, compressed. Raises ``TandemError``."""
+    try:
+        if path is None:
+            raise FileNotFoundError
+        with path.open("rb") as file:
+            page = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise TandemError.of(problems.no_report()) from error
+    packed = zlib.compress(page, 9)
+    if len(page) > MOST_BYTES or len(packed) > MOST_PACKED_BYTES:
+        raise TandemError.of(problems.too_large(str(path)))
+    return packed
+
+
+def unpacked(packed: bytes) -> str:
+    """The page. Raises ``zlib.error`` and ``ValueError``: what another laptop sent may unpack to anything."""
+    if len(packed) > MOST_PACKED_BYTES:
+        raise ValueError("it is too large")
+    unpacker = zlib.decompressobj()
+    page = unpacker.decompress(packed, MOST_BYTES)
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("it is too large, or not whole")
+    return page.decode("utf-8")
+
+
+def contained(page: str, name: str, script: str) -> str:
+    """A page of this laptop with the other one's inside: its frame has an origin of its own, and inherits
+    that nothing is loaded from anywhere (HTML, policy containers)."""
+    words = (
+        f"{name} sent this report of {script}. The page was made there; it reaches neither the network nor "
+        "files of this laptop."
+    )
+    return _AROUND.format(title=escape(f"{script}, from {name}"), words=escape(words), page=escape(page))
+
+
+def _keep(folder: Path, packed: bytes, name: str, script: str) -> Path:
+    text = contained(unpacked(packed), name, script)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _trim(folder, MOST_KEPT - 1)
+    path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}.html"
+    write_atomically(path, text.encode())
+    return path
+
+
+def _trim(folder: Path, left: int) -> int:
+    """Delete all but the newest. Returns their bytes."""
+    freed = 0
+    for path in sorted(folder.glob("*.html"), reverse=True)[left:]:
+        freed += path.stat().st_size
+        path.unlink()
+    return freed

@@ -1,0 +1,67 @@
+"""Why a report cannot be sent or kept, and that one came, in sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.vocabulary.errors import REPORT_CAME, Problem
+from core.vocabulary.paths import shown
+from core.vocabulary.text import plain
+
+
+def came(name: str, script: str, path: Path) -> Problem:
+    """The notice. ``detail``: the file."""
+    return Problem(
+        code=REPORT_CAME,
+        what=f"{name} sent the report of {script}.",
+        fix=f"Open it in a browser: {shown(str(path))}",
+        detail=str(path),
+    )
+
+
+def not_kept(name: str, script: str, error: OSError) -> Problem:
+    return Problem(
+        code="report-not-kept",
+        what=f"{name} sent the report of {script}, which could not be kept ({error.strerror or error}).",
+        fix="Make room on this laptop's disk, and ask for it again.",
+    )
+
+
+def no_report() -> Problem:
+    return Problem(
+        code="no-report",
+        what="This run has no report.",
+        fix="A report is written when a run ends, and deleted with the run.",
+    )
+
+
+def too_large(path: str) -> Problem:
+    return Problem(
+        code="report-too-large",
+        what="The report is too large to be sent by Tandem.",
+        fix=f"Send the file as you send others: {plain(path, 400)}",
+    )
+
+
+def not_connected(name: str) -> Problem:
+    return Problem(
+        code="device-offline",
+        what=f"{plain(name, 40)} is not connected.",
+        fix="See that it is on, awake and in the network, with Tandem open.",
+    )
+
+
+def older(name: str) -> Problem:
+    return Problem(
+        code="report-unknown",
+        what=f"The Tandem on {plain(name, 40)} is older and takes no reports.",
+        fix="Update it.",
+    )
+
+
+def just_sent(name: str, apart_s: float) -> Problem:
+    return Problem(
+        code="report-just-sent",
+        what=f"A report was sent to {plain(name, 40)} just now.",
+        fix=f"Wait {apart_s:.0f} s before the next one.",
+    )

@@ -1,0 +1,128 @@
+"""What comes of a report that another laptop sent, whatever it is."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import cast
+
+import pytest
+from msgspec.structs import replace
+
+from core.link.hub import Links
+from core.report.correspondence import MOST_BYTES, MOST_KEPT, Reports, contained, unpacked
+from core.runtime.background import Background
+from core.vocabulary import events as ev
+from core.vocabulary.errors import REPORT_CAME, TandemError
+from core.vocabulary.peer_messages import Message, ReportSent
+from core.vocabulary.run_folder import REPORT
+from core.vocabulary.state import State, apply
+from tests.app import world
+from tests.core.fake_node import OTHER, VERSIONS, started
+
+PAGE = zlib.compress(b"<p>ok</p>")
+
+
+class Node:
+    """``now_s``: its clock. Messages that it would send are in ``sent``."""
+
+    def __init__(self, folder: Path, *, takes_reports: bool = True) -> None:
+        self.state = State()
+        for event in (started(), *world.linked()):
+            self.state = apply(self.state, event)
+        device = self.state.devices[OTHER]
+        versions = replace(VERSIONS, takes_reports=takes_reports)
+        self.state = replace(self.state, devices={OTHER: replace(device, versions=versions)})
+        self.now_s, self.sent, self.told = 100.0, list[Message](), list[ev.Event]()
+        self.folder, self.background = folder / "received", Background()
+        links, emit = cast(Links, self), self.told.append
+        self.reports = Reports(
+            self.folder, links, lambda: self.state, emit, self.background, clock=lambda: self.now_s
+        )
+
+    def send(self, device: object, message: Message) -> bool:
+        self.sent.append(message)
+        return True
+
+    async def comes(self, page: bytes, script: str = "train.py") -> None:
+        self.reports.on_sent(OTHER, ReportSent(script=script, page=page))
+        await self.background.wait_idle()
+        self.now_s += 60.0
+
+    @property
+    def kept(self) -> list[Path]:
+        return sorted(self.folder.glob("*"))
+
+
+async def test_a_report_is_kept_and_its_user_told(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    await node.comes(PAGE, "a/../b<script>.py")
+    [path] = node.kept
+    assert path.stat().st_mode & 0o777 == 0o600
+    [event] = node.told
+    assert isinstance(event, ev.NoticeRaised)
+    assert (event.problem.code, event.problem.detail) == (REPORT_CAME, str(path))
+    assert event.problem.what == "Bob's laptop sent the report of a/../b<script>.py."
+    assert path.parent == node.folder, "no name from elsewhere is a path here"
+
+
+def test_the_page_of_another_laptop_stays_in_its_frame() -> None:
+    """It cannot end the attribute, and what the outer page forbids is said before the frame begins."""
+    page = contained('"><script>evil()</script>', "<b>eve</b>", "</title>x.py")
+    outer, frame = page.split("srcdoc=")
+    assert "default-src 'none'" in outer and 'sandbox="allow-scripts"' in outer
+    assert frame.startswith('"&quot;&gt;&lt;script&gt;evil()')
+    assert page.count("<script") == page.count("<b>") == 0 and page.count("</title>") == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"",
+        b"no zlib",
+        PAGE[:-1],
+        PAGE + b"more",
+        zlib.compress(b"\xff\xfe"),
+        zlib.compress(bytes(MOST_BYTES + 1)),
+    ],
+    ids=["empty", "other", "cut", "longer", "no text", "bomb"],
+)
+async def test_what_is_no_report_is_not_kept(tmp_path: Path, page: bytes) -> None:
+    with pytest.raises((zlib.error, ValueError)):
+        unpacked(page)
+    node = Node(tmp_path)
+    await node.comes(page)
+    assert (node.kept, node.told) == ([], [])
+
+
+async def test_a_laptop_that_sends_many_fills_nothing(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    for _ in range(MOST_KEPT + 3):
+        await node.comes(PAGE)
+    assert len(node.kept) == MOST_KEPT
+    told = len(node.told)
+    await node.comes(PAGE)
+    node.now_s -= 59.0
+    await node.comes(PAGE)
+    assert len(node.told) == told + 1, "too soon"
+    assert await node.reports.clear() > 0 and node.kept == []
+
+
+async def test_a_report_is_sent_only_to_whoever_takes_it_and_not_too_often(tmp_path: Path) -> None:
+    entry = world.entry(folder=str(tmp_path))
+    node = Node(tmp_path)
+    with pytest.raises(TandemError, match="no report"):
+        await node.reports.send(entry, OTHER)
+    (tmp_path / REPORT).write_bytes(b"<p>ok</p>")
+    await node.reports.send(entry, OTHER)
+    [message] = node.sent
+    assert isinstance(message, ReportSent) and unpacked(message.page) == "<p>ok</p>"
+    with pytest.raises(TandemError, match="just now"):
+        await node.reports.send(entry, OTHER)
+    node.now_s += 60.0
+    (tmp_path / REPORT).write_bytes(bytes(MOST_BYTES + 1))
+    with pytest.raises(TandemError, match="too large"):
+        await node.reports.send(entry, OTHER)
+    with pytest.raises(TandemError, match="older"):
+        await Node(tmp_path, takes_reports=False).reports.send(entry, OTHER)
+    assert len(node.sent) == 1
