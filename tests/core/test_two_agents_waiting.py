@@ -98,6 +98,7 @@ def steps_on(agents: tuple[Agent, ...], run: RunId) -> None:
     assert not agents[0].run().over
 
 
+@pytest.mark.complete
 def test_a_script_asleep_a_stopped_trainer_and_a_stopped_node_are_named_and_waited_for(
     agents: tuple[Agent, Agent], tmp_path: Path
 ) -> None:

@@ -170,6 +170,7 @@ def ends_as(laptops: Laptops, run: RunId, digest: str, last: int) -> None:
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.complete
 def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
     laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[int, str], lengths: Lengths
 ) -> None:

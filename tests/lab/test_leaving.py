@@ -140,6 +140,7 @@ def test_without_a_killed_trainer_the_other_one_goes_on(
     await_tidied(ben, run)
 
 
+@pytest.mark.complete
 def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_the_starter(
     laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
 ) -> None:
@@ -166,6 +167,7 @@ def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_t
     await_tidied(ben, run)
 
 
+@pytest.mark.complete
 def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
     laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
 ) -> None:

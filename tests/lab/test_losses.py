@@ -147,6 +147,7 @@ def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Lapt
         assert len(set(weights(agent).values())) == 1
 
 
+@pytest.mark.complete
 def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_ends_does_without(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def newest_step(agent: Agent) -> int:
     return progress.done
 
 
+@pytest.mark.complete
 def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
     laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
 ) -> None:

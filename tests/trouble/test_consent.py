@@ -61,6 +61,7 @@ def test_a_laptop_that_is_closed_while_its_user_is_asked_is_named(laptops: Lapto
     laptops.restart(1)
 
 
+@pytest.mark.complete
 def test_an_example_that_is_trained_again_asks_nobody_again(laptops: Laptops, tmp_path: Path) -> None:
     """Files that the chief's script saves beside itself do not make it another project."""
     laptops.ben.do(SetCodePolicy(device=laptops.anna.device, policy="ask"))

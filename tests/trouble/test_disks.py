@@ -93,6 +93,7 @@ def test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it
 
 
 @pytest.mark.cluster
+@pytest.mark.complete
 def test_a_disk_that_is_full_of_history_ends_no_training(network: Network, tmp_path: Path) -> None:
     home = Home(tmp_path / "anna")
     homes.prepare(home)

@@ -171,6 +171,7 @@ async def test_where_a_part_of_the_seal_is_killed_the_trainer_is_ended_by_name(
         await wait_gone(each.pid)
 
 
+@pytest.mark.complete
 async def test_a_trainer_that_others_can_reach_is_ended_by_name_before_anybody_is_met(
     tmp_path: Path, folder: str
 ) -> None:
