@@ -195,6 +195,7 @@ async def test_who_stands_in_hands_the_run_back_after_a_restart_too(
     await goes_on(two, run, ben, step=70)
     if finished:
         await finish(two, ben)
+        await two.wait_until(lambda: not ben.runs.busy)
 
     ben = await two.crash("Ben")
     if crashed:
