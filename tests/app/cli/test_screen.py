@@ -32,7 +32,13 @@ def test_with_json_only_objects_go_to_stdout() -> None:
     assert screen.told == [
         {
             "ok": False,
-            "problem": {"code": "test", "what": "It did not work.", "fix": "Do this.", "detail": ""},
+            "problem": {
+                "code": "test",
+                "what": "It did not work.",
+                "fix": "Do this.",
+                "detail": "",
+                "command": "",
+            },
         }
     ]
     assert screen.said == "for people\n"
