@@ -25,7 +25,7 @@ from app.views.pairing import PairingSheet
 from app.views.view import View
 from app.views.welcome import WelcomeView
 from app.widgets.navigation import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, ScreenEntry
-from app.widgets.notice_bar import Offer
+from app.widgets.notice_bar import NoticeButton
 from app.window import Window
 from app.words.device_words import problem_of
 from app.words.spoken import News, announce
@@ -74,9 +74,13 @@ class Conductor(QObject):
         self.pairing = PairingSheet(self.bridge, over)
         self.tray = Tray(self)
         self._notices = RunNotices(window, self.tray, lambda: self.bridge.submit(StopRun()))
-        window.offer(CUT_OFF, lambda told: Offer("Resume", partial(self._resume, RunId(told.detail))))
-        window.offer(SWEEP_CUT_OFF, lambda told: Offer("Go on", partial(self._resume_sweep, told.detail)))
-        window.offer(REPORT_CAME, lambda told: Offer("Open report", partial(self._open_report, told.detail)))
+        window.offer(CUT_OFF, lambda told: NoticeButton("Resume", partial(self._resume, RunId(told.detail))))
+        window.offer(
+            SWEEP_CUT_OFF, lambda told: NoticeButton("Go on", partial(self._resume_sweep, told.detail))
+        )
+        window.offer(
+            REPORT_CAME, lambda told: NoticeButton("Open report", partial(self._open_report, told.detail))
+        )
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.system.tray import Tray
 from app.widgets.navigation import TRAIN
-from app.widgets.notice_bar import Offer
+from app.widgets.notice_bar import NoticeButton
 from app.window import Window
 from app.words.device_names import names_of
 from app.words.run_words import DIVERGED_FIX
@@ -30,7 +30,7 @@ class RunNotices:
     def __init__(self, window: Window, tray: Tray, stop: Callable[[], object]) -> None:
         self._window = window
         self._tray = tray
-        self._stop = Offer("Stop", stop)
+        self._stop = NoticeButton("Stop", stop)
         self._run: RunId | None = None
         self._asked: set[RunId] = set()
         """Runs about which this laptop's user was asked."""

@@ -26,7 +26,7 @@ from app.widgets.navigation import Navigation, ScreenEntry
 
 if TYPE_CHECKING:
     from app.views.view import View
-    from app.widgets.notice_bar import NoticeBar, Offer
+    from app.widgets.notice_bar import NoticeBar, NoticeButton
     from core.vocabulary.errors import Problem
     from core.vocabulary.events import Event
     from core.vocabulary.state import State
@@ -59,9 +59,9 @@ class Window(QMainWindow):
         self._views: dict[int, View] = {}
         self._notices: NoticeBar | None = None
         self._told: Problem | None = None
-        self._offer: Offer | None = None
+        self._offer: NoticeButton | None = None
         self._noticed: tuple[Problem, ...] = ()
-        self._offers: dict[str, Callable[[Problem], Offer]] = {}
+        self._offers: dict[str, Callable[[Problem], NoticeButton]] = {}
         self.navigation = Navigation(entries)
         theme.wear(self.navigation)
         self._screens = QStackedWidget()
@@ -139,12 +139,12 @@ class Window(QMainWindow):
         self._noticed = state.notices
         self._show_notices()
 
-    def tell(self, problem: Problem | None, offer: Offer | None = None) -> None:
+    def tell(self, problem: Problem | None, offer: NoticeButton | None = None) -> None:
         """Shown above every screen, beside the node's notices; None removes it."""
         self._told, self._offer = problem, offer
         self._show_notices()
 
-    def offer(self, code: str, offer: Callable[[Problem], Offer]) -> None:
+    def offer(self, code: str, offer: Callable[[Problem], NoticeButton]) -> None:
         """Sets the button and action of the node's notices with this code."""
         self._offers[code] = offer
 

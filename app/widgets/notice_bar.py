@@ -18,14 +18,14 @@ from core.vocabulary.errors import Problem
 SHOWN = 2
 
 
-class Offer(NamedTuple):
+class NoticeButton(NamedTuple):
     """A notice's button: its text and its action."""
 
     words: str
     do: Callable[[], object]
 
 
-_NONE: Mapping[Problem, Offer] = MappingProxyType({})
+_NONE: Mapping[Problem, NoticeButton] = MappingProxyType({})
 
 
 class NoticeBar(QWidget):
@@ -36,7 +36,7 @@ class NoticeBar(QWidget):
         super().__init__(parent)
         self._dismissed: set[Problem] = set()
         self._notices: tuple[Problem, ...] = ()
-        self._offers: dict[Problem, Offer] = {}
+        self._offers: dict[Problem, NoticeButton] = {}
         self._boxes = [_Notice(self) for _ in range(SHOWN)]
         self._more = Label("", "faint")
         layout = column(*self._boxes, self._more)
@@ -44,7 +44,9 @@ class NoticeBar(QWidget):
         self.setLayout(layout)
         self.hide()
 
-    def show_notices(self, notices: Iterable[Problem], offers: Mapping[Problem, Offer] = _NONE) -> None:
+    def show_notices(
+        self, notices: Iterable[Problem], offers: Mapping[Problem, NoticeButton] = _NONE
+    ) -> None:
         """``offers``: one-click actions for some of them."""
         self._notices, self._offers = tuple(notices), dict(offers)
         self._dismissed &= set(self._notices)
@@ -74,7 +76,7 @@ class _Notice(ProblemBox):
         self.dismiss = button("Dismiss", lambda: bar.dismiss(self.problem), "quiet", name="dismiss")
         self.buttons.addWidget(self.dismiss)
 
-    def show_notice(self, notice: Problem | None, offer: Offer | None) -> None:
+    def show_notice(self, notice: Problem | None, offer: NoticeButton | None) -> None:
         self.show_problem(notice, "warning")
         self.offer.setVisible(offer is not None)
         if offer is not None:

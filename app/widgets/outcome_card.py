@@ -16,7 +16,7 @@ from app.widgets.fold import Fold
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, TextView, name_for_readers, set_kind
 from app.widgets.problem_box import ProblemBox
-from app.widgets.send_report import SendReport
+from app.widgets.send_report import SendReportButton
 from app.words.advice_words import WINDOW
 from app.words.device_names import names_of
 from app.words.run_words import (
@@ -79,7 +79,7 @@ class OutcomeCard(Card):
         self.more = Fold("Details", name="result-details")
         self.lines: list[Label] = []
         self.report = button("Open report", self._open_report, name="open-report")
-        self.send = SendReport(self)
+        self.send = SendReportButton(self)
         self.send.asked.connect(lambda device: self.send_asked.emit(self._run, device))
         self.open = button("Open folder", self._open, name="open-folder")
         self.again = button(AGAIN, self.again_asked.emit, "primary", name="again")

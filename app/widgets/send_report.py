@@ -18,7 +18,7 @@ SEND = "Send report"
 _HINT = "The other laptop's user is told that it came, and opens it there."
 
 
-class SendReport(QObject):
+class SendReportButton(QObject):
     """``button`` goes beside the report's, ``said`` below. ``asked(device)``: send it there. The button is
     hidden where no connected laptop would take it."""
 

@@ -20,6 +20,7 @@ from core.home.private_file import write_atomically
 from core.link.hub import Links
 from core.report import problems
 from core.runtime.background import Background
+from core.runtime.regular_file import NotRegular, open_regular
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event, NoticeRaised
@@ -119,9 +120,9 @@ def _pack(path: Path | None) -> bytes:
     try:
         if path is None:
             raise FileNotFoundError
-        with path.open("rb") as file:
+        with open_regular(path) as file:  # another's script may have put a link there
             page = file.read(MOST_BYTES + 1)
-    except OSError as error:
+    except (NotRegular, OSError) as error:
         raise TandemError.of(problems.no_report()) from error
     packed = zlib.compress(page, 9)
     if len(page) > MOST_BYTES or len(packed) > MOST_PACKED_BYTES:

@@ -9,7 +9,7 @@ from app import theme
 from app.bridge import Bridge
 from app.views.view import View
 from app.widgets.navigation import ScreenEntry
-from app.widgets.notice_bar import Offer
+from app.widgets.notice_bar import NoticeButton
 from app.widgets.sheet import Sheet
 from app.window import Window
 from core.vocabulary import events as ev
@@ -142,8 +142,8 @@ def test_a_notice_of_the_node_has_a_button_where_somebody_offers_one(
     window: Window, bridge: Bridge, core: FakeCore
 ) -> None:
     pressed: list[str] = []
-    window.offer("other", lambda told: Offer("Do it", lambda: pressed.append(told.code)))
-    window.offer(PROBLEM.code, lambda told: Offer("Mend", lambda: pressed.append(told.code)))
+    window.offer("other", lambda told: NoticeButton("Do it", lambda: pressed.append(told.code)))
+    window.offer(PROBLEM.code, lambda told: NoticeButton("Mend", lambda: pressed.append(told.code)))
     core.happen(ev.NoticeRaised(problem=PROBLEM))
     core.flush()
     window.show_state(core.state, ())

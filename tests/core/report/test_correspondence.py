@@ -126,3 +126,13 @@ async def test_a_report_is_sent_only_to_whoever_takes_it_and_not_too_often(tmp_p
     with pytest.raises(TandemError, match="older"):
         await Node(tmp_path, takes_reports=False).reports.send(entry, OTHER)
     assert len(node.sent) == 1
+
+
+async def test_invariant_a_link_in_the_reports_place_sends_no_other_file(tmp_path: Path) -> None:
+    node, folder, private = Node(tmp_path), tmp_path / "run", tmp_path / "id_ed25519"
+    folder.mkdir()
+    private.write_text("a key")
+    (folder / REPORT).symlink_to(private)
+    with pytest.raises(TandemError, match="no report"):
+        await node.reports.send(world.entry(folder=str(folder)), OTHER)
+    assert node.sent == []
