@@ -34,8 +34,8 @@ class Readiness:
         self._answering: set[DeviceId] = set()
 
     def foresee(self) -> None:
-        """A run may begin here soon: makes a trainer ready for it, if the user wants that."""
-        if self._is_wanted and not self._is_in_a_run():
+        """A run may begin here soon: makes a trainer ready for it, if this laptop is in none."""
+        if not self._is_in_a_run():
             self._warm.foresee()
 
     async def load(self, devices: Iterable[DeviceId]) -> None:
@@ -48,7 +48,7 @@ class Readiness:
             for device in devices
             if device in known and (told := known[device].versions) is not None and told.loads_ahead
         ]
-        await asyncio.gather(self._load(), *asked)
+        await asyncio.gather(self._warm.loaded(self._context.limits.load_ahead_s), *asked)
 
     def on_message(self, device: DeviceId, message: ms.Message) -> bool:
         """False: the message is about something else."""
@@ -62,15 +62,7 @@ class Readiness:
 
     async def _answer(self, device: DeviceId, asked: ms.LoadAsked) -> None:
         try:
-            loaded = await self._load()
+            loaded = await self._warm.loaded(self._context.limits.load_ahead_s)
         finally:
             self._answering.discard(device)
         self._context.links.send(device, ms.LoadTold(question=asked.question, loaded=loaded))
-
-    async def _load(self) -> bool:
-        return self._is_wanted and await self._warm.loaded(self._context.limits.load_ahead_s)
-
-    @property
-    def _is_wanted(self) -> bool:
-        me = self._state().me
-        return me is not None and me.settings.foresee

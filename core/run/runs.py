@@ -75,7 +75,9 @@ class NodeRuns:
         self._state = state
         self._links = links
         self._emit_event, self._on_busy = emit, on_busy
-        self.warm = WarmTrainer(foresees=make_trainer is None)
+        self.warm = WarmTrainer(
+            lambda: (me := state().me) is not None and me.settings.foresee, foresees=make_trainer is None
+        )
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
             home, me, state, links, transfers, self.warm, self._on_crash, clock, make_trainer, limits, level
@@ -153,8 +155,7 @@ class NodeRuns:
 
     def begin_trim(self) -> None:
         """Remove other laptops' leftovers here beyond what the settings keep. Not during a run."""
-        me = self._state().me
-        if me is None or self.busy or self._closing:
+        if (me := self._state().me) is None or self.busy or self._closing:
             return
         self._trimming.begin(me.settings.keep_days * DAY_S, me.settings.keep_gb * GB)
 
@@ -176,7 +177,7 @@ class NodeRuns:
             is_asked = member is not None and not member.state.local and not member.state.joined
             asked = problems.asked_first(member.state.starter_name) if member and is_asked else None
             raise TandemError.of(asked or problems.run_under_way())
-        self.readiness.foresee()
+        self.warm.foresee()
         self._begin_work()
         try:
             planned = await self.planner.plan(spec, back, trial)
@@ -300,7 +301,7 @@ class NodeRuns:
             if refusal := refusal or self._admission.take(prepare.plan.run):
                 self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
                 return
-            self.readiness.foresee()
+            self.warm.foresee()
         self._begin_work()
         name = peer.shown_name if peer else prepare.plan.member(device).name
         participant = self._participant = ParticipantDriver(
@@ -387,8 +388,7 @@ class NodeRuns:
             self._context.background.start("hold a trainer warm", self.warm.keep())
 
     def _my_name(self) -> str:
-        me = self._state().me
-        return me.name if me is not None else "this laptop"
+        return me.name if (me := self._state().me) is not None else "this laptop"
 
     def _on_crash(self, name: str, error: BaseException) -> None:
         self._notice(problems.work_broke(name, error))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 
 import psutil
 
@@ -27,12 +28,12 @@ LEAST_FREE_BYTES, GIVEN_UP_BYTES = 1_500_000_000, 700_000_000
 class WarmTrainer:
     """``always``: the setting keeps one between runs. ``foresee`` starts one for a run in preparation.
 
-    ``take`` hands the child over for one run; ``keep`` after it starts the next. ``foresees``: off where
-    trainers are replaced by a test's.
+    ``take`` hands the child over for one run; ``keep`` after it starts the next. ``is_wanted``: whether
+    its user wants that. ``foresees``: off where trainers are replaced by a test's.
     """
 
-    def __init__(self, *, foresees: bool = True) -> None:
-        self._foresees = foresees
+    def __init__(self, is_wanted: Callable[[], bool] = lambda: True, *, foresees: bool = True) -> None:
+        self._is_wanted, self._foresees = is_wanted, foresees
         self._background = Background()
         self._child: spawn.Child | None = None
         self._wanted = False
@@ -81,7 +82,9 @@ class WarmTrainer:
     def foresee(self) -> None:
         """A run may begin soon. If none does, the child ends after ``FORESEEN_S``."""
         free_bytes = psutil.virtual_memory().available
-        if not self._foresees or (self._foreseen is None and free_bytes < LEAST_FREE_BYTES):
+        if not (self._foresees and self._is_wanted()) or (
+            self._foreseen is None and free_bytes < LEAST_FREE_BYTES
+        ):
             return
         self._forget()
         self._foreseen = asyncio.get_running_loop().call_later(FORESEEN_S, self._in_vain)

@@ -434,7 +434,12 @@ async def test_trainers_are_made_ready_while_a_run_is_being_prepared_if_the_user
     anna, ben = both(lan)
     foreseen: list[LanNode] = []
     for node in (anna, ben):
-        monkeypatch.setattr(node.runs.warm, "foresee", lambda node=node: foreseen.append(node))
+
+        async def keep(node: LanNode = node) -> None:
+            foreseen.append(node)
+
+        monkeypatch.setattr(node.runs.warm, "_foresees", True)
+        monkeypatch.setattr(node.runs.warm, "_try_to_keep", keep)
     script = Path(spec.script)
     script.write_text(f"import keras\n{script.read_text()}")
     ben.ask_before_running(anna)

@@ -65,4 +65,4 @@ async def test_none_is_loaded_where_the_time_is_up_or_no_trainer_is_wanted(
     await asyncio.sleep(0)
     await warm.end()
     assert not await asyncio.wait_for(waiting, 60.0)
-    assert not await WarmTrainer(foresees=False).loaded(60.0)
+    assert not await WarmTrainer(lambda: False).loaded(60.0)
