@@ -21,7 +21,7 @@ from core.vocabulary.state import State
 _BATCH = ("--batch-size", "--batch_size", "--batch", "--bs")
 """Names that scripts give to the rows of a step."""
 
-_ALONE_HELPS = ("device-offline", "device-busy", "data-unlike", "exchange-unlike", "sync-unknown")
+_ALONE_HELPS = ("device-offline", "device-busy")
 """Codes of plans that fail because of the other laptops."""
 
 

@@ -36,11 +36,7 @@ class SendReportButton(QObject):
 
     def show_state(self, state: State, *, there: bool) -> None:
         """``there``: whether the run has a report."""
-        takers = [
-            device.device
-            for device in state.devices.values()
-            if device.linked and device.versions is not None and device.versions.takes_reports
-        ]
+        takers = [device.device for device in state.devices.values() if device.linked]
         names = names_of(state, takers)
         self.button.setVisible(there and bool(names))
         if names != self._offered:

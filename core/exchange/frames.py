@@ -12,9 +12,8 @@ import msgspec
 
 from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.session.frames import MalformedFrame, Number, WireWord, decode
-from core.vocabulary.versions import EXCHANGE
 
-VERSION = EXCHANGE
+VERSION = 3
 
 if sys.byteorder != "little":
     raise ImportError("members exchange numbers as they lie in memory, which must be little-endian")

@@ -82,14 +82,12 @@ class ProjectStore:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
-    def receive(
-        self, manifest: Manifest, *, outlined: bool = False, own: Mapping[str, Path] = MappingProxyType({})
-    ) -> Receipt:
+    def receive(self, manifest: Manifest, own: Mapping[str, Path] = MappingProxyType({})) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
 
-        Reuses content of other versions of the project; ``outlined``: also parts of files, since the sender
-        can list their chunks. ``own``: files of this user, by SHA-256, which are copied if they are still
-        the same. Raises ``TandemError`` where the manifest is unsafe or the disk is full.
+        Reuses content of other versions of the project, also parts of files. ``own``: files of this user, by
+        SHA-256, which are copied if they are still the same. Raises ``TandemError`` where the manifest is
+        unsafe or the disk is full.
         """
         _check(manifest)
         with storing(self._folder):
@@ -102,8 +100,7 @@ class ProjectStore:
                 continue
             if (source := own.get(sha256)) is not None:
                 receipt.adopt(wanted.file, source, may_change=True)
-        if outlined:
-            receipt.similar = self._similar(receipt)
+        receipt.similar = self._similar(receipt)
         return receipt
 
     def keep(self, receipt: Receipt) -> None:

@@ -76,10 +76,8 @@ class Reports:
     async def send(self, entry: RunEntry, device: DeviceId) -> None:
         """Raises ``TandemError``. If the receiver is away for a moment, its link delivers the report then."""
         known = self._state().devices.get(device)
-        if known is None or not known.linked or known.versions is None:
+        if known is None or not known.linked:
             raise TandemError.of(problems.not_connected(known.shown_name if known else short(device)))
-        if not known.versions.takes_reports:
-            raise TandemError.of(problems.older(known.shown_name))
         now_s = self._clock()
         if now_s - self._sent.get(device, -SENT_APART_S) < SENT_APART_S:
             raise TandemError.of(problems.just_sent(known.shown_name, SENT_APART_S))

@@ -51,14 +51,6 @@ def not_connected(name: str) -> Problem:
     )
 
 
-def older(name: str) -> Problem:
-    return Problem(
-        code="report-unknown",
-        what=f"The Tandem on {plain(name, 40)} is older and takes no reports.",
-        fix="Update it.",
-    )
-
-
 def just_sent(name: str, apart_s: float) -> Problem:
     return Problem(
         code="report-just-sent",

@@ -135,13 +135,7 @@ class Planner:
         needs."""
         running = {member.device: member.name for member in planning.running_the_script(plan, project)}
         here = running.pop(self._context.me, None) is not None
-        known = self._state().devices
-        others = {
-            device: name
-            for device, name in running.items()
-            if device in known and (told := known[device].versions) is not None and told.tells_modules
-        }
-        return await self._modules.check(project.needs, others, here=here)
+        return await self._modules.check(project.needs, running, here=here)
 
     def end(self, why: Problem) -> None:
         """Cancel planning; its waiters fail with ``why``."""

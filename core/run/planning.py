@@ -207,9 +207,6 @@ def make(
     plan = replace(plan, data=tuple(each.data for each in project.data))
     check(plan)
     _check_bounds(plan)
-    abilities.check(plan, state)
-    if spec.exchange == "tensorflow" and not plan.solo:
-        raise problems.by_tensorflow()
     if plan.exchange == "sealed" and (unsealed := _unsealed(roles, me, state)):
         raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)
@@ -231,7 +228,7 @@ def _check_bounds(plan: Plan) -> None:
 
 
 def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[DeviceId, ...]:
-    """Devices where TensorFlow's port would be open. An older Tandem's different seal counts as none."""
+    """Devices where TensorFlow's port would be open."""
     versions = {device: known.versions for device, known in state.devices.items()}
     if state.me is not None:
         versions[me] = state.me.versions

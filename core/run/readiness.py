@@ -46,7 +46,7 @@ class Readiness:
                 device, ms.LoadAsked(question=next(self._numbers)), self._context.limits.load_ahead_s
             )
             for device in devices
-            if device in known and (told := known[device].versions) is not None and told.loads_ahead
+            if device in known
         ]
         await asyncio.gather(self._warm.loaded(self._context.limits.load_ahead_s), *asked)
 

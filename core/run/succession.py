@@ -126,9 +126,8 @@ class Succession:
 
     def _tell_owner(self) -> None:
         assert self._standing is not None
-        owner, known = self._standing.owner, self._state().devices.get(self._standing.owner.device)
-        if known is not None and known.versions is not None and known.versions.takes_back:
-            self._context.send(owner.device, ms.TookOver(run=owner.run, step=self._standing.step))
+        owner = self._standing.owner
+        self._context.send(owner.device, ms.TookOver(run=owner.run, step=self._standing.step))
 
     def _hand_back(self, device: DeviceId, run: RunId) -> None:
         standing, starter = self._standing, self._coordinator()

@@ -53,14 +53,12 @@ class Delivery:
         manifest: Manifest,
         checkpoint: Manifest | None,
         *,
-        outlined: bool,
         folders: Mapping[str, Grant] = MappingProxyType({}),
     ) -> None:
         self._context = context
         self._plan = plan
         self._manifest = manifest
         self._checkpoint = checkpoint
-        self._outlined = outlined
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
         self._folders = folders
@@ -188,7 +186,7 @@ class Delivery:
             context, plan = self._context, self._plan
             goes_on = plan.resume is not None
             self._own = own_files(context.runs, context.me, plan, context.hashes) if goes_on else {}
-        return self._context.store.receive(manifest, outlined=self._outlined, own=self._own)
+        return self._context.store.receive(manifest, own=self._own)
 
     def _begin_resumed(self, files: Manifest) -> Receipt | None:
         """The checkpoint becomes the new run's first: from the old run's folder, or from the starter."""

@@ -68,11 +68,7 @@ Dialled = Literal["answers", "refused", "silent", "unreachable", "stranger"]
 
 
 class ReachAsked(Tagged, frozen=True, kw_only=True):
-    """Call this laptop at ``port``, as a trainer would, read ``nonce`` there, and then listen in your turn.
-
-    Send it only to a peer that speaks the exchange (``Versions.exchange``): an older Tandem would end the
-    link.
-    """
+    """Call this laptop at ``port``, as a trainer would, read ``nonce`` there, then listen in your turn."""
 
     nonce: Key
     port: int
@@ -93,7 +89,6 @@ class ModulesAsked(Tagged, frozen=True, kw_only=True):
     """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` top-level names.
 
     It also says that a run with the receiver is being prepared; without names that is all, and has no answer.
-    Send it only to a peer that supports it (``Versions.tells_modules``): an older Tandem would end the link.
     """
 
     question: int
@@ -110,7 +105,7 @@ class ModulesTold(Tagged, frozen=True, kw_only=True):
 
 class LoadAsked(Tagged, frozen=True, kw_only=True):
     """Have a trainer load TensorFlow, and answer when it has: the run that we are in will stop for a laptop
-    that comes in. Send it only to a peer that supports it (``Versions.loads_ahead``)."""
+    that comes in."""
 
     question: int
 
@@ -137,8 +132,6 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     """The files of the checkpoint that ``plan.resume`` names."""
     texts: ManyBy[FilePath, Piece] = {}
     """By path: the project's texts that the user can read before they answer. The manifest proves each."""
-    outlines: bool = False
-    """The starter can list a file's chunks, so that only new ones travel."""
 
 
 class Launch(Tagged, frozen=True, kw_only=True):
@@ -185,10 +178,7 @@ class OutputsReceived(RunMessage, frozen=True, kw_only=True):
 
 class ReportSent(Tagged, frozen=True, kw_only=True):
     """A run's report, which the sender's user shows to the receiver's. ``page``: its HTML, compressed
-    (zlib).
-
-    Send it only to a peer that supports it (``Versions.takes_reports``): an older Tandem would end the link.
-    """
+    (zlib)."""
 
     script: Name
     page: Piece
@@ -199,10 +189,7 @@ class ReportSent(Tagged, frozen=True, kw_only=True):
 
 class TookOver(RunMessage, frozen=True, kw_only=True):
     """To the starter of a run, which the sender had lost: the sender went on with it, and has done ``step``
-    steps.
-
-    Send it only to a peer that supports it (``Versions.takes_back``): an older Tandem would end the link.
-    """
+    steps."""
 
     step: int
 

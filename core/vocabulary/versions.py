@@ -22,15 +22,9 @@ TANDEM = "0.1.0"
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 """As ``pyproject.toml`` has them."""
 
-LINK_PROTOCOL = 3
-"""Version of the messages on a link; nodes with different ones exchange nothing beyond the hello. 2: a
-session under every link, which outlives its connections. 3: files travel beside the link."""
-
-EXCHANGE = 3
-"""Version of the trainers' protocol over TLS, and of the kinds of scripts that use it. 2: one session under
-every connection, and also custom loops in a MultiWorkerMirroredStrategy, for which trainers of 1 would open
-TensorFlow's port. 3: audits, which trainers of 2 would not join."""
-
+LINK_PROTOCOL = 4
+"""Version of everything that laptops tell each other: messages on a link, files beside it, the trainers'
+exchange. Nodes with different ones exchange nothing beyond the hello."""
 VOCABULARY = 2
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 
@@ -48,23 +42,9 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     tensorflow: Word
     keras: Word
     platform: Name
-    exchange: int = 0
-    """0: a Tandem whose trainers meet only through TensorFlow."""
-    tells_modules: bool = False
-    """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
-    loads_ahead: bool = False
-    """Whether it knows ``LoadAsked``; an older Tandem would end the link."""
-    takes_back: bool = False
-    """Whether it knows ``TookOver``; an older Tandem would end the link."""
-    takes_reports: bool = False
-    """Whether it knows ``ReportSent``; an older Tandem would end the link."""
-    rare: bool = False
-    """Whether its trainers can meet rarely (``RunOptions.sync``)."""
     seal: Word = ""
     """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
     all."""
-    data: bool = False
-    """Whether it takes part in runs with data folders; an older Tandem would run the script without them."""
     frozen: bool = False
     """A program that bundles its packages: it cannot change them, so the other laptop has to."""
 
@@ -78,13 +58,6 @@ def installed() -> Versions:
         tensorflow=_version("tensorflow"),
         keras=_version("keras"),
         platform=f"{platform.system()} {platform.machine()}",
-        exchange=EXCHANGE,
-        tells_modules=True,
-        data=True,
-        loads_ahead=True,
-        takes_back=True,
-        takes_reports=True,
-        rare=True,
         frozen=is_frozen(),
     )
 

@@ -133,7 +133,6 @@ def _begin(turn: CoordinatorTurn) -> None:
             source=state.source if own else "",
             checkpoint=state.checkpoint,
             texts={} if own else dict(state.texts),
-            outlines=True,
         )
         turn.send(device, request)
 

@@ -73,7 +73,7 @@ class ParticipantDriver:
         self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
-        self._listing, self._outlines = prepare.listing, prepare.outlines
+        self._listing = prepare.listing
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
             context.make_trainer,
@@ -219,7 +219,6 @@ class ParticipantDriver:
                 state.plan,
                 state.manifest,
                 state.checkpoint,
-                outlined=self._outlines,
                 folders=folders,
             )
             total_bytes = await self.context.files.do(delivery.begin)

@@ -44,7 +44,7 @@ from core.vocabulary.progress import Best
 from core.vocabulary.settings import SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
-from tests.core.fake_node import ME, OTHER, VERSIONS, started
+from tests.core.fake_node import ME, OTHER, started
 
 LIMIT_MS = 60_000
 ENTRIES = tuple(world.entry(n) for n in range(4))
@@ -430,8 +430,7 @@ def test_a_report_is_sent_to_a_connected_laptop_by_a_click(core: FakeCore, view:
     send = view.past.outcome.send
     assert not send.button.isVisible(), "nobody is connected"
     linked = world.linked(name="cleo & co")
-    versions = replace(VERSIONS, takes_reports=True)
-    core.happen(linked[0], replace(linked[1], versions=versions))
+    core.happen(*linked)
     open_run(core, view, replace(PAUSED, folder="/runs/1"))
     assert send.button.isVisible()
     (action,) = send.button.menu().actions()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from msgspec.structs import replace
 
 from core.link.hub import Links
 from core.report.correspondence import MOST_BYTES, MOST_KEPT, Reports, contained, unpacked
@@ -18,7 +17,7 @@ from core.vocabulary.peer_messages import Message, ReportSent
 from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State, apply
 from tests.app import world
-from tests.core.fake_node import OTHER, VERSIONS, started
+from tests.core.fake_node import OTHER, started
 
 PAGE = zlib.compress(b"<p>ok</p>")
 
@@ -26,13 +25,10 @@ PAGE = zlib.compress(b"<p>ok</p>")
 class Node:
     """``now_s``: its clock. Messages that it would send are in ``sent``."""
 
-    def __init__(self, folder: Path, *, takes_reports: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         self.state = State()
         for event in (started(), *world.linked()):
             self.state = apply(self.state, event)
-        device = self.state.devices[OTHER]
-        versions = replace(VERSIONS, takes_reports=takes_reports)
-        self.state = replace(self.state, devices={OTHER: replace(device, versions=versions)})
         self.now_s, self.sent, self.told = 100.0, list[Message](), list[ev.Event]()
         self.folder, self.background = folder / "received", Background()
         links, emit = cast(Links, self), self.told.append
@@ -123,8 +119,6 @@ async def test_a_report_is_sent_only_to_whoever_takes_it_and_not_too_often(tmp_p
     (tmp_path / REPORT).write_bytes(bytes(MOST_BYTES + 1))
     with pytest.raises(TandemError, match="too large"):
         await node.reports.send(entry, OTHER)
-    with pytest.raises(TandemError, match="older"):
-        await Node(tmp_path, takes_reports=False).reports.send(entry, OTHER)
     assert len(node.sent) == 1
 
 

@@ -39,8 +39,7 @@ from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.settings import Settings
 from core.vocabulary.trainer_messages import Measured, MeetWithout, Progressed
-from core.vocabulary.versions import EXCHANGE
-from tests.core.run.lan import CLOSED, LOST, FakeTrainer, Lan, LanNode
+from tests.core.run.lan import CLOSED, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
 
@@ -1110,47 +1109,6 @@ async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -
 
 
 # --- by what members meet -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("version", [0, EXCHANGE - 1, EXCHANGE + 1])
-async def test_a_laptop_whose_tandem_cannot_meet_as_asked_is_named_before_anybody_is_asked(
-    lan: Lan, spec: RunSpec, version: int
-) -> None:
-    anna, ben = both(lan)
-    older = anna.state.devices[ben.device].versions
-    assert older is not None
-    anna.emit(ev.LinkDown(device=ben.device, problem=LOST))
-    anna.emit(
-        ev.LinkUp(
-            device=ben.device,
-            name="Ben",
-            address="127.0.0.1:1",
-            versions=replace(older, exchange=version),
-            hardware=anna.state.me.hardware,  # type: ignore[union-attr]
-        )
-    )
-    with pytest.raises(TandemError) as failure:
-        await anna.runs.start(spec)
-    assert failure.value.code == "exchange-unlike"
-    assert "Ben" in failure.value.what and "Update Tandem" in failure.value.fix
-
-
-async def test_a_laptop_whose_tandem_cannot_meet_rarely_is_named_before_anybody_is_asked(
-    lan: Lan, spec: RunSpec
-) -> None:
-    anna, ben = both(lan)
-    versions = anna.state.devices[ben.device].versions
-    assert versions is not None
-    anna.emit(ev.LinkDown(device=ben.device, problem=LOST))
-    older = replace(versions, rare=False)
-    hardware = anna.state.me.hardware  # type: ignore[union-attr]
-    anna.emit(
-        ev.LinkUp(device=ben.device, name="Ben", address="127.0.0.1:1", versions=older, hardware=hardware)
-    )
-    with pytest.raises(TandemError) as failure:
-        await anna.runs.start(replace(spec, sync="rare"))
-    assert failure.value.code == "sync-unknown"
-    assert failure.value.what == "Tandem on Ben is too old to meet rarely."
 
 
 async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept_or_told(

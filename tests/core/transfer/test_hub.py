@@ -208,7 +208,7 @@ class Changed:
             for piece in pieces(source, cls.old, came.wanted):
                 came.take(piece)
             store.keep(came)
-        return store.receive(cls.new, outlined=True)
+        return store.receive(cls.new)
 
 
 async def test_of_a_file_that_changed_only_what_is_new_travels(tmp_path: Path) -> None:
