@@ -66,6 +66,7 @@ def add_member(parsers: Any) -> None:
         help="parts of each batch by rank, 48,16 say (default: alike)",
     )
     run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
+    parser.add_argument("--exchange", help=argparse.SUPPRESS)  # older exported jobs may give it
     parser.add_argument(
         "--checkpoints",
         metavar="DIR",
@@ -78,6 +79,12 @@ def add_member(parsers: Any) -> None:
 
 
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
+    if arguments.exchange not in (None, "tls"):
+        raise TandemError(
+            code="bad-option",
+            what=f"Members do not meet by {arguments.exchange} any more, whose port is open to the network.",
+            fix="Export the job anew; or leave --exchange away and give all members a secret: --secret FILE.",
+        )
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
     read = analyse(script)

@@ -52,6 +52,8 @@ def spec_of(
             what=f"The run {entry.run} was started on another laptop, and its script lies there.",
             fix="Run it again there, or name a script of this laptop.",
         )
+    if entry.spec is None and entry.source:  # recorded by an earlier Tandem
+        return RunSpec(script=entry.source, arguments=entry.arguments)
     me = state.me.device if state.me is not None else None
     then = dict(zip(entry.device_ids, entry.devices, strict=False))
     others = {device: name for device, name in then.items() if device != me}

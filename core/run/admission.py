@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import get_args
 
 from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
 from core.history.read import read_entry, read_plan
@@ -34,7 +35,7 @@ from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond, covers
 from core.vocabulary.phases import Stopped
-from core.vocabulary.plan import COMPUTING, Plan, Task
+from core.vocabulary.plan import COMPUTING, Exchange, Plan, Task
 from core.vocabulary.run_folder import is_run_id
 
 RUNS_REMEMBERED = 10_000
@@ -205,15 +206,18 @@ def why_unfit(
         and (plan.trial is None or plan.arguments in plan.trial.argument_sets)
         and all(_is_placed_soundly(task) for task in plan.tasks)
         and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
-        # Security invariant: TensorFlow's port is never open to the network.
-        and (plan.exchange != "tensorflow" or plan.solo)
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
         and 0.0 <= plan.go_on_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)
         and all(map(is_sound, plan.data))
     )
-    return None if fits else problems.bad_message("The other laptop")
+    if not fits:
+        return problems.bad_message("The other laptop")
+    if plan.exchange not in get_args(Exchange):
+        return problems.unknown_exchange(plan.exchange)
+    # Security invariant: TensorFlow's port is never open to the network.
+    return problems.by_tensorflow().problem if plan.exchange == "tensorflow" and not plan.solo else None
 
 
 def _is_placed_soundly(task: Task) -> bool:

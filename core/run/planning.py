@@ -207,6 +207,8 @@ def make(
     plan = replace(plan, data=tuple(each.data for each in project.data))
     check(plan)
     _check_bounds(plan)
+    if spec.exchange == "tensorflow" and not plan.solo:
+        raise problems.by_tensorflow()
     if plan.exchange == "sealed" and (unsealed := _unsealed(roles, me, state)):
         raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)

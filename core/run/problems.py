@@ -312,6 +312,25 @@ def model_unmoved(name: str, why: OSError) -> Problem:
     )
 
 
+def unknown_exchange(word: str) -> Problem:
+    """A member's answer to a newer Tandem's plan."""
+    return Problem(
+        code="exchange-unknown",
+        what=f"its Tandem does not know how to meet by {plain(word, 40)!r}.",
+        fix="Update Tandem there.",
+    )
+
+
+def by_tensorflow() -> TandemError:
+    """For a shared run that an older version made or requested."""
+    return TandemError(
+        code="exchange-tensorflow",
+        what="This run would meet by TensorFlow's collectives (exchange: tensorflow), whose port is open to "
+        "the whole network. Tandem does not share runs that way any more.",
+        fix="Update Tandem on all laptops and start the script anew (tandem run): they meet over TLS.",
+    )
+
+
 def not_sealed(names: Sequence[str], here: bool) -> TandemError:
     """``names``: laptops that cannot seal TensorFlow's port; ``here``: this one is among them."""
     return TandemError(

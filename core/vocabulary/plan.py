@@ -37,7 +37,7 @@ StrategyKind = Literal["managed", "own"]
 Exchange = Literal["tls", "sealed", "tensorflow"]
 """How members of a run communicate. ``tls``: by ``core.exchange``. ``sealed``: by TensorFlow's runtime, in
 trainers that only each other's relays reach, over TLS. ``tensorflow``: a run of one process, without
-communication."""
+communication; older versions used it for shared runs whose port was open, which are refused now."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +121,8 @@ class RunSpec(RunOptions, frozen=True, kw_only=True):
     strategy: StrategyKind | None = None
     """Overrides the result of analysing the script."""
     seed: int | None = None
+    exchange: Word | None = None
+    """Set only by older versions. A shared run with ``tensorflow`` is refused."""
     resume: RunId | None = None
     """Continue this run, which ended early, from its newest checkpoint."""
     opens: FewBy[DeviceId, Accesses] = {}
@@ -174,7 +176,8 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     balance: bool = False
     """Shares follow the members' measured speeds. Members' ``share`` is the initial one."""
     seed: int = 0
-    exchange: Exchange = "tensorflow"
+    exchange: Word = "tensorflow"
+    """An ``Exchange``. Any other value is a newer Tandem's, and refused by name."""
     resume: Resumption | None = None
     code: Word = ""
     """The digest of the project's Python files: differences are accepted for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -18,7 +19,8 @@ from typing import Self
 import psutil
 import pytest
 
-from app.cli import member
+from app.cli import command_line, member
+from app.cli.screen import Screen
 from core.exchange.membership import Membership
 from core.project import checkpoint_store
 from core.vocabulary.errors import TandemError
@@ -140,6 +142,15 @@ def test_members_are_told_the_same_but_for_their_rank(
     assert first.exchange is not None and second.exchange is not None
     assert first.exchange.certificates == second.exchange.certificates
     assert second.peers == {"chief:0": "member 0 at 127.0.0.1:1111"}
+
+
+def test_a_job_exported_for_tensorflows_collectives_is_refused_by_name() -> None:
+    """Exported by an older version."""
+    arguments = command_line.read(["member", "train.py", "--exchange", "tensorflow"])
+    with pytest.raises(TandemError) as failure:
+        asyncio.run(member.member(arguments, Screen()))
+    assert "do not meet by tensorflow any more" in failure.value.what
+    assert "--secret FILE" in failure.value.fix
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")

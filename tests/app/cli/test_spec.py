@@ -63,7 +63,7 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
     assert wanted.shares == {OTHER: 48}
     assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
     assert (wanted.away_s, wanted.ask_after_s) == (1800.0, 0.0)
-    others = {"arguments", "solo", "shares_total", "resume"}
+    others = {"arguments", "solo", "shares_total", "resume", "exchange"}
     of_others = unsaid(wanted) - set(FLAGS)  # each of those has its own test
     assert of_others == others, "a field of RunSpec that this test does not try"
 
@@ -182,3 +182,10 @@ async def test_a_run_that_another_laptop_started_is_repeated_there() -> None:
     theirs = RunEntry(run=RUN, started_s=1.0, script="b.py", phase=Finished())
     with pytest.raises(TandemError, match="started on another laptop"):
         await again(with_other(), entry=theirs)
+
+
+async def test_a_record_of_an_earlier_tandem_repeats_script_and_arguments() -> None:
+    old = RunEntry(
+        run=RUN, started_s=1.0, script="b.py", source="/a/b.py", arguments=("-x",), phase=Finished()
+    )
+    assert await again(with_other(), entry=old) == RunSpec(script="/a/b.py", arguments=("-x",))

@@ -150,7 +150,7 @@ CLEO = DeviceId("c" * 64)
 
 
 def test_a_run_is_asked_for_once_more_as_it_was() -> None:
-    others = {"solo", "shares_total", "resume"}
+    others = {"solo", "shares_total", "resume", "exchange"}
     assert unsaid(THEN) == others, "a field of RunSpec that this test does not try"
     assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
 

@@ -76,12 +76,20 @@ def test_a_request_with_an_escaping_path_is_refused() -> None:
     assert problem.code == "project-refused"
 
 
+def test_a_plan_of_an_exchange_that_a_newer_tandem_has_is_refused_by_name() -> None:
+    problem = why_unfit(BEN, ANNA, structs.replace(PLAN, exchange="quic"), MANIFEST)
+    assert problem is not None
+    assert problem.code == "exchange-unknown"
+    assert "'quic'" in problem.what and "Update Tandem" in problem.fix
+
+
 @pytest.mark.parametrize("strategy", ["managed", "own"])
-def test_invariant_a_shared_run_by_tensorflows_collectives_is_refused(strategy: StrategyKind) -> None:
+def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(strategy: StrategyKind) -> None:
+    """From an older version, or from somebody who wants TensorFlow's port open."""
     plan = structs.replace(plan_of(strategy=strategy, project=MANIFEST.digest), exchange="tensorflow")
     problem = why_unfit(BEN, ANNA, plan, MANIFEST)
     assert problem is not None
-    assert problem.code == "broken-talk"
+    assert problem.code == "exchange-tensorflow" and "Update Tandem" in problem.fix
     alone = plan_of((BEN,), starter=ANNA, project=MANIFEST.digest)
     assert alone.exchange == "tensorflow" and why_unfit(BEN, ANNA, alone, MANIFEST) is None
 

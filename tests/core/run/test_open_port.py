@@ -74,9 +74,13 @@ async def test_the_starters_sealed_script_trains_in_a_copy_and_its_outputs_come_
     await lan.wait_until(lambda: not (run / "tasks").exists())
 
 
-async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, spec: RunSpec) -> None:
+@pytest.mark.parametrize("seal", ["", "loopback"])
+async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(
+    lan: Lan, spec: RunSpec, seal: str
+) -> None:
+    """``loopback``: what an older version counted as a seal."""
     anna, ben = both(lan)
-    tells(anna, ben, seal="")
+    tells(anna, ben, seal=seal)
     with pytest.raises(TandemError) as failure:
         await anna.runs.start(replace(spec, strategy="own"))
     assert failure.value.code == "not-sealed"
@@ -88,3 +92,17 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, 
     for node in (anna, ben):
         node.trainers[-1].end()
     await wait_over(lan)
+
+
+async def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(lan: Lan, spec: RunSpec) -> None:
+    """As in an older record, or a JSON command."""
+    anna, ben = both(lan)
+    asked = replace(spec, exchange="tensorflow")
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(asked)
+    assert failure.value.code == "exchange-tensorflow"
+    assert "start the script anew" in failure.value.fix
+    assert not anna.trainers and not ben.trainers
+    assert (await anna.runs.planner.preview(replace(asked, solo=True))).plan.solo, (
+        "who trains alone meets nobody"
+    )
