@@ -15,13 +15,13 @@ Kind = Literal["alone", "exact", "rare"]
 EPOCHS: Mapping[str, Mapping[Kind, int]] = {
     "digits": {"alone": 30, "exact": 15, "rare": 30},
     "pictures": {"alone": 1, "exact": 1, "rare": 1},
-    "5m": {"alone": 10, "exact": 1, "rare": 20},
+    "5m-long-epochs": {"alone": 3, "exact": 1, "rare": 5},
 }
 """Epochs of a round, by work: of the slow ones fewer. A fit's end, where optimizers meet, counts in full."""
 WORDS = {
     "digits": "digits, 36 thousand parameters",
     "pictures": "convolutions, 20 thousand parameters",
-    "5m": "dense layers, 5 million parameters",
+    "5m-long-epochs": "dense layers, 5 million parameters",
 }
 
 

@@ -99,11 +99,12 @@ def load(name: str) -> Work:
         data = np.load(DIGITS)
         images = data["images"][:, :, :, None].astype("float32") / 16
         return TinyDigits(images, data["labels"].astype("int32"), batch=64)
-    if name in ("5m", "5m-few-rows"):
-        rows = 1280 if name == "5m" else 160
+    if name in ("5m", "5m-few-rows", "5m-long-epochs"):
+        batch = 16 if name == "5m-few-rows" else 128
+        rows = batch * (40 if name == "5m-long-epochs" else 10)
         random = np.random.default_rng(0)
         images = random.random((rows, 784), np.float32)
-        return FiveMillion(images, random.integers(0, 10, rows).astype("int32"), batch=rows // 10)
+        return FiveMillion(images, random.integers(0, 10, rows).astype("int32"), batch=batch)
     if name == "5m-adam":
         random = np.random.default_rng(0)
         images = random.random((240 * 128, 784), np.float32)
