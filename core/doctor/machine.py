@@ -31,16 +31,8 @@ def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
         gpus = find()
         names, no_gpu = gpus.names, gpus.no_gpu
         gpus.close()
-    nvidia = [name for name in names if "nvidia" in name.lower()]
-    if nvidia:
-        return ok("gpu", TOPIC, f"GPU: {', '.join(nvidia)}.")
     if names:
-        return note(
-            "gpu-unused",
-            TOPIC,
-            f"{', '.join(names)} can't be used by TensorFlow as it is installed; training is on the CPU.",
-            "TensorFlow's own packages use NVIDIA GPUs only.",
-        )
+        return ok("gpu", TOPIC, f"GPU: {', '.join(names)}.")
     return note("no-gpu", TOPIC, no_gpu or "CPU only: no GPU was found.", "Training on the CPU works.")
 
 

@@ -34,7 +34,7 @@ def home_of(base: Path, name: str, **chosen: object) -> Home:
 
 
 def quick_watch() -> Watch:
-    return Watch(find_gpus=lambda: Gpus([], "CPU only: a test."), period_s=0.05)
+    return Watch(find_gpus=lambda: Gpus(None, "CPU only: a test."), period_s=0.05)
 
 
 @contextlib.asynccontextmanager

@@ -45,16 +45,9 @@ def other_at(at_s: float) -> tuple[ev.Event, ...]:
 
 
 def test_an_nvidia_gpu_is_what_tensorflow_uses(tmp_path: Path) -> None:
-    finding = machine.check_gpu(view(tmp_path, read("NVIDIA Test", "Intel Test")))
+    finding = machine.check_gpu(view(tmp_path, read("NVIDIA Test")))
 
     assert (finding.level, finding.what) == ("ok", "GPU: NVIDIA Test.")
-
-
-def test_another_makers_gpu_is_named_as_unused(tmp_path: Path) -> None:
-    finding = machine.check_gpu(view(tmp_path, read("AMD Radeon")))
-
-    assert finding.code == "gpu-unused"
-    assert "AMD Radeon" in finding.what
 
 
 def test_without_a_gpu_the_reason_is_given(tmp_path: Path) -> None:
@@ -64,7 +57,7 @@ def test_without_a_gpu_the_reason_is_given(tmp_path: Path) -> None:
 def test_without_a_node_the_driver_itself_is_asked(tmp_path: Path) -> None:
     asked = view(tmp_path, port=None)
 
-    assert machine.check_gpu(asked, lambda: Gpus([], "CPU only: asked.")).what == "CPU only: asked."
+    assert machine.check_gpu(asked, lambda: Gpus(None, "CPU only: asked.")).what == "CPU only: asked."
 
 
 def test_the_drivers_that_were_asked_are_let_go() -> None:
@@ -74,7 +67,7 @@ def test_the_drivers_that_were_asked_are_let_go() -> None:
         def close(self) -> None:
             self.is_closed = True
 
-    driver = Driver([], "CPU only: asked.")
+    driver = Driver(None, "CPU only: asked.")
     machine.check_gpu(view(Path(), port=None), lambda: driver)
 
     assert driver.is_closed

@@ -49,5 +49,5 @@ class FakeSystem:
         }
 
     def sampler(self, net: Path) -> Sampler:
-        gpus = Gpus([], "CPU only: a test.")
+        gpus = Gpus(None, "CPU only: a test.")
         return Sampler(gpus, disk=net, system=self, clock=self.clock, now=lambda: 1_800_000_000.0, net=net)

@@ -84,7 +84,7 @@ def test_a_disk_that_cannot_be_asked_is_not_known(tmp_path: Path) -> None:
 
 
 def test_this_machine_is_read(tmp_path: Path) -> None:
-    reading = Sampler(Gpus([], ""), disk=tmp_path).sample()
+    reading = Sampler(Gpus(None, ""), disk=tmp_path).sample()
 
     assert reading.disk_free_bytes
     assert 0 < reading.memory_used_bytes < reading.memory_total_bytes

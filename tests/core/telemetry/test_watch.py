@@ -11,7 +11,7 @@ from core.vocabulary.readings import Reading
 
 class CountedGpus(Gpus):
     def __init__(self) -> None:
-        super().__init__([], "CPU only: a test.")
+        super().__init__(None, "CPU only: a test.")
         self.closed = threading.Event()
 
     def close(self) -> None:
