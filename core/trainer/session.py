@@ -30,7 +30,6 @@ from core.trainer import (
     saved_models,
     script,
     surroundings,
-    tpu,
 )
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.patch import one_member
@@ -114,7 +113,6 @@ class TrainerSession:
             # Security invariant: TensorFlow's runtime accepts anybody, so it connects only sealed trainers.
             return Exit(reason="killed", problem=sealing.not_apart(), shared=False)
         self._choose_devices()
-        tpu.name_absence()
         if self._train.strategy == "managed":
             return self._managed()
         return self._serve() if self._serves() else self._own()
@@ -222,10 +220,8 @@ class TrainerSession:
         several = [device for device in tf.config.list_physical_devices("GPU") if self._train.gpus != 0]
         if os.environ.get(CPU_DEVICES):
             several = tf.config.list_logical_devices("CPU")
-        if found := tpu.strategy(self._observer.on_said):
-            strategy: Any = found
-        elif len(several) > 1:
-            strategy = tf.distribute.MirroredStrategy([device.name for device in several])
+        if len(several) > 1:
+            strategy: Any = tf.distribute.MirroredStrategy([device.name for device in several])
         else:
             strategy = tf.distribute.get_strategy()
         cluster_hooks.told(self._reporter, strategy)

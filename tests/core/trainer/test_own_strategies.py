@@ -117,13 +117,3 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["MirroredStrategy"]
     said = " ".join(report.words for report in chief.of(trainer_messages.Said))
     assert "which are the replicas of its own Mine" in said
-
-
-async def test_a_script_that_asks_for_a_tpu_hears_that_there_is_none(tmp_path: Path) -> None:
-    trainer = Attended(tmp_path / "log", strategy="own", script="tpu.py")
-    exit = await trainer.exit()
-    assert exit.reason == "script-error"
-    assert exit.problem is not None
-    assert exit.problem.code == "no-tpu"
-    assert exit.problem.what == "The script asks for a TPU, and there is none here (tpu.py, line 5)."
-    assert "MultiWorkerMirroredStrategy" in exit.problem.fix
