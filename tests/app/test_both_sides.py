@@ -1,19 +1,13 @@
 """What two laptops report of each other and of their runs: real nodes and links, stand-in trainers."""
 
 import asyncio
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from app.cli.run_display import picture
-from app.models.runs_model import Column, more, words
+from app.models.runs_model import Column, more
 from app.words import device_names, run_words
-from core.history.record import RunRecord
-from core.run import recorder
-from core.vocabulary import run_folder
 from core.vocabulary.answers import Done, RunAccepted, RunEntry, RunList
 from core.vocabulary.commands import ChangeSettings, ListRuns, StartRun, StopRun
 from core.vocabulary.phases import Stopped, Training
@@ -21,7 +15,7 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from tests.app.cli.scripted_node import Words
 from tests.core.nodes import LIMIT_S, id_of, wait_for
-from tests.core.run.lan import keep, project
+from tests.core.run.lan import project
 from tests.core.test_two_nodes_run import Laptop, outcome, train, two, wait_free
 
 pytestmark = pytest.mark.real
@@ -67,18 +61,6 @@ def said(laptop: Laptop) -> str:
     return f"{run_words.phase_words(run.phase)}\n{screen.said}"
 
 
-async def test_names_keep_their_capitals_on_the_other_laptop(tmp_path: Path, spec: RunSpec) -> None:
-    async with two(tmp_path, NAMES) as (anna, ben):
-        await train(anna, ben, spec)
-        await stopped_on(ben, anna, ben)
-        for laptop in (anna, ben):
-            (entry,) = await listed(laptop)
-            assert said(laptop).startswith(f"stopped on {NAMES[1]}\n")
-            assert NAMES[0] in said(laptop) and NAMES[1] in said(laptop)
-            assert more(entry, Column.STATE) == f"on {NAMES[1]}"
-            assert more(entry, Column.STARTED) == ", ".join(NAMES)
-
-
 async def test_a_renamed_laptop_is_called_so_on_the_other_one_without_a_restart(
     tmp_path: Path, spec: RunSpec
 ) -> None:
@@ -103,38 +85,3 @@ async def test_a_renamed_laptop_is_called_so_on_the_other_one_without_a_restart(
                 f"on {NAMES[1]}",
             )
             assert more(later, Column.STARTED) == f"{NAMES[0]}, Bens BÜRO"
-
-
-class WithAnotherClock(RunRecord):
-    """The second laptop's record, whose clock is two days ahead: too far to take the starter's time for
-    its own."""
-
-    def __init__(self, folder: Path, entry: RunEntry, *more: Any, **named: Any) -> None:
-        if NAMES[1] in str(folder):
-            entry = replace(entry, started_s=entry.started_s + 2 * 86_400)
-        super().__init__(folder, entry, *more, **named)
-
-
-async def test_both_list_a_run_under_one_time_and_a_resumed_one_names_it(
-    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "RunRecord", WithAnotherClock)
-    async with two(tmp_path, NAMES) as (anna, ben):
-        first = await train(anna, ben, spec)
-        await stopped_on(anna, anna, ben)
-        keep(anna.node.home.runs / first / run_folder.CHECKPOINTS, 40)
-        assert isinstance(await anna.node.submit(StartRun(spec=replace(spec, resume=first))), RunAccepted)
-        await in_training(anna, ben)
-        await stopped_on(anna, anna, ben)
-        here, there = await listed(anna), await listed(ben)
-
-    (later, before), (later_there, before_there) = here, there
-    assert [entry.run for entry in here] == [entry.run for entry in there]
-    assert abs(before.started_s - before_there.started_s) > 86_400, "the clocks do differ"
-    for one, other in ((before, before_there), (later, later_there)):
-        assert words(one, Column.STARTED) == words(other, Column.STARTED)
-    began = words(before, Column.STARTED)
-    assert re.fullmatch(r"(today|yesterday) \d\d:\d\d", began)
-    for entry in (later, later_there):
-        day = r"resumed from \d{4}-\d\d-\d\d "
-        assert re.search(f"{day}{began.split()[-1]}$", more(entry, Column.STATE))

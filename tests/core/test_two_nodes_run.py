@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from core.link.dial import Backoff
 from core.node.client import Client
 from core.node.node import Node
 from core.run.context import RunLimits
@@ -35,7 +34,6 @@ from core.vocabulary.commands import (
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Outcome, Stopped, Training
 from core.vocabulary.plan import Moment, RunSpec
-from core.vocabulary.progress import EpochEnd
 from core.vocabulary.state import State
 from tests.core import gnome
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
@@ -43,7 +41,6 @@ from tests.core.run.lan import FakeTrainer, keep, project
 from tests.core.script.notebooks import notebook
 
 pytestmark = pytest.mark.real
-CUTS = 100
 
 
 @dataclass
@@ -123,28 +120,6 @@ async def wait_tidy(*laptops: Laptop) -> None:
         await asyncio.wait(tidying)
 
 
-async def press_at_once(anna: Laptop, ben: Laptop, spec: RunSpec) -> ev.ConsentAsked:
-    """Both press Train. Returns the one resulting question, on one laptop."""
-    asked: asyncio.Queue[ev.ConsentAsked] = asyncio.Queue()
-    leave = [
-        each.node.subscribe(
-            lambda event, _: asked.put_nowait(event) if isinstance(event, ev.ConsentAsked) else None
-        )
-        for each in (anna, ben)
-    ]
-    specs = [replace(spec, devices=(id_of(other.node),)) for other in (ben, anna)]
-    commands = [
-        each.node.submit(StartRun(spec=wanted)) for each, wanted in zip((anna, ben), specs, strict=True)
-    ]
-    answers = await asyncio.gather(*commands)
-    question = await asyncio.wait_for(asked.get(), LIMIT_S)
-    for end in leave:
-        end()
-    runs = [answer.run for answer in answers if isinstance(answer, RunAccepted)]
-    assert question.run in runs and asked.empty()
-    return question
-
-
 async def test_both_are_kept_awake_while_they_train(tmp_path: Path, spec: RunSpec) -> None:
     with gnome.desktop() as desktop:
         async with two(tmp_path) as (anna, ben):
@@ -155,38 +130,6 @@ async def test_both_are_kept_awake_while_they_train(tmp_path: Path, spec: RunSpe
             await wait_free(anna, ben)
             await desktop.changes(4)
             assert not desktop.held
-
-
-async def test_two_that_press_train_at_the_same_moment_train_together(tmp_path: Path, spec: RunSpec) -> None:
-    """Repeated, since it depends on whose messages arrive first: one wins, the other is asked to take
-    part."""
-    crossings = 0
-    async with two(tmp_path) as (anna, ben):
-        heard = {id_of(laptop.node): Heard(laptop.node) for laptop in (anna, ben)}
-        for number in range(20):
-            for laptop in (anna, ben):
-                laptop.started.clear()
-                heard[id_of(laptop.node)].events.clear()
-            question = await press_at_once(anna, ben, replace(spec, arguments=(str(number),)))
-            loser = ben if question.device == id_of(anna.node) else anna
-            assert await loser.node.submit(AnswerConsent(run=question.run, decision="once")) == Done()
-            for laptop in (anna, ben):
-                await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
-                assert laptop.trainers[-1].train.run == question.run
-                laptop.trainers[-1].meet()
-                laptop.trainers[-1].make_step()
-            given_up = [
-                event.phase.problem.code
-                for event in heard[id_of(loser.node)].events
-                if isinstance(event, ev.RunPhaseChanged) and isinstance(event.phase, Failed)
-            ]
-            assert set(given_up) <= {"train-crossed"}
-            crossings += bool(given_up)
-            for laptop in (anna, ben):
-                laptop.trainers[-1].end()
-            assert [await outcome(laptop) for laptop in (anna, ben)] == [Finished(), Finished()]
-            await wait_free(anna, ben)
-    assert crossings >= 5, "they did press at the same moment"
 
 
 async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: RunSpec) -> None:
@@ -392,59 +335,6 @@ async def test_every_event_of_a_run_can_follow_and_travels_to_a_second_process(
     assert "an event that cannot follow" not in log
 
 
-SCRIPT = """
-import json
-import pathlib
-
-import keras
-import numpy as np
-import psutil
-
-keras.utils.set_random_seed(1)
-data = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
-model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-model.compile(optimizer="sgd", loss="mse")
-model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
-
-own = psutil.Process().net_connections("all")
-listens = [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN]
-pathlib.Path("listens.json").write_text(json.dumps(listens))
-"""
-
-
-@pytest.mark.cluster
-async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -> None:
-    folder = tmp_path / "somewhere" / "project"
-    folder.mkdir(parents=True)
-    (folder / "train.py").write_text(SCRIPT)
-    spec = RunSpec(script=str(folder / "train.py"), seed=3)
-    async with (
-        node(tmp_path, "anna", discovery=False) as anna,
-        node(tmp_path, "ben", discovery=False) as ben,
-    ):
-        await pair(anna, ben)
-        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
-
-        accepted = await anna.submit(StartRun(spec=spec))
-        assert isinstance(accepted, RunAccepted), accepted
-        state = await wait_for(anna, lambda s: s.run is not None and s.run.over, limit_s=240.0)
-
-        assert state.run is not None
-        assert state.run.phase == Finished(), state.run
-        assert state.run.summary is not None
-        digests = set(state.run.summary.weights_sha256.values())
-        assert len(state.run.summary.weights_sha256) == 2 and len(digests) == 1
-        assert (state.run.summary.strategy, state.run.summary.exchange) == ("MirroredStrategy", "tls")
-        chief = state.run.plan.chief
-        listens = json.loads((folder / "listens.json").read_text())
-        assert listens == [[chief.host, chief.port]]
-        mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
-        assert mirrored.run is not None and mirrored.run.phase == Finished()
-    reports = [path.parent for path in tmp_path.rglob("report.html")]
-    assert len(reports) == 2, "each laptop keeps its own"
-    assert all((folder / name).stat().st_size for folder in reports for name in ("plot.svg", "history.csv"))
-
-
 LOOP = """
 import json
 import pathlib
@@ -483,13 +373,10 @@ pathlib.Path("end.json").write_text(json.dumps(end))
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("strategy", ["MirroredStrategy", "MultiWorkerMirroredStrategy"])
-async def test_two_nodes_are_the_replicas_of_a_scripts_own_mirrored_strategy(
-    tmp_path: Path, strategy: str
-) -> None:
+async def test_two_nodes_are_the_replicas_of_a_scripts_own_mirrored_strategy(tmp_path: Path) -> None:
     folder = tmp_path / "somewhere" / "project"
     folder.mkdir(parents=True)
-    (folder / "train.py").write_text(LOOP.replace("MirroredStrategy", strategy))
+    (folder / "train.py").write_text(LOOP)
     async with (
         node(tmp_path, "anna", discovery=False) as anna,
         node(tmp_path, "ben", discovery=False) as ben,
@@ -518,49 +405,6 @@ def expected_weight() -> float:
     return weight
 
 
-APART = """
-import json
-import os
-
-import keras
-import numpy as np
-
-apart = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
-data = np.ones((64, 4), "float32")
-model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-model.compile(optimizer="sgd", loss="mse")
-if not apart:
-    model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
-model.evaluate(data, data[:, :2], verbose=0)
-"""
-
-
-@pytest.mark.cluster
-async def test_scripts_that_go_different_ways_are_named_on_both_screens_by_what_each_wants(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "somewhere" / "project"
-    folder.mkdir(parents=True)
-    (folder / "train.py").write_text(APART)
-    spec = RunSpec(script=str(folder / "train.py"), seed=3)
-    async with (
-        node(tmp_path, "anna", discovery=False) as anna,
-        node(tmp_path, "ben", discovery=False) as ben,
-    ):
-        await pair(anna, ben)
-        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
-        accepted = await anna.submit(StartRun(spec=spec))
-        assert isinstance(accepted, RunAccepted), accepted
-        for laptop in (anna, ben):
-            state = await wait_for(laptop, lambda s: s.run is not None and s.run.over, limit_s=240.0)
-            assert state.run is not None and isinstance(state.run.phase, Failed), state.run
-            problem = state.run.phase.problem
-            assert problem.code == "exchange-mismatch"
-            assert problem.what.startswith("The script went different ways: anna wants to begin in fit 1,")
-            assert "; ben wants the first batch, of 32 rows of 2 batches" in problem.what
-            assert problem.what.endswith(" in evaluate 1.")
-
-
 async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "somewhere" / "notes"
     folder.mkdir(parents=True)
@@ -583,41 +427,3 @@ async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tm
             assert (laptop.trainers[-1].work / "train.ipynb").read_text() == text
         logged = "".join(event.lines.text for event in told.events if isinstance(event, ev.MemberLogged))
         assert "as only Jupyter can do it: %matplotlib inline (cell 1)" in logged
-
-
-async def test_a_hundred_cuts_of_the_link_in_one_run_lose_no_event_and_double_none(
-    tmp_path: Path, spec: RunSpec
-) -> None:
-    async with two(tmp_path) as (anna, ben):
-        run = await train(anna, ben, spec)
-        for here in (anna, ben):
-            here.node._neighbours.links.backoff = Backoff(first_s=0.002, most_s=0.02)
-        shown = {id_of(here.node): Heard(here.node) for here in (anna, ben)}
-        cut: set[frozenset[tuple[str, int]]] = set()
-        """Connections, by their two ends."""
-        for number in range(CUTS):
-            ended = EpochEnd(at_s=1.0, epoch=number, epochs=CUTS, step=1, logs={}, seconds=1.0)
-            for here in (anna, ben):
-                here.trainers[-1].say(trainer_messages.EpochEnded(epoch=ended))
-            here, there = (anna, ben) if number % 2 else (ben, anna)
-            link = here.node._neighbours.links._peers[id_of(there.node)].link
-            assert link is not None
-            async with asyncio.timeout(LIMIT_S):
-                # One side may still consider alive what the other has cut. It is reported to nobody.
-                while (connection := link._connection) is None or frozenset(link.ends) in cut:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
-            cut.add(frozenset(link.ends))
-            for _ in range(number % 7):
-                await asyncio.sleep(0)
-            connection.abort()
-        for here in (anna, ben):
-            here.trainers[-1].end()
-        for here in (anna, ben):
-            assert isinstance(await outcome(here), Finished)
-        assert len(cut) == CUTS
-        for heard in shown.values():
-            epochs = [event for event in heard.events if isinstance(event, ev.MemberEndedEpoch)]
-            for device in shown:
-                told = [event.epoch.epoch for event in epochs if event.device == device]
-                assert told == list(range(CUTS)), run
-            assert not [event for event in heard.events if isinstance(event, ev.LinkDown)]

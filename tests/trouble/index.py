@@ -100,7 +100,6 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{APP}views/test_train_setup.py::test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts",
     ),
     "Train pressed on two laptops at the same moment": (
-        f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
         f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
         f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
         f"{CLI}run_at_once.py::test_of_two_bare_runs_one_goes_first_and_the_other_stays_to_be_asked",
@@ -168,7 +167,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}pairing/test_driver.py::test_half_open_connections_hold_no_more_than_four_places",
         f"{CORE}exchange/test_strangers.py::"
         "test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory",
-        f"{CORE}exchange/test_strangers.py::test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends",
+        f"{CORE}exchange/test_in_memory.py::test_who_talks_nonsense_is_told_so_and_the_wait_ends",
     ),
     "strangers at the ports of a run, another user of the laptop, somebody who reads along": (
         f"{LAB}sealed.py::test_a_third_host_finds_no_port_that_answers",

@@ -10,8 +10,8 @@ import pytest
 
 from app.cli.exit_codes import ExitCode
 from core.vocabulary.commands import AnswerConsent, Quit, SetCodePolicy
-from core.vocabulary.phases import Finished, Stopped
-from tests.lab.laptops import Laptops, digits, reason
+from core.vocabulary.phases import Stopped
+from tests.lab.laptops import Laptops, reason
 from tests.trouble.command_line import begun, read_until
 
 pytestmark = pytest.mark.real
@@ -59,20 +59,3 @@ def test_a_laptop_that_is_closed_while_its_user_is_asked_is_named(laptops: Lapto
     assert run.returncode == ExitCode.FAILED
     assert "ben does not take part: Tandem was closed on ben." in out
     laptops.restart(1)
-
-
-@pytest.mark.complete
-def test_an_example_that_is_trained_again_asks_nobody_again(laptops: Laptops, tmp_path: Path) -> None:
-    """Files that the chief's script saves beside itself do not make it another project."""
-    laptops.ben.do(SetCodePolicy(device=laptops.anna.device, policy="ask"))
-    spec = digits(tmp_path / "digits", "--epochs", "1", others=(laptops.ben,))
-    first = laptops.anna.train(spec)
-    laptops.ben.until(lambda state: state.consents, "ask its user")
-    laptops.ben.do(AnswerConsent(run=first, decision="once"))
-    assert laptops.anna.ends(first) == Finished()
-    assert laptops.anna.run().plan.starter == laptops.anna.run().plan.chief.device
-    assert (tmp_path / "digits" / "digits.keras").stat().st_size > 0
-    second = laptops.anna.train(spec)
-    assert laptops.anna.ends(second) == Finished(), "a question that nobody answers would end it"
-    assert laptops.anna.run().plan.project == laptops.ben.run().plan.project
-    laptops.ben.do(SetCodePolicy(device=laptops.anna.device, policy="always"))

@@ -117,36 +117,6 @@ def test_a_connection_that_is_cut_in_the_middle_goes_on_with_the_same_result(tmp
         way.close()
 
 
-def test_three_members_go_on_after_cuts_at_any_time(tmp_path: Path) -> None:
-    ways: list[Way] = []
-
-    def reach(rank: int, other: int, address: tuple[str, int]) -> tuple[str, int]:
-        ways.append(Way(address))
-        return ways[-1].address
-
-    stop = threading.Event()
-
-    def cut() -> None:
-        turn = 0
-        while not stop.wait(0.05):
-            ways[turn % len(ways)].cut()
-            turn += 1
-
-    with meeting(tmp_path, 3, reach) as exchanges:
-        cutter = threading.Thread(target=cut)
-        cutter.start()
-        try:
-            for step in range(20):
-                sums = all_summed(exchanges, step, 60_000, 3)
-                assert sums == [expected(3, 60_000, 3)] * 3
-        finally:
-            stop.set()
-            cutter.join()
-    assert sum(way.cuts for way in ways) >= 5
-    for way in ways:
-        way.close()
-
-
 def session_number(exchange: Exchange) -> int:
     """The number of its session with its only peer."""
     [peer] = exchange.peers()

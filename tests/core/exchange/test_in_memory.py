@@ -6,7 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,6 @@ from tests.core.exchange.memory import Address, Network
 KEY = Key(0, 0, 0, 0)
 STOPPED = Problem(code="stopped", what="Ben pressed Stop.", fix="Train again.")
 SEVERAL_PIECES = 200_003  # elements: 800 KB
-Reach = Callable[[int, int, Address], Address | None]
 NOBODY: Address = ("127.0.0.1", 9999)
 THREE_FLOATS = encode_head(PackHead(KEY, "part", Call("sum", "float32", (3,))))
 
@@ -527,18 +526,6 @@ def test_an_answer_to_another_call_is_refused(stranger: Stranger, monkeypatch: p
     monkeypatch.setattr("core.exchange.handshake.frames.encode", lambda _: next(said))
     with pytest.raises(HandshakeRefused, match="another call"):
         stranger.call()
-
-
-def test_only_so_many_are_heard_at_once(tmp_path: Path, network: Network) -> None:
-    with closing(Stranger(tmp_path, network, Limits(handshake_s=60.0))) as stranger:
-        ends = [network.socket() for _ in range(9)]
-        for end in ends:
-            end.connect(stranger.address)
-        eventually(lambda: ends[8].other and ends[8].other.is_shut)
-        assert not any(end.other.is_shut for end in ends[:8] if end.other), "eight of one address are heard"
-        ends[0].close()
-        eventually(lambda: stranger.member._acceptor and stranger.member._acceptor._strangers.present == 7)
-        assert stranger.call().rank == 0
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from core.net import tls
 from core.net.strangers import AT_ONCE
 from core.net.tls_stream import Sockets, TlsStream
 from core.session import frames
-from core.session.frames import Begin, MessageHead, WireWord
+from core.session.frames import Begin, MessageHead
 from tests.core.exchange.members import DONE, Way, address, identities, keyring, listener, numbers
 
 pytestmark = pytest.mark.real
@@ -82,12 +82,6 @@ def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
 def test_a_key_of_another_run_gets_nothing_and_gives_nothing(tmp_path: Path) -> None:
     with member(tmp_path / "one") as (_, at, _of), member(tmp_path / "other") as (_, _, others):
         assert "certificate verify failed" in refused(at, keyring(others, 1))
-
-
-def test_a_member_of_the_same_keys_but_another_run_or_version_is_refused(tmp_path: Path) -> None:
-    with member(tmp_path) as (_, at, of):
-        for changed in ({"run": "another"}, {"version": 99}):
-            refused(at, keyring(of, 1), msgspec.structs.replace(HELLO, **changed))
 
 
 def test_nobody_is_the_rank_that_it_says_but_that_of_its_key(tmp_path: Path) -> None:
@@ -209,33 +203,6 @@ def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes])
                 pass
         except OSError:
             pass
-
-
-def frame(word: WireWord) -> bytes:
-    return frames.encode(word)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\x07\x00\x00\x00\x01x",
-        struct.pack(">BI", 2, 2**32 - 1),
-        frames.piece_header(4) + b"abcd",
-        frame(HELLO),
-        frame(frames.Ack(message=5)),
-        frame(Begin(session=1, message=0, bytes=0)),
-    ],
-    ids=["kind", "length", "a piece of nothing", "hello again", "confirms the unsent", "begins again"],
-)
-def test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends(tmp_path: Path, data: bytes) -> None:
-    with member(tmp_path) as (exchange, at, of):
-        caller = threading.Thread(target=say, args=(at, of, lambda _: data))
-        caller.start()
-        exchange.hand_over(Key(0, 0, 0, 0), numbers(0, 10))
-        with pytest.raises(ExchangeFailed) as failure:
-            exchange.wait([Key(0, 0, 0, 0)])
-        assert "member 1 has left: member 1" in failure.value.what
-        caller.join()
 
 
 def test_a_member_that_announces_nothings_without_end_waits_when_there_is_no_room(tmp_path: Path) -> None:

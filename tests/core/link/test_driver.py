@@ -19,7 +19,7 @@ from core.vocabulary.peer_messages import Message, ModulesAsked, StopAsked
 from tests.core.link.conftest import MakeNode
 from tests.core.link.examples import large
 from tests.core.link.nodes import Away, Came, Down, FakeClock, LinkNode, Up
-from tests.core.link.test_hub import MutePeer, linked
+from tests.core.link.test_hub import linked, muted
 
 CUTS = 100
 AT_ONCE = Backoff(first_s=0.002, most_s=0.02)
@@ -144,11 +144,7 @@ async def test_too_much_that_waits_for_a_missing_laptop_ends_its_link(node: Make
 async def test_a_peer_that_lives_but_confirms_nothing_loses_its_link(node: MakeNode) -> None:
     clock = FakeClock()
     anna, bert = await node("anna", clock=clock), await node("bert")
-    anna.trust(bert, known=False)
-    mute = MutePeer(bert)
-    await mute.call(anna)
-    try:
-        await anna.diary.wait(Up)
+    async with muted(anna, bert) as mute:
         assert anna.links.send(bert.device, stop(1))
         link = link_of(anna, bert)
         while not anna.diary.all(Down):
@@ -159,8 +155,6 @@ async def test_a_peer_that_lives_but_confirms_nothing_loses_its_link(node: MakeN
                 while link._silence.heard_s == heard_s and not anna.diary.all(Down):  # noqa: ASYNC110
                     await asyncio.sleep(0)
         assert anna.diary.all(Down)[0].problem.code == "link-stalled"
-    finally:
-        mute.close()
 
 
 async def test_worn_keys_are_renewed_by_a_new_connection_and_nobody_hears_of_it(

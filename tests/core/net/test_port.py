@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from collections.abc import Iterator
 
 import pytest
 
-from core.net import port as port_module
 from core.net.port import LOOPBACK, Opened, open_port
-from core.vocabulary.errors import TandemError
 
 pytestmark = pytest.mark.real
 
@@ -54,39 +51,3 @@ async def test_a_taken_port_gives_a_neighbour_and_names_the_holder(holder: socke
         assert f":{free.port}" in opened.notice.fix
     finally:
         close(opened)
-
-
-async def test_where_all_neighbours_are_taken_it_says_so(holder: socket.socket) -> None:
-    taken = holder.getsockname()[1]
-    with pytest.raises(TandemError) as failure:
-        await open_port(taken, ["127.0.0.1"], neighbours=[taken])
-    assert failure.value.code == "no-port"
-    assert str(taken) in failure.value.what
-
-
-async def test_a_machine_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    listen = port_module._listen
-
-    def no_ipv6(host: str, port: int) -> socket.socket:
-        if ":" in host:
-            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
-        return listen(host, port)
-
-    monkeypatch.setattr(port_module, "_listen", no_ipv6)
-    opened = await open_port(0, LOOPBACK)
-    close(opened)
-    assert [each.family for each in opened.sockets] == [socket.AF_INET]
-    with pytest.raises(TandemError) as failure:
-        await open_port(0, ["::1"])
-    assert failure.value.code == "port-unusable"
-
-
-async def test_a_forbidden_port_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(host: str, port: int) -> socket.socket:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(port_module, "_listen", forbidden)
-    with pytest.raises(TandemError) as failure:
-        await open_port(80)
-    assert failure.value.code == "port-unusable"
-    assert "80" in failure.value.what

@@ -16,8 +16,6 @@ from core.home.home import Home, prepare
 from core.node import local_socket
 from core.node.client import Client
 from core.node.local_socket import SPEAKERS, LocalSocket, peer_uid, same_user
-from core.vocabulary.answers import Done, StateNow
-from core.vocabulary.commands import GetState, StopRun
 from tests.core.fake_node import FakeNode
 
 pytestmark = pytest.mark.real
@@ -39,17 +37,6 @@ async def listening(home: Home, most_speakers: int = SPEAKERS) -> AsyncIterator[
         yield node
     finally:
         await server.close()
-
-
-async def test_a_client_has_the_state_and_the_commands(home: Home) -> None:
-    async with listening(home) as node:
-        client = await Client.connect(home)
-
-        assert client.state == node.state
-        assert await client.submit(StopRun()) == Done()
-        assert await client.submit(GetState()) == StateNow(state=node.state)
-        assert node.commands == [StopRun(), GetState()]
-        await client.close()
 
 
 async def test_garbage_is_answered_and_the_next_command_heard(home: Home) -> None:

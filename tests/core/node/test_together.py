@@ -41,12 +41,10 @@ from core.vocabulary.commands import (
     Mend,
     Pair,
     PlanRun,
-    Quit,
     Rename,
     RunDoctor,
     SaveDiagnostics,
     SetCodePolicy,
-    StopRun,
 )
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
@@ -66,25 +64,6 @@ async def paired(laptop: MakeNode) -> tuple[Node, Node]:
     anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
     await pair(anna, ben)
     return anna, ben
-
-
-async def test_laptops_in_one_network_see_each_other_and_one_that_left_is_gone(laptop: MakeNode) -> None:
-    anna, ben = await laptop("anna"), await laptop("ben")
-    device = anna.state.devices[id_of(ben)]
-    assert (device.name, device.seen, device.paired) == ("ben", True, False)
-    assert device.addresses == (address_of(ben),)
-    await ben.stop()
-    assert id_of(ben) not in anna.state.devices
-
-
-async def test_who_is_seen_can_be_paired_without_an_address(laptop: MakeNode) -> None:
-    anna, ben = await laptop("anna"), await laptop("ben")
-    await pair(anna, ben, by_address=False)
-    for here, there in ((anna, ben), (ben, anna)):
-        device = here.state.devices[id_of(there)]
-        assert device.paired and device.linked and device.problem is None
-        assert device.hardware is not None
-        assert here._neighbours.trust.store.peer(id_of(there)) is not None
 
 
 async def test_a_pair_is_told_only_once_it_is_kept(laptop: MakeNode) -> None:
@@ -126,28 +105,6 @@ async def test_who_is_not_seen_cannot_be_paired_without_an_address(laptop: MakeN
     assert refusal(await anna.submit(Pair(device=GONE))) == "not-seen"
     assert refusal(await anna.submit(Pair())) == "not-seen"
     assert refusal(await anna.submit(Pair(address="not an address"))) == "bad-address"
-
-
-async def test_codes_that_differ_pair_nobody(laptop: MakeNode) -> None:
-    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
-    assert await anna.submit(Pair(address=address_of(ben))) == Done()
-    for face in (anna, ben):
-        await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
-    assert await anna.submit(AnswerPairing(same=True)) == Done()
-    assert await ben.submit(AnswerPairing(same=False)) == Done()
-    for face in (anna, ben):
-        state = await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "failed")
-        assert state.pairing is not None and state.pairing.problem is not None
-        assert not any(device.paired for device in state.devices.values())
-
-
-async def test_a_pairing_that_is_given_up_ends_on_both_screens(laptop: MakeNode) -> None:
-    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
-    assert await anna.submit(Pair(address=address_of(ben))) == Done()
-    await wait_for(ben, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
-    assert await anna.submit(CancelPairing()) == Done()
-    for face in (anna, ben):
-        await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "failed")
 
 
 async def test_a_pair_that_cannot_be_kept_is_no_pair(
@@ -463,19 +420,6 @@ async def test_the_doctors_view_is_this_nodes(laptop: MakeNode, monkeypatch: pyt
     assert await anna.submit(RunDoctor(deep=True)) == Findings(findings=())
     assert looks == [(anna._view, True)]
     assert anna._view.state is anna.state and anna._view.port == anna._neighbours.port
-
-
-async def test_quit_ends_a_node_once_and_it_takes_no_more_commands(laptop: MakeNode) -> None:
-    anna = await laptop("anna", discovery=False)
-    heard = Heard(anna)
-    assert await anna.submit(Quit()) == Done()
-    assert await anna.submit(Quit()) == Done()
-    assert refusal(await anna.submit(StopRun())) == "ending"
-    async with asyncio.timeout(60):
-        await anna.wait_stopped()
-    assert heard.kinds().count("NodeStopped") == 1 and anna.state.stopped
-    assert await anna.submit(GetState()) == StateNow(state=anna.state)
-    assert anna._neighbours._presence.closed  # type: ignore[union-attr]
 
 
 async def test_a_node_for_this_machine_alone_listens_on_no_other_address(laptop: MakeNode) -> None:

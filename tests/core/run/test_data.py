@@ -66,13 +66,6 @@ async def run(lan: Lan, spec: RunSpec) -> ev.ConsentAsked:
 async def end(lan: Lan) -> None:
     for node in both(lan):
         node.trainers[-1].end()
-    await wait_over(lan)
-
-
-async def end_newest(lan: Lan) -> None:
-    """After earlier runs of the same nodes."""
-    for node in both(lan):
-        node.trainers[-1].end()
     await lan.wait_until(lambda: all(node.over for node in both(lan)))
 
 
@@ -95,7 +88,7 @@ async def test_data_that_is_nowhere_here_travels_and_stays(tmp_path: Path, spec:
         await both(lan)[0].runs.start(spec)
         await lan.wait_until(lambda: ben.runs_a_trainer)
         assert (place / "cats" / "0.jpg").read_text() == "photo 0"
-        await end_newest(lan)
+        await end(lan)
 
 
 async def test_the_same_data_here_is_used_where_it_lies(tmp_path: Path, spec: RunSpec) -> None:
@@ -207,7 +200,7 @@ async def test_who_goes_on_with_anothers_run_reads_its_data_where_it_is(
         assert anna.state.run is not None
         assert anna.state.run.plan.data == (replace(data, place=place),)
         assert Path(anna.trainers[-1].train.data["~/photos"], "cats", "0.jpg").read_text() == "photo 0"
-        await end_newest(lan)
+        await end(lan)
 
 
 async def test_no_run_goes_on_without_its_data(tmp_path: Path, spec: RunSpec) -> None:

@@ -17,7 +17,7 @@ from core.transfer.lane import OfferedFiles
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.access import Access
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
 from core.vocabulary.manifest import Listing, Manifest, listing_of
 from core.vocabulary.plan import Plan, Role, RunSpec
@@ -113,23 +113,6 @@ async def test_a_runs_id_never_becomes_a_path(lan: Lan, mallory: Mallory, tmp_pa
     assert mallory.refusals() == ["broken-talk"] * 6
     assert mine.read_text() == "years of work"
     assert not ben.state.consents
-
-
-async def test_an_answer_never_allows_another_project_under_the_same_runs_id(
-    lan: Lan, mallory: Mallory
-) -> None:
-    ben = mallory.ben
-    plan = mallory.prepare(HARMLESS)
-    await lan.wait_until(lambda: ben.state.consents)
-    # While Ben reads the question, its subject is replaced.
-    mallory.say(ms.RunAbandoned(run=plan.run, problem=OVER))
-    mallory.prepare(EVIL, run=plan.run)
-    await lan.wait_until(lambda: mallory.refusals() == ["run-known"])
-    assert not ben.state.consents
-    with pytest.raises(TandemError) as late:
-        await ben.runs.answer_consent(plan.run, "once")
-    assert late.value.code == "no-such-question"
-    assert not ben.trainers
 
 
 async def test_a_no_that_was_said_while_the_starter_was_away_is_told_when_it_is_back(

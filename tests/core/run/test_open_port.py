@@ -13,7 +13,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import RunSpec
 from tests.core.run.lan import LOST, Lan, LanNode
-from tests.core.run.test_runs import both, launch, wait_over
+from tests.core.run.test_runs import both, finish, launch
 
 
 def tells(node: LanNode, other: LanNode, **versions: Any) -> None:
@@ -46,16 +46,14 @@ async def test_every_trainer_is_sealed_with_keys_of_this_run_and_meets_on_its_ow
         assert all(place.startswith("127.77.") for place in train.seal.inside)
         assert train.seal.keys.certificates[rank] and train.seal.keys.private_key
     assert len({train.seal.keys.private_key for train in trains if train.seal}) == 2
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
 
 
 async def test_the_starters_sealed_script_trains_in_a_copy_and_its_outputs_come_into_the_runs_folder(
     lan: Lan, spec: RunSpec
 ) -> None:
     """Other members write in its folder, through TensorFlow's runtime."""
-    anna, ben = both(lan)
+    anna, _ = both(lan)
     source = Path(spec.script).parent
     before = sorted(source.iterdir())
     await launch(lan, replace(spec, strategy="own"))
@@ -64,9 +62,7 @@ async def test_the_starters_sealed_script_trains_in_a_copy_and_its_outputs_come_
     assert chief.train.walls.folders[0] == str(chief.work) and not chief.train.agreed
     assert (chief.work / "train.py").read_bytes() == (source / "train.py").read_bytes()
     (chief.work / "result.txt").write_text("42")
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     assert sorted(source.iterdir()) == before
     assert anna.state.run is not None
     run = anna.home.runs / anna.state.run.plan.run
@@ -89,20 +85,4 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(
     assert not anna.trainers and not ben.trainers
     await launch(lan, spec)  # others need no seal
     assert anna.trainers[-1].train.seal is None and anna.trainers[-1].train.exchange is not None
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
-
-
-async def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(lan: Lan, spec: RunSpec) -> None:
-    """As in an older record, or a JSON command."""
-    anna, ben = both(lan)
-    asked = replace(spec, exchange="tensorflow")
-    with pytest.raises(TandemError) as failure:
-        await anna.runs.start(asked)
-    assert failure.value.code == "exchange-tensorflow"
-    assert "start the script anew" in failure.value.fix
-    assert not anna.trainers and not ben.trainers
-    assert (await anna.runs.planner.preview(replace(asked, solo=True))).plan.solo, (
-        "who trains alone meets nobody"
-    )
+    await finish(lan)

@@ -9,7 +9,6 @@ import os
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -31,7 +30,7 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.options import AWAY_S, GO_ON_S
+from core.vocabulary.options import AWAY_S
 from core.vocabulary.peer_messages import Message, Prepare
 from core.vocabulary.permission import asked_by
 from core.vocabulary.phases import Failed, Finished, Preparing, Stopped, Stopping, Training
@@ -77,6 +76,14 @@ async def wait_over(lan: Lan) -> None:
     for node in lan.nodes.values():
         assert all(trainer.over for trainer in node.trainers)
         assert len(node.last_phases()) <= 1
+
+
+async def finish(lan: Lan) -> None:
+    """Every newest trainer ends, and with them the run."""
+    for node in lan.nodes.values():
+        node.trainers[-1].end()
+    await wait_over(lan)
+    assert isinstance(lan.nodes["Anna"].phase, Finished)
 
 
 def keep(trainer: FakeTrainer, name: str) -> None:
@@ -133,10 +140,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     (chief.work / "model.keras").write_bytes(b"weights")
     keep(chief, "model.keras")
     worker.write(LogLines(task="worker:0", stream="stdout", text="hello from Ben"))
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
     assert ben.state.run is not None
     assert ben.state.run.phase == anna.phase
     run = anna.state.run
@@ -229,9 +233,7 @@ async def test_leftovers_are_removed_between_runs_only_and_once(
     await launch(lan, spec)
     keep_days(7)
     anna.emit(ev.SettingsChanged(settings=Settings(name="Anna", keep_days=8)))
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     await lan.wait_until(lambda: {1, 8} <= set(trims))
     assert sorted(trims) == [1, 5, 6, 8], "none during the run"
     keep_days(8)
@@ -256,13 +258,11 @@ async def test_no_leftovers_are_removed_while_tandem_closes(
 async def test_projects_of_peers_that_nothing_is_to_be_kept_of_go_after_the_run(
     lan: Lan, spec: RunSpec
 ) -> None:
-    anna, ben = both(lan)
+    _, ben = both(lan)
     ben.emit(ev.SettingsChanged(settings=Settings(name="Ben", keep_days=0)))
     await launch(lan, spec)
     assert list(ben.home.projects.glob("*.json"))
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     await lan.wait_until(lambda: not list(ben.home.projects.glob("*.json")))
     (folder,) = ben.home.runs.glob("*/")
     assert (folder / run_folder.PLAN).exists() and not (folder / run_folder.LOGS).exists()
@@ -294,17 +294,6 @@ async def test_three_nodes_train_with_the_middle_one_as_chief(three: Lan, spec: 
     assert str(anna.home.folder) not in str(three.nodes["Cleo"].state.run)
 
 
-async def test_one_node_alone(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    await anna.runs.start(replace(spec, solo=True))
-    await lan.wait_until(lambda: anna.trainers)
-    assert anna.trainers[0].train.tf_config == ""
-    anna.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
-    assert not ben.trainers
-
-
 async def test_two_tasks_on_one_device_have_a_working_copy_each(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     roles = {anna.device: (Role.CHIEF, Role.PS), ben.device: (Role.WORKER, Role.WORKER)}
@@ -316,15 +305,6 @@ async def test_two_tasks_on_one_device_have_a_working_copy_each(lan: Lan, spec: 
     anna.trainers[0].end()
     await wait_over(lan)
     assert isinstance(anna.phase, Finished)
-
-
-async def test_the_plan_is_shown_before_anything_is_started(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    made = await anna.runs.planner.preview(spec)
-    assert set(made.tf_configs) == {f"{anna.device}/chief:0", f"{ben.device}/worker:0"}
-    (port,) = [task.port for task in made.plan.tasks if task.device == ben.device]
-    assert f'"worker": ["127.0.0.1:{port}"]' in made.tf_configs[f"{ben.device}/worker:0"]
-    assert not anna.runs.busy
 
 
 async def test_a_script_is_read_without_running_it(lan: Lan, spec: RunSpec) -> None:
@@ -340,23 +320,13 @@ async def test_what_runs_of_others_left_is_cleared_once_none_is_under_way(lan: L
     with pytest.raises(TandemError) as refusal:
         await ben.runs.clear()
     assert refusal.value.code == "busy"
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     assert await anna.runs.clear() == 0 and list(ben.home.projects.glob("*.json"))
     assert await ben.runs.clear() > 0 and not list(ben.home.projects.glob("*.json"))
     assert len((await ben.runs.history.newest(5)).runs) == 1
 
 
 # --- refusals -----------------------------------------------------------------------------------
-
-
-async def test_a_missing_script_is_refused_and_nothing_stays_behind(lan: Lan, tmp_path: Path) -> None:
-    anna, _ = both(lan)
-    with pytest.raises(TandemError) as caught:
-        await anna.runs.start(RunSpec(script=str(tmp_path / "nowhere.py")))
-    assert caught.value.code == "script-missing"
-    assert not anna.runs.busy
 
 
 async def test_a_second_run_at_the_same_time_is_refused_on_both_sides(lan: Lan, spec: RunSpec) -> None:
@@ -375,14 +345,6 @@ async def test_a_busy_peer_declines(lan: Lan, spec: RunSpec) -> None:
     await lan.wait_until(lambda: anna.over)
     assert problem_of(anna) == "device-busy"
     assert not isinstance(ben.phase, Failed)
-
-
-async def test_a_peer_that_was_lost_in_between_is_named(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    lan.cut(anna, ben)
-    with pytest.raises(TandemError) as caught:
-        await anna.runs.start(replace(spec, devices=(ben.device,)))
-    assert caught.value.code == "device-offline"
 
 
 async def test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone(
@@ -458,12 +420,6 @@ async def test_trainers_are_made_ready_while_a_run_is_being_prepared_if_the_user
     assert foreseen == []
 
 
-async def test_stop_without_a_run_says_so(lan: Lan) -> None:
-    with pytest.raises(TandemError) as caught:
-        lan.nodes["Anna"].runs.stop()
-    assert caught.value.code == "no-run"
-
-
 # --- consent --------------------------------------------------------------------------------------
 
 
@@ -473,18 +429,6 @@ async def ask(lan: Lan, spec: RunSpec) -> ev.ConsentAsked:
     await anna.runs.start(spec)
     await lan.wait_until(lambda: ben.state.consents)
     return next(event for event in ben.events if isinstance(event, ev.ConsentAsked))
-
-
-async def test_the_user_is_asked_and_nothing_is_sent_before(lan: Lan, spec: RunSpec) -> None:
-    _, ben = both(lan)
-    question = await ask(lan, spec)
-    assert question.name == "Anna"
-    assert not question.changed
-    assert not list(ben.home.projects.iterdir())
-    assert ben.phase is None
-    await ben.runs.answer_consent(question.run, "once")
-    await lan.wait_until(lambda: ben.trainers)
-    assert not ben.state.consents
 
 
 async def test_the_starters_own_script_is_held_to_what_the_others_were_asked_about(
@@ -498,9 +442,7 @@ async def test_the_starters_own_script_is_held_to_what_the_others_were_asked_abo
     assert held_to.digest == anna.state.run.plan.project
     assert Path(mine.folder) == Path(spec.script).parent
     assert theirs.agreed == "", "its copy was checked when it was made"
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     await anna.runs.start(replace(spec, solo=True))
     await lan.wait_until(lambda: len(anna.trainers) == 2)
     assert anna.trainers[-1].train.agreed == "", "nobody was asked"
@@ -568,17 +510,6 @@ async def test_no_link_brings_a_request_in_this_laptops_own_name(lan: Lan, spec:
     assert not ben.runs_a_trainer
 
 
-async def test_no_ends_the_run_and_leaves_the_member_free(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    question = await ask(lan, spec)
-    await ben.runs.answer_consent(question.run, "no")
-    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
-    assert problem_of(anna) == "consent-refused"
-    assert not ben.trainers
-    with pytest.raises(TandemError):
-        await ben.runs.answer_consent(question.run, "once")
-
-
 async def test_a_changed_byte_asks_again_and_says_so(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     question = await ask(lan, spec)
@@ -630,10 +561,7 @@ async def test_files_on_their_way_to_a_laptop_that_is_away_come_when_it_is_back(
     lan.mend(anna, ben)
     await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
     assert (ben.trainers[0].work / "part7.bin").read_bytes() == bytes([7]) * 1_000_000
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
 
 
 @pytest.mark.parametrize("others_train", [True, False])
@@ -667,18 +595,6 @@ async def test_a_laptop_that_is_away_while_its_outputs_come_sends_the_rest_when_
     assert (outputs / "second.bin").read_bytes() == b"2" * 6_000_000
 
 
-async def test_a_link_to_the_chief_that_failed_before_any_step_ends_both_parts(
-    lan: Lan, spec: RunSpec
-) -> None:
-    anna, ben = both(lan)
-    await launch(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
-    lan.lose(anna, ben, Problem(code="link-failed", what="The link failed."))
-    await wait_over(lan)
-    assert problem_of(anna) == "device-lost"
-    assert problem_of(ben) == "starter-lost"
-    assert [trainer.forces for node in (anna, ben) for trainer in node.trainers] == [[2], [2]]
-
-
 async def test_after_the_link_to_the_chief_failed_in_training_the_other_one_leads(
     lan: Lan, spec: RunSpec
 ) -> None:
@@ -694,56 +610,6 @@ async def test_after_the_link_to_the_chief_failed_in_training_the_other_one_lead
     await wait_over(lan)
     assert isinstance(anna.phase, Finished) and anna.state.run is not None
     assert (anna.home.runs / anna.state.run.plan.run / "outputs" / written.name).read_text() == "kept"
-
-
-async def test_a_laptop_away_in_training_is_waited_for_and_what_it_said_meanwhile_comes_later(
-    lan: Lan, spec: RunSpec
-) -> None:
-    anna, ben = both(lan)
-    await train(lan, replace(spec, go_on_s=AWAY_S))
-    lan.cut(anna, ben)
-    lan.clock.advance(3.0)
-    for node, other in ((anna, ben), (ben, anna)):
-        assert node.state.run is not None and node.state.run.waiting is not None
-        assert [(wait.device, wait.cause) for wait in node.state.run.waiting.waits] == [
-            (other.device, "away")
-        ]
-    ben.trainers[0].write(LogLines(task="worker:0", stream="stdout", text="said while away"))
-    lan.clock.advance(120.0)
-    assert anna.runs_a_trainer and ben.runs_a_trainer
-    lan.mend(anna, ben)
-    lan.clock.advance(AWAY_S)
-    assert anna.runs_a_trainer and ben.runs_a_trainer, "nobody is away any more"
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished) and ben.phase == anna.phase
-    run = anna.state.run
-    assert run is not None and run.waiting is None
-    assert run.members[ben.device].log["worker:0"] == ("said while away",)
-
-
-async def test_a_laptop_that_stays_silent_is_gone_on_without_and_ends_its_part_when_it_is_there_again(
-    lan: Lan, spec: RunSpec
-) -> None:
-    anna, ben = both(lan)
-    await train(lan, spec)
-    lan.cut(anna, ben)
-    lan.clock.advance(GO_ON_S - 1.0)
-    assert ben.device not in left_by(anna)
-    lan.clock.advance(2.0)
-    assert left_by(anna)[ben.device].code == "device-away" and anna.runs_a_trainer
-    lan.mend(anna, ben)
-    await lan.wait_until(lambda: not ben.runs_a_trainer)
-    assert ben.trainers[0].forces == [0] and anna.runs_a_trainer
-    anna.trainers[0].end()
-    await lan.wait_until(lambda: anna.over)
-    assert isinstance(anna.phase, Finished)
-
-
-def left_by(node: LanNode) -> Mapping[DeviceId, Problem]:
-    """Laptops without which the run went on, as this one knows, and why."""
-    return {event.device: event.problem for event in node.events if isinstance(event, ev.MemberLeft)}
 
 
 async def test_since_when_a_laptop_is_away_is_right_after_this_one_slept(
@@ -818,10 +684,7 @@ async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(lan: La
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
     words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
     assert any(
         "The trained model is too large to be brought back: it stays on Ben." in each for each in words
@@ -861,19 +724,6 @@ async def test_the_others_go_on_without_a_trainer_that_was_killed(three: Lan, sp
         assert [turn.words for turn in details.membership if turn.change == "left"] == ["It was killed."]
 
 
-async def test_the_others_go_on_where_tandem_is_closed_on_a_laptop(lan: Lan, spec: RunSpec) -> None:
-    anna, ben = both(lan)
-    await train(lan, spec)
-    await ben.runs.close()
-    assert ben.trainers[0].over and ben.phase == Stopped(by="Ben")
-    await lan.wait_until(lambda: "Ben left at step 1: Tandem was closed on Ben." in said(anna))
-    lan.lose(anna, ben, CLOSED)
-    anna.trainers[0].end()
-    await lan.wait_until(lambda: anna.over)
-    assert isinstance(anna.phase, Finished)
-    del lan.nodes["Ben"]
-
-
 async def test_stop_on_a_laptop_that_has_left_frees_it_and_nobody_else(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await train(lan, spec)
@@ -890,26 +740,15 @@ async def test_stop_on_a_laptop_that_has_left_frees_it_and_nobody_else(lan: Lan,
 # --- stop -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("who", ["Anna", "Ben"])
-async def test_anybody_stops_everybody(lan: Lan, spec: RunSpec, who: str) -> None:
-    await train(lan, spec)
-    lan.nodes[who].runs.stop()
-    await wait_over(lan)
-    for node in lan.nodes.values():
-        assert node.phase == Stopped(by=who)
-        assert node.trainers[0].forces == [0]
-
-
-@pytest.mark.parametrize("who", ["Anna", "Ben"])
-async def test_three_presses_kill(lan: Lan, spec: RunSpec, who: str) -> None:
+async def test_three_presses_kill(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await train(lan, spec)
     for node in (anna, ben):
         node.trainers[0].stubborn = True
     for _ in range(3):
-        lan.nodes[who].runs.stop()
+        anna.runs.stop()
     await wait_over(lan)
-    assert anna.trainers[0].forces == [0, 1, 2]
+    assert anna.trainers[0].forces == ben.trainers[0].forces == [0, 1, 2]
     assert isinstance(anna.phase, Stopped)
 
 
@@ -944,20 +783,6 @@ async def test_a_second_stop_on_a_member_asks_for_more_than_the_starter_began_wi
     await wait_over(lan)
     assert ben.trainers[0].forces == anna.trainers[0].forces == [1, 2]
     assert anna.phase == Stopped(by="Ben")
-
-
-async def test_a_starter_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec) -> None:
-    async with Lan(tmp_path) as lan:
-        closing = lan.nodes["Anna"]
-        await train(lan, spec)
-        await closing.runs.close()
-        assert closing.trainers[0].over
-        other = next(node for node in lan.nodes.values() if node is not closing)
-        lan.lose(closing, other, CLOSED)
-        await lan.wait_until(lambda: other.over)
-        assert closing.over
-        assert closing.phase == other.phase == Stopped(by="Anna"), "a user wanted it: nothing failed"
-        del lan.nodes["Anna"]
 
 
 @pytest.mark.parametrize(
@@ -1029,17 +854,14 @@ async def test_a_full_disk_does_not_end_a_training(
         lan.clock.advance(1.0)
         anna.trainers[0].make_step(number)
     await lan.wait_until(lambda: anna.notices and ben.notices)
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
     assert anna.notices == ben.notices == ["record-unwritten"]
 
 
 async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anna, ben = both(lan)
+    anna, _ = both(lan)
     await train(lan, spec)
 
     def full(*_: object) -> None:
@@ -1049,10 +871,7 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     model = Path(spec.script).with_name("model.keras")
     model.write_text("weights")
     keep(anna.trainers[0], "model.keras")
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
     assert model.read_text() == "weights"
     assert anna.state.run is not None
     assert anna.state.run.summary is not None
@@ -1086,10 +905,7 @@ async def test_a_model_that_cannot_be_moved_holds_nothing_else_back(
     monkeypatch.setattr("core.run.outputs.move_models", full_disk)
     (ben.trainers[0].work / "log.csv").write_text("1,2\n")
     keep(ben.trainers[0], "model.keras")
-    for node in (anna, ben):
-        node.trainers[0].end()
-    await wait_over(lan)
-    assert isinstance(anna.phase, Finished)
+    await finish(lan)
     assert anna.state.run is not None and anna.state.run.summary is not None
     assert anna.state.run.summary.outputs == ("log.csv",)
     words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
@@ -1126,9 +942,7 @@ async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept
         )
     plan = anna.state.run.plan  # type: ignore[union-attr]
     assert tuple(task.certificate for task in plan.tasks) == orders[0].certificates
-    for node in (anna, ben):
-        node.trainers[-1].end()
-    await wait_over(lan)
+    await finish(lan)
     await lan.wait_until(lambda: not list(tmp_path.glob("*/runs/*/tasks")))  # skip files being removed
 
     told = repr([node.trainers[-1].train for node in (anna, ben)]) + caplog.text

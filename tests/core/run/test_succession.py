@@ -167,23 +167,6 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     assert (await ben.runs.history.find(alone)).entry.resumed == run
 
 
-async def test_what_was_finished_meanwhile_reaches_the_starter(two: Lan, spec: RunSpec) -> None:
-    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
-    run = await train(two, spec, anna, ben)
-    two.lose(anna, ben, LOST)
-    await goes_on(two, run, ben, step=90)
-    await finish(two, ben)
-
-    again = await two.crash("Anna")
-    two.mend(again, ben)
-
-    await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
-    await to_training(two, again, ben)
-    assert again.state.run is not None and again.state.run.plan.resume is not None
-    assert again.state.run.plan.resume.moment.step == 90
-    await finish(two, again, ben)
-
-
 @pytest.mark.parametrize("finished", [False, True], ids=["under way", "finished"])
 @pytest.mark.parametrize("crashed", [False, True], ids=["cut off", "crashed"])
 async def test_who_stands_in_hands_the_run_back_after_a_restart_too(

@@ -105,9 +105,14 @@ def test_each_card_of_a_laptop_is_a_member() -> None:
     [
         (0.0901, "about 1.1× as fast as anna alone"),
         (0.0925, "only 8 % faster than anna alone"),
+        (0.0994, "only 1 % faster than anna alone"),
+        (0.0996, "no faster than anna alone"),
         (0.1, "no faster than anna alone"),
-        (0.105, "5 % slower than anna alone"),
-        (0.2, "2.0× slower than anna alone"),
+        (0.1004, "no faster than anna alone"),
+        (0.1006, "1 % slower than anna alone"),
+        (0.11, "9 % slower than anna alone"),
+        (0.112, "1.1× slower than anna alone"),
+        (2.1, "21× slower than anna alone"),
         (9.0, "90× slower than anna alone"),
     ],
 )
@@ -201,19 +206,6 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step_s", "words"),
-    [
-        (0.0604, "as expected"),
-        (0.05, "each step 17 % shorter than expected"),
-        (0.9, "each step 15× as long as expected"),
-    ],
-)
-def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
-    summary = Summary(expectation=measured(), settled=Settled(step_s=step_s))
-    assert f"({words})" in came_out(summary, PLAN, NAMES).what
-
-
-@pytest.mark.parametrize(
     ("longer", "words"),
     [
         (1.014, "as expected"),
@@ -222,6 +214,7 @@ def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
         (0.98, "each step 2 % shorter than expected"),
         (1.99, "each step 99 % longer than expected"),
         (2.5, "each step 2.5× as long as expected"),
+        (15.0, "each step 15× as long as expected"),
     ],
 )
 def test_a_small_miss_is_as_expected_and_a_large_one_is_said_in_times(longer: float, words: str) -> None:
@@ -275,23 +268,6 @@ def test_of_a_wire_that_nobody_knows_nothing_is_said() -> None:
     assert wire_words(0.001, 0.1, 0) == "1 % of each step is network transfer"
     for wire_s, step_s in ((None, 0.1), (0.1, None), (0.1, 0.0), (math.nan, 0.1), (0.1, math.inf)):
         assert wire_words(wire_s, step_s, 1) == ""
-
-
-@pytest.mark.parametrize(
-    ("step_s", "words"),
-    [
-        (0.0994, "only 1 % faster than anna alone"),
-        (0.0996, "no faster than anna alone"),
-        (0.1004, "no faster than anna alone"),
-        (0.1006, "1 % slower than anna alone"),
-        (0.11, "9 % slower than anna alone"),
-        (0.112, "1.1× slower than anna alone"),
-        (1.9, "19× slower than anna alone"),
-        (2.1, "21× slower than anna alone"),
-    ],
-)
-def test_each_gain_and_loss_has_its_words(step_s: float, words: str) -> None:
-    assert words in said(measured(step_s=step_s, wire_s=0.0))
 
 
 def test_what_came_out_worse_is_followed_by_what_would_help() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from core.supervisor.memory_kills import MemoryKills
 from core.supervisor.state import Limits
 from core.vocabulary import trainer_messages
 from tests.core.run.fake_trainer import COMMAND
-from tests.core.trainer.attended import LONG_S, Attended, free_ports
+from tests.core.trainer.attended import LONG_S, Attended
 
 pytestmark = pytest.mark.real
 
@@ -133,23 +132,6 @@ async def test_a_boot_that_breaks_is_said_with_what_was_printed(
     assert exit.problem is not None
     assert exit.problem.code == "tensorflow-broken"
     assert "no libfoo" in exit.problem.detail
-
-
-async def test_a_peer_that_does_not_come_is_named_with_its_port(run: Make) -> None:
-    silent_port = free_ports(1)[0]
-    with socket.create_server(("127.0.0.1", 0)) as here:
-        peers = {
-            "worker:0": f"Anna's laptop at 127.0.0.1:{here.getsockname()[1]}",
-            "worker:1": f"Ben at home at 127.0.0.1:{silent_port}",
-        }
-        script = "import time; say(Connecting()); time.sleep(3600)"
-        exit = await run(script, peers=peers, meet_timeout_s=0.5, tf_config="{}").exit()
-    assert exit.reason == "never-met"
-    assert exit.problem is not None
-    assert f"worker:1 (Ben at home at 127.0.0.1:{silent_port})" in exit.problem.what
-    assert "Anna" not in exit.problem.what
-    assert "firewall" in exit.problem.fix
-    assert not exit.shared
 
 
 async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_end(run: Make) -> None:
