@@ -8,7 +8,7 @@ from typing import Any
 
 WARM_UP = 64
 """Steps 1, 2, 4 … of a trace, and the last one of an epoch, up to this one, are audited whatever the cost."""
-SHARE = 0.03
+SHARE = 0.025
 """Share of the elapsed time for the audits after the first ones."""
 AT_FIRST_S = 2.0
 """Extra time beside that share: while it lasts, every small step is audited."""
