@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from core.vocabulary.commands import SetCodePolicy
+from core.vocabulary.commands import ChangeSettings, SetCodePolicy
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Training
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
@@ -179,7 +180,7 @@ def soak(soak: Soak, minutes: float) -> None:
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
     assert most <= CLOSE, most
     for agent in soak.them:
-        assert agent.trainers() == []
+        assert len(agent.trainers()) <= 1  # loaded ahead
     print(f"{count} faults; finished, equal on all three, within {most:.1e} of one machine's")
 
 
@@ -199,6 +200,8 @@ def main() -> int:
         pair(ben, cleo, cleo.state.me.addresses[0])
         for one, other in ((ben, cleo), (cleo, ben)):
             one.do(SetCodePolicy(device=other.device, policy="always"))
+        for each in (laptops.anna, ben, cleo):
+            each.do(ChangeSettings(change=SettingsChange(foresee=True)))
         soak(Soak(lab, laptops, Path(folder), random.Random(given.seed)), given.minutes)
     return 0
 
