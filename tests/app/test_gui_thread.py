@@ -71,6 +71,7 @@ def late(gaps: list[Gap], pace: float) -> dict[str, Gap]:
     return {gap.during: gap for gap in gaps if gap.cpu_s > MOST_S * pace}
 
 
+@pytest.mark.timed
 async def test_no_turn_of_the_gui_thread_takes_long(tmp_path: Path) -> None:
     slow: dict[str, Gap] = {}
     for attempt in range(ATTEMPTS):

@@ -42,10 +42,18 @@ def with_other_things(folder: Path) -> Path:
     return folder
 
 
+AGENT, DEVICES = ("agent", "--jsonl"), ("devices",)
+
+
 @pytest.mark.parametrize(
-    "place", [a_file_in_its_place, below_a_file, where_nobody_can_write, with_other_things]
+    ("place", "subcommand"),
+    [
+        (a_file_in_its_place, AGENT),
+        (below_a_file, AGENT),
+        (where_nobody_can_write, DEVICES),
+        (with_other_things, DEVICES),
+    ],
 )
-@pytest.mark.parametrize("subcommand", [("agent", "--jsonl"), ("devices",)], ids=["agent", "devices"])
 def test_a_home_that_cannot_be_is_refused(
     tmp_path: Path, place: Callable[[Path], Path], subcommand: tuple[str, ...]
 ) -> None:

@@ -135,27 +135,7 @@ time.sleep(10)  # the chief is slower
 
 
 @pytest.mark.cluster
-def test_a_worker_whose_disk_is_full_leaves_and_the_others_finish(laptops: Laptops, tmp_path: Path) -> None:
-    text = f"""{FIT}
-import json
-import os
-
-class Writes(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        if epoch == 1 and json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker":
-            with open("/dev/full", "w") as file:
-                file.write(str(logs))
-
-model.fit(x, x[:, :1], batch_size=16, epochs=5, callbacks=[Writes()], verbose=0)
-"""
-    run = laptops.anna.train(script(tmp_path / "project", text))
-
-    assert laptops.anna.ends(run) == Finished()
-    (left,) = [each.event for each in laptops.anna.told if isinstance(each.event, ev.MemberLeft)]
-    assert left.run == run and left.problem.code == "disk-full"
-
-
-@pytest.mark.cluster
+@pytest.mark.complete
 def test_a_member_whose_script_ends_its_own_process_is_not_waited_for(
     laptops: Laptops, tmp_path: Path
 ) -> None:

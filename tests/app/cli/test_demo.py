@@ -136,6 +136,7 @@ def test_two_nodes_find_each_other_pair_and_train_one_script(tmp_path: Path) -> 
     assert max(float(np.abs(together[name] - plain[name]).max()) for name in plain) < 2e-6
 
 
+@pytest.mark.complete
 @pytest.mark.skipif(os.name != "posix", reason="ends a process as POSIX does")
 def test_a_node_that_is_killed_in_training_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     with demo(tmp_path, "--epochs", "1000") as process:

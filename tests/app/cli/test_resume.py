@@ -56,6 +56,7 @@ async def result(process: asyncio.subprocess.Process) -> dict[str, object]:
     return dict(json.loads(out.splitlines()[-1]))
 
 
+@pytest.mark.complete
 async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within_walls: Path
 ) -> None:
