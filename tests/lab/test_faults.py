@@ -39,7 +39,7 @@ Fault = Callable[[], AbstractContextManager[None]]
 @dataclass(frozen=True, slots=True)
 class Lengths:
     """``steps`` of the training: each takes at least ``pace_s`` if it continues while a node stands still.
-    ``both``: a trainer and a node on either side are stopped in turn, else only ben's."""
+    ``both``: a trainer and a node are stopped and a lid is closed on either side in turn, else only ben's."""
 
     steps: int
     pace_s: float
@@ -54,7 +54,7 @@ class Lengths:
 
 LENGTHS = [
     # Longer than TensorFlow's runtime and the nodes' links wait for a sign of life.
-    pytest.param(Lengths(180, 0.15, False, 11, 11, 11, 12, 12, (15,)), id="short"),
+    pytest.param(Lengths(140, 0.15, False, 11, 11, 11, 12, 12, (15,)), id="short"),
     pytest.param(
         Lengths(260, 0.25, True, 60, 60, 20, 20, 30, (15, 60)), id="long", marks=pytest.mark.complete
     ),
@@ -206,8 +206,9 @@ def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing
         agent.trains(run)
     assert anna.run().plan.chief.device == anna.device
 
-    for host, agent in enumerate(both):
-        befall(both, run, agent, partial(faults.lid_closed, network, host, agent), lengths.lid_s, "away")
+    for agent in both if lengths.both else (ben,):
+        lid = partial(faults.lid_closed, network, both.index(agent), agent)
+        befall(both, run, agent, lid, lengths.lid_s, "away")
     for agent in both if lengths.both else (ben,):
         began_s = time.time()
         with faults.stopped([agent.process]):

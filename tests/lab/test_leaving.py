@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,17 +10,12 @@ import numpy as np
 import psutil
 import pytest
 
-from core.project import checkpoint_store
 from core.vocabulary import events as ev
-from core.vocabulary import run_folder
-from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
-from core.vocabulary.state import Run, State
 from tests.lab import faults
-from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
-from tests.lab.lab import linked
+from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
 from tests.lab.laptops import Laptops, saved
 from tests.lab.network import Network
 
@@ -116,30 +108,6 @@ def gone(processes: list[psutil.Process]) -> bool:
     return psutil.wait_procs(processes, timeout=60)[1] == []
 
 
-def test_without_a_killed_trainer_the_other_one_goes_on(
-    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    wanted = expected(laptops, tmp_path, undisturbed)
-    run = train(laptops, tmp_path / "killed", 0.05)
-    for agent in (anna, ben):
-        agent.trains(run)
-    began = is_nearly_over(anna, run)
-    (trainer,) = ben.trainers()
-
-    trainer.kill()
-    assert gone([trainer])
-
-    for agent in (anna, ben):
-        event = left(agent, run, ben.device)
-        assert event.problem.code == "killed" and "SIGKILL" in event.problem.what
-    assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
-    ends_alone(laptops, run, began, ben.device, wanted)
-    assert ben.ends(run) == Finished() and ben.run().members[ben.device].left is not None
-    assert ben.trainers() == []
-    await_tidied(ben, run)
-
-
 @pytest.mark.complete
 def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_the_starter(
     laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
@@ -165,17 +133,6 @@ def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_t
     assert summary.steps == STEPS and any(path.endswith("model.keras") for path in summary.outputs)
     assert ben.ends(run) == Finished() and ben.trainers() == []
     await_tidied(ben, run)
-
-
-@pytest.mark.complete
-def test_without_a_trainer_that_ran_out_of_memory_the_other_one_goes_on(
-    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    wanted = expected(laptops, tmp_path, undisturbed)
-    run = train(laptops, tmp_path / "memory", 0.02, "--no-memory", "60")
-    assert left(anna, run, ben.device, TRAINED_S).problem.code == "out-of-memory"
-    ends_alone(laptops, run, 50, ben.device, wanted)
 
 
 @pytest.mark.complete
@@ -209,86 +166,3 @@ def test_without_a_laptop_whose_disk_is_full_the_other_one_goes_on(
         ben.end()
         network.do(1, "umount", runs)
         laptops.restart(1)
-
-
-def test_without_a_killed_node_the_other_one_goes_on(
-    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    wanted = expected(laptops, tmp_path, undisturbed)
-    run = train(laptops, tmp_path / "gone", 0.05)
-    for agent in (anna, ben):
-        agent.trains(run)
-    began, device = is_nearly_over(anna, run), ben.device
-    trainers = ben.trainers()
-    assert trainers
-
-    ben.kill()
-    assert ben.waits_until_gone() < 0 and gone(trainers)
-
-    assert left(anna, run, device).problem.what
-    assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
-    ends_alone(laptops, run, began, device, wanted)
-    linked(anna, laptops.restart(1))
-
-
-def says(agent: Agent, *words: str) -> dict[str, object]:
-    """What a user's command answers at a terminal of that laptop."""
-    command = (sys.executable, "-m", "app", *words, "--json", "--home", str(agent.home.folder))
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    answer = json.loads(done.stdout)
-    assert isinstance(answer, dict)
-    return answer
-
-
-def goes_on(agent: Agent, before: RunId, *them: Agent) -> RunId:
-    """Waits until these make steps in the run that resumes ``before``."""
-
-    def making_steps(state: State) -> Run | None:
-        run = state.run
-        if run is None or run.plan.resume is None or run.plan.resume.run != before:
-            return None
-        assert not run.over and run.members.keys() == {each.device for each in them}, run.phase
-        return run if all(member.progress for member in run.members.values()) else None
-
-    return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S).plan.run
-
-
-def test_who_leaves_by_command_stays_out_until_it_is_added_again(
-    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    wanted = expected(laptops, tmp_path, undisturbed)
-    brake = tmp_path / "brake"
-    brake.touch()
-    run = train(laptops, tmp_path / "left", 0.0, "--brake", str(brake))
-    for agent in (anna, ben):
-        agent.trains(run)
-    trainers = ben.trainers()
-    assert trainers
-
-    assert says(ben, "leave") == {"ok": True, "run": run, "did": "leave"}
-
-    for agent in (anna, ben):
-        event = left(agent, run, ben.device)
-        assert (event.problem.code, event.problem.what) == (LEFT_RUN, "ben left the run.")
-    assert gone(trainers) and ben.trainers() == []
-    began = newest_step(anna, run)
-    anna.until(lambda state: newest_step(anna, run) > began or None, "go on alone")
-    until_s = time.monotonic() + LIMIT_S
-    while checkpoint_store.look(anna.home.runs / run / run_folder.CHECKPOINTS) is None:
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
-    assert not anna.run().over and ben.trainers() == [], "nobody brings it back"
-
-    assert says(anna, "add", "ben")["ok"] is True
-
-    again = goes_on(anna, run, anna, ben)
-    brake.unlink()
-    for agent in (anna, ben):
-        assert agent.ends(again, 2 * TRAINED_S) == Finished()
-        assert agent.trainers() == []
-    got = trained(anna, again)
-    assert got.keys() == wanted.keys() and got
-    for name, weights in wanted.items():
-        np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)

@@ -72,7 +72,8 @@ def beside(trainer: psutil.Process) -> list[psutil.Process]:
     return sorted(found, key=lambda each: each.pid)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# Its own class is trained by ``test_sealed_silence`` as well.
+@pytest.fixture(scope="module", params=[pytest.param("class", marks=pytest.mark.complete), "servers"])
 def training(
     request: pytest.FixtureRequest,
     _standing: tuple[Network, Laptops],

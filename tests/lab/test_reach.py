@@ -84,7 +84,7 @@ def test_the_doctor_tells_which_laptop_lets_nobody_in(lab: Lab) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("closed", [0, 1])
+@pytest.mark.parametrize("closed", [pytest.param(0, marks=pytest.mark.complete), 1])
 def test_one_open_side_is_enough_to_train(lab: Lab, tmp_path: Path, closed: int) -> None:
     anna, ben = started(lab)
     ben.do(SetCodePolicy(device=anna.device, policy="always"))

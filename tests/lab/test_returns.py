@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +18,13 @@ from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
 from core.vocabulary.commands import AddLaptops
+from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Stopped
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.state import Run, State
 from tests.lab import faults
-from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
+from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, saved, weights
 from tests.lab.network import Network
@@ -29,17 +33,28 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 STEPS = 1500
+BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
+"""Steps of a training that is braked until they are needed; so many take less time than a start."""
+Wanted = Callable[..., dict[str, np.ndarray]]
 CLOSE = 2e-6
 """float32 sums are added in another order if one laptop has all the rows."""
 
 
-def train(laptops: Laptops, folder: Path, pace_s: float, *others: Agent) -> RunId:
-    """Presses Train on anna's, for these others."""
+def train(
+    laptops: Laptops,
+    folder: Path,
+    pace_s: float,
+    *others: Agent,
+    steps: int = STEPS,
+    brake: Path | None = None,
+) -> RunId:
+    """Presses Train on anna's, for these others. ``brake``: while this file exists, a step takes a second."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
+    braked = () if brake is None else ("--brake", str(brake))
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
-        arguments=("--steps", str(STEPS), "--pace-s", str(pace_s), "--pure"),
+        arguments=("--steps", str(steps), "--pace-s", str(pace_s), "--pure", *braked),
         devices=tuple(other.device for other in others),
         solo=not others,
         seed=7,
@@ -52,16 +67,17 @@ def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Laptops], dict[str, np.ndarray]]:
-    """The weights of one machine's undisturbed run, made once."""
-    found: dict[str, np.ndarray] = {}
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> Wanted:
+    """The weights of one machine's undisturbed run of so many steps, made once."""
+    found: dict[int, dict[str, np.ndarray]] = {}
 
-    def undisturbed(laptops: Laptops) -> dict[str, np.ndarray]:
-        if not found:
-            run = train(laptops, tmp_path_factory.mktemp("undisturbed") / "naps", 0.0)
+    def undisturbed(laptops: Laptops, steps: int = STEPS) -> dict[str, np.ndarray]:
+        if steps not in found:
+            folder = tmp_path_factory.mktemp("undisturbed") / "naps"
+            run = train(laptops, folder, 0.0, steps=steps)
             assert laptops.anna.ends(run, 4 * TRAINED_S) == Finished()
-            found.update(trained(laptops.anna, run))
-        return found
+            found[steps] = trained(laptops.anna, run)
+        return found[steps]
 
     return undisturbed
 
@@ -88,14 +104,12 @@ def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
     return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S)
 
 
-def ends_well(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
-    """All finish without anybody's help, with equal weights, those of the undisturbed run."""
+def ends_with_the_weights(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
+    """All finish without anybody's help, with the weights of the undisturbed run."""
     for each in them:
         assert each.ends(run, 4 * TRAINED_S) == Finished()
     summary = agent.run().summary
     assert summary is not None and not summary.told
-    digests = weights(agent)
-    assert set(digests) == {each.name for each in them} and len(set(digests.values())) == 1
     got = trained(agent, run)
     assert got.keys() == wanted.keys() and got
     for name, values in wanted.items():
@@ -106,6 +120,13 @@ def ends_well(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Ag
         while list(each.home.runs.glob("*/tasks")):  # they are deleted after the end is reported
             assert time.monotonic() < until_s
             time.sleep(0.05)
+
+
+def ends_well(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
+    """All finish without anybody's help, with equal weights, those of the undisturbed run."""
+    ends_with_the_weights(agent, run, wanted, *them)
+    digests = weights(agent)
+    assert set(digests) == {each.name for each in them} and len(set(digests.values())) == 1
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -120,7 +141,7 @@ def newest_step(agent: Agent) -> int:
 
 @pytest.mark.complete
 def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+    laptops: Laptops, tmp_path: Path, wanted: Wanted
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
     expected = wanted(laptops)
@@ -158,59 +179,100 @@ def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
     ends_well(anna, again.run, expected, anna, ben)
 
 
-def test_a_laptop_whose_lid_was_closed_is_gone_on_without_and_is_back_by_itself(
-    laptops: Laptops, network: Network, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+def goes_on_alone(agent: Agent) -> int:
+    """Waits until it makes steps of which it is told from now on. The newest step before."""
+    before = newest_step(agent)
+    agent.until(lambda state: newest_step(agent) > before + 1 or None, "go on alone")
+    return before
+
+
+def says(agent: Agent, *words: str) -> dict[str, object]:
+    """What a user's command answers at a terminal of that laptop."""
+    command = (sys.executable, "-m", "app", *words, "--json", "--home", str(agent.home.folder))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    answer = json.loads(done.stdout)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_without_a_laptop_the_other_goes_on_and_it_comes_back_until_the_run_is_nearly_over(
+    laptops: Laptops,
+    network: Network,
+    tmp_path: Path,
+    wanted: Wanted,
 ) -> None:
+    """In one training ben's node is killed, its lid closed, it leaves by command, its trainer is killed."""
     anna, ben = laptops.anna, laptops.ben
-    expected = wanted(laptops)
-    run = train(laptops, tmp_path / "lid", 0.05, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-    kept(anna, run)
-
-    with faults.lid_closed(network, 1, ben):
-        closed_s = time.monotonic()
-        left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
-        assert isinstance(left.event, ev.MemberLeft) and left.event.problem.code == "device-away"
-        alone = newest_step(anna)
-        anna.until(lambda state: newest_step(anna) > alone + 10 or None, "go on alone")
-        print(f"lid closed → the other goes on {left.at_s - closed_s:.1f} s")
-    opened_s = time.monotonic()
-
-    again = goes_on(anna, run, anna, ben).plan
-    assert again.resume is not None and again.resume.moment.step > alone
-    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
-    print(f"lid opened → in {told.at_s - opened_s:.1f} s")
-    ends_well(anna, again.run, expected, anna, ben)
-
-
-def test_a_laptop_whose_node_was_killed_is_back_once_it_is_started_again(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    expected = wanted(laptops)
-    run = train(laptops, tmp_path / "gone", 0.05, ben)
+    expected = wanted(laptops, BRAKED)
+    brake = tmp_path / "brake"
+    brake.touch()
+    run = train(laptops, tmp_path / "project", PACE_S, ben, steps=BRAKED, brake=brake)
     for agent in (anna, ben):
         agent.trains(run)
     kept(anna, run)
     trainers, device = ben.trainers(), ben.device
 
+    # It is back once its node is started again.
     ben.kill()
     assert ben.waits_until_gone() < 0 and gone(trainers)
     anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
-    alone = newest_step(anna)
-    anna.until(lambda state: newest_step(anna) > alone + 10 or None, "go on alone")
+    alone = goes_on_alone(anna)
     ben = laptops.restart(1)
-
     again = goes_on(anna, run, anna, ben).plan
     assert again.resume is not None and again.resume.moment.step > alone
-    ends_well(anna, again.run, expected, anna, ben)
+    run = again.run
+    kept(anna, run)
+
+    # It is back by itself once its lid is opened.
+    with faults.lid_closed(network, 1, ben):
+        closed_s = time.monotonic()
+        left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
+        assert isinstance(left.event, ev.MemberLeft) and left.event.problem.code == "device-away"
+        print(f"lid closed → the other goes on {left.at_s - closed_s:.1f} s")
+        alone = goes_on_alone(anna)
+    opened_s = time.monotonic()
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step > alone
+    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, device))
+    print(f"lid opened → in {told.at_s - opened_s:.1f} s")
+    run = again.run
+    kept(anna, run)
+
+    # Who leaves by command stays out until it is added again.
+    trainers = ben.trainers()
+    assert trainers
+    assert says(ben, "leave") == {"ok": True, "run": run, "did": "leave"}
+    for agent in (anna, ben):
+        left = agent.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
+        assert isinstance(left.event, ev.MemberLeft)
+        assert (left.event.problem.code, left.event.problem.what) == (LEFT_RUN, "ben left the run.")
+    assert gone(trainers) and ben.trainers() == []
+    goes_on_alone(anna)
+    assert not anna.run().over and ben.trainers() == [], "nobody brings it back"
+    assert says(anna, "add", "ben")["ok"] is True
+    run = goes_on(anna, run, anna, ben).plan.run
+
+    # Once less is left to do than a start takes, nobody lost is brought back.
+    brake.unlink()
+    anna.until(lambda state: newest_step(anna) > BRAKED - NEARLY_OVER or None, "be nearly over", TRAINED_S)
+    (trainer,) = ben.trainers()
+    trainer.kill()
+    assert gone([trainer])
+    for agent in (anna, ben):
+        left = agent.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
+        assert isinstance(left.event, ev.MemberLeft)
+        assert left.event.problem.code == "killed" and "SIGKILL" in left.event.problem.what
+    assert newest_step(anna) < BRAKED - 1, "it was over before anything happened"
+    ends_with_the_weights(anna, run, expected, anna, ben)
+    summary = anna.run().summary
+    assert summary is not None and summary.weights_sha256.keys() == {anna.device}
+    assert BRAKED - NEARLY_OVER < summary.left[device] < BRAKED
     linked(anna, ben)
 
 
 @pytest.mark.complete
 def test_a_third_laptop_that_comes_late_trains_as_well(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+    laptops: Laptops, tmp_path: Path, wanted: Wanted
 ) -> None:
     anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
     expected = wanted(laptops)
@@ -230,7 +292,7 @@ def test_a_third_laptop_that_comes_late_trains_as_well(
 
 @pytest.mark.complete
 def test_when_all_were_killed_at_once_the_run_goes_on_once_they_are_on_again(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+    laptops: Laptops, tmp_path: Path, wanted: Wanted
 ) -> None:
     expected = wanted(laptops)
     anna, ben = laptops.restart(0, go_on=True), laptops.ben

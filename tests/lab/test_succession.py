@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from core.vocabulary import events as ev
-from core.vocabulary.phases import Finished
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
@@ -67,33 +66,6 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     print(f"starter on again → trains {told.at_s - started_s:.1f} s")
     assert again.resume is not None and again.resume.moment.step > step + 20
     ends_well(anna, again.run, expected, anna, ben)
-
-
-def test_what_the_other_finished_reaches_the_starter(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
-) -> None:
-    anna, ben = laptops.anna, laptops.ben
-    expected = wanted(laptops)
-    run = train(laptops, tmp_path / "finished", 0.02, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-    trainers = anna.trainers()
-    anna.kill()
-    assert anna.waits_until_gone() < 0 and gone(trainers)
-    alone = goes_on_alone(ben, run).plan.run
-    assert ben.ends(alone, 4 * TRAINED_S) == Finished()
-
-    anna = laptops.restart(0)
-
-    again = anna.until(
-        lambda state: (
-            state.run.plan.run
-            if state.run and state.run.plan.resume and state.run.plan.resume.run == run
-            else None
-        ),
-        "take the run back",
-    )
-    ends_well(anna, again, expected, anna, ben)
 
 
 def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(

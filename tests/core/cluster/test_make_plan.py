@@ -11,7 +11,7 @@ from core.cluster.make_plan import FIRST_PORT, LAST_PORT, Roles, make_plan, new_
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.options import RunOptions
-from core.vocabulary.plan import Plan, Role, RunSpec, shares_by_rank, with_ports
+from core.vocabulary.plan import Plan, Role, RunSpec, shares_by_rank
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
 from tests.core.samples import unlike_default, unsaid
 
@@ -120,13 +120,6 @@ def test_shares_that_cannot_be_are_refused(shares: dict[DeviceId, int]) -> None:
     with pytest.raises(TandemError) as caught:
         plan_for(RunSpec(script="x", shares=shares))
     assert caught.value.code == "bad-shares"
-
-
-def test_each_task_gets_the_port_that_its_device_chose() -> None:
-    plan = plan_of()
-    complete = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 22_000}})
-    assert [task.port for task in complete.tasks] == [21_000, 22_000]
-    assert replace(complete, tasks=plan.tasks) == plan
 
 
 def test_one_of_several_may_have_no_share_and_all_none_may_not() -> None:

@@ -76,14 +76,6 @@ def test_forgetting_takes_the_users_decisions_along() -> None:
     assert store.peer(ID) == PEER
 
 
-def test_pairing_again_keeps_what_the_user_decided() -> None:
-    store = add_hint(set_policy(rename(STORE, ID, "Anna"), ID, "always"), ID, "10.0.0.1:27600")
-    store = add(store, replace(PEER, name_at_pairing="new", paired_at=2.0, addr_hints=("10.0.0.2:27600",)))
-    [peer] = store.peers
-    assert (peer.name, peer.code_policy, peer.paired_at) == ("Anna", "always", 2.0)
-    assert peer.addr_hints == ("10.0.0.2:27600", "10.0.0.1:27600")
-
-
 def test_a_nickname_goes_before_the_name_and_can_be_taken_away() -> None:
     store = rename(STORE, ID, "Anna")
     assert store.peers[0].name == "Anna"

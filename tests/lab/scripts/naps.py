@@ -19,9 +19,6 @@ parser.add_argument("--pace-s", type=float, default=0.02, help="each step takes 
 parser.add_argument("--asleep", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
 parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
 parser.add_argument(
-    "--no-memory", type=int, default=-1, metavar="STEP", help="the worker's is all used by then"
-)
-parser.add_argument(
     "--grow", type=int, default=-1, metavar="STEP", help="the worker takes memory without end then"
 )
 parser.add_argument("--fill", type=int, default=-1, metavar="STEP", help="the worker fills its disk then")
@@ -44,8 +41,6 @@ class Naps(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         global present
         present += 1
-        if present == args.no_memory and task["type"] == "worker":
-            raise MemoryError("no more")
         if present == args.grow and task["type"] == "worker":
             taken = []
             while True:
