@@ -33,7 +33,7 @@ from tests.lab.laptops import Laptops, saved, weights
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 EVERY_S = 45.0
-STEPS = 3000
+STEPS = 1500
 LOST_AT_MOST = 3
 """One that is lost more often stays out for so long that the others would finish before."""
 BACK_S = 600.0
