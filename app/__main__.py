@@ -40,10 +40,6 @@ def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
         case [spawn.SEAL_ARGUMENT]:
             import_module("core.trainer.sealed.namespace").enter()
             return 0
-        case [spawn.TENSORBOARD_ARGUMENT, *rest]:
-            sys.argv[1:] = rest
-            import_module("tensorboard.main").run_main()
-            return 0
 
     from app.cli.main import main as run_subcommand
 

@@ -178,7 +178,7 @@ def check_together(trial: Trial) -> str:
 
 def check_tensorboard(trial: Trial) -> str:
     run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])
-    logdir = Path(str(trial.objects("tensorboard", run, "--write-only", "--json")[-1]["logdir"]))
+    logdir = Path(str(trial.objects("tensorboard", run, "--json")[-1]["logdir"]))
     return f"{len(list(logdir.rglob('events.out.*')))} event file"
 
 

@@ -44,9 +44,6 @@ PROBE_ARGUMENT = "--tensorflow-probe"
 SEAL_ARGUMENT = "--seal-trial"
 """First argument that makes a frozen program try to enter a network of its own."""
 
-TENSORBOARD_ARGUMENT = "--tensorboard-process"
-"""First argument that turns a frozen program into TensorBoard."""
-
 HOUSE = Path(core.__file__).resolve().parent.parent
 """The folder that contains ``core``."""
 

@@ -10,7 +10,7 @@ import pytest
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
 from core.script.analysis import SUFFIXES
-from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, SEAL_ARGUMENT, TENSORBOARD_ARGUMENT
+from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, SEAL_ARGUMENT
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,6 @@ def test_a_missing_window_is_said_and_what_works_without(
         ([HIDDEN_ARGUMENT, "--orders", "3"], "core.trainer.__main__", "run", ["--orders", "3"], 7),
         ([PROBE_ARGUMENT], "core.trainer.probe", "main", [PROBE_ARGUMENT], 0),
         ([SEAL_ARGUMENT], "core.trainer.sealed.namespace", "enter", [SEAL_ARGUMENT], 0),
-        ([TENSORBOARD_ARGUMENT, "--logdir", "/x"], "tensorboard.main", "run_main", ["--logdir", "/x"], 0),
     ],
 )
 def test_by_a_hidden_argument_it_becomes_another_program(
