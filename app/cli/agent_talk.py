@@ -32,7 +32,7 @@ from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.lookalikes import caution
 from core.vocabulary.node import NodeFace
 from core.vocabulary.phases import Failed
-from core.vocabulary.state import Consent, State
+from core.vocabulary.state import State
 from core.vocabulary.text import plain, spelled
 
 DECISIONS: dict[str, Decision | Literal["look"]] = {
@@ -241,7 +241,7 @@ def shell_words(words: Iterable[str]) -> str:
     return " ".join(shlex.quote(spelled(word)) for word in words)
 
 
-def consent_lines(consent: Consent, name: str, state: State) -> list[str]:
+def consent_lines(consent: ev.ConsentAsked, name: str, state: State) -> list[str]:
     """Who wants to run what: script, arguments, files with their sizes, and the project's digest.
 
     Nothing is shortened or left out: every argument's full text and its boundaries are part of the consent.

@@ -16,9 +16,10 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from core.vocabulary.commands import AnswerConsent, Decision
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import ConsentAsked
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
-from core.vocabulary.state import Consent, State
+from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 REQUESTS_S = {"train-crossed": 30.0, "busy": 30.0, "would-be-alone": 3.0, "device-busy": 3.0}
@@ -58,7 +59,7 @@ async def join(
 
 
 async def _decide(
-    follower: Follower, screen: Screen, consent: Consent, keyboard: AsyncIterable[bytes] | None
+    follower: Follower, screen: Screen, consent: ConsentAsked, keyboard: AsyncIterable[bytes] | None
 ) -> Decision:
     """``no`` if nobody can answer, or the request is gone meanwhile."""
     name = plain(consent.name, 40)

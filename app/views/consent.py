@@ -33,9 +33,10 @@ from core.vocabulary import units
 from core.vocabulary.answers import Answer, RequestRead
 from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import ConsentAsked
 from core.vocabulary.ids import RunId
 from core.vocabulary.lookalikes import caution
-from core.vocabulary.state import Consent, State
+from core.vocabulary.state import State
 from core.vocabulary.text import plain, spelled
 
 FILES_SHOWN = 500
@@ -64,7 +65,7 @@ class ConsentSheet(Sheet):
         self.setObjectName("consent")
         self._bridge = bridge
         self._shown: RunId | None = None
-        self._asking: Consent | None = None
+        self._asking: ConsentAsked | None = None
         self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
         self.words = Label("", wraps=True)
@@ -148,7 +149,7 @@ class ConsentSheet(Sheet):
             label.make("warning" if marked else "")
             label.setVisible(bool(words))
 
-    def _show(self, consent: Consent, state: State) -> None:
+    def _show(self, consent: ConsentAsked, state: State) -> None:
         fix = f"{changed_words(consent.differs, consent.beyond)} {CHANGED.fix}"
         self.changed.show_problem(replace(CHANGED, fix=fix) if consent.changed else None, "warning")
         self.heading.say(f"{consent.name} wants to train with this laptop")
@@ -210,7 +211,7 @@ class ConsentSheet(Sheet):
             self.enable_soon(self.once, self.always, self.no)
 
 
-def _gone(consent: Consent, state: State) -> Problem:
+def _gone(consent: ConsentAsked, state: State) -> Problem:
     name = plain(consent.name, 40)
     device = state.devices.get(consent.device)
     if device is None or not device.linked:

@@ -11,10 +11,11 @@ from core.vocabulary.access import Grant
 from core.vocabulary.answers import Refused, RequestFile
 from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import ConsentAsked
 from core.vocabulary.manifest import Difference
 from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.state import Consent, Device, Me
+from core.vocabulary.state import Device, Me
 from core.vocabulary.text import spelled
 from core.vocabulary.versions import who_changes
 
@@ -49,7 +50,7 @@ def opened_words(opened: Sequence[Grant]) -> str:
     return "\n".join(("It also asks to open the following, including everything inside:", *lines))
 
 
-def takes_words(consent: Consent) -> str:
+def takes_words(consent: ConsentAsked) -> str:
     """How long sending everything would take; ``""``: unknown, or no time."""
     total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
     seconds = (total + consent.checkpoint_bytes) / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0

@@ -8,12 +8,8 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from core.vocabulary import events as ev
-from core.vocabulary.access import Grant
-from core.vocabulary.data import Data
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import Difference, ProjectFile
-from core.vocabulary.permission import Gap, Part, Walls
 from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended, is_followed
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.plausible import sound, sound_summary, sound_waits
@@ -81,29 +77,6 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     problem: Problem | None = None
 
 
-class Consent(msgspec.Struct, frozen=True, kw_only=True):
-    """A peer's request that this user has to decide."""
-
-    run: RunId
-    device: DeviceId
-    name: str
-    script: str
-    arguments: tuple[str, ...]
-    project: str
-    files: tuple[ProjectFile, ...]
-    changed: bool
-    checkpoint_bytes: int = 0
-    data: tuple[Data, ...] = ()
-    rate_bytes_s: float = 0.0
-    network: str = ""
-    walls: Walls = "none"
-    opened: tuple[Grant, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    differs: dict[str, Difference] = {}
-    beyond: tuple[Part, ...] = ()
-    argument_sets: tuple[tuple[str, ...], ...] = ()
-
-
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     """One device's part in the run."""
 
@@ -157,7 +130,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     me: Me | None = None
     devices: dict[DeviceId, Device] = {}
     pairing: Pairing | None = None
-    consents: tuple[Consent, ...] = ()
+    consents: tuple[ev.ConsentAsked, ...] = ()
+    """The requests that this user has to decide."""
     run: Run | None = None
     checkpoints: dict[RunId, ev.CheckpointFound] = {}
     """On linked laptops; newer than ours when they were found."""
@@ -212,7 +186,7 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
             others = tuple(notice for notice in state.notices if notice.code != event.problem.code)
             return replace(state, notices=(*others, event.problem)[-20:])
         case ev.ConsentAsked():
-            return replace(state, consents=(*state.consents, Consent(**asdict(event))))
+            return replace(state, consents=(*state.consents, event))
         case ev.ConsentSettled():
             return replace(state, consents=tuple(c for c in state.consents if c.run != event.run))
         case ev.NodeStopped():

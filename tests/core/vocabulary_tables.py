@@ -49,7 +49,6 @@ OBJECTS: tuple[type, ...] = (
     state.Me,
     state.Device,
     state.Pairing,
-    state.Consent,
     state.Run,
     state.MemberState,
     RunSpec,
