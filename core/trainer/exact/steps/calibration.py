@@ -44,6 +44,10 @@ TOGETHER_S = 0.6
 LOOPS = 3
 """Most loops timed; their median counts, so one disturbance does not spoil the result."""
 _MOST_STEPS = 100
+"""Most steps of a loop."""
+_MOST_OF_FIT = 20
+"""A loop has at most a twentieth of the fit's remaining steps: a short fit's calibration takes no longer than
+the fit itself."""
 _TOLD = 6
 """Numbers that members exchange at once; always the same count, so that one trace serves."""
 _MOST_MEASURED = 1e15
@@ -80,11 +84,22 @@ def wanted(rehearsal: Rehearsal, traced: Traced) -> bool:
         return False
     if len(engine.collectives.present) < engine.members:
         return False  # its measurements cover all members of the plan
-    fit = engine.fit
-    if fit.steps is not None and (fit.epochs - fit.epoch) * fit.steps < LEAST_STEPS:
+    left = _steps_left(engine)
+    if left is not None and left < LEAST_STEPS:
         return False
     traced.calibrated = True
     return True
+
+
+def _steps_left(engine: Engine) -> int | None:
+    """Steps of the fit from the current epoch on, if known."""
+    fit = engine.fit
+    return None if fit.steps is None else (fit.epochs - fit.epoch) * fit.steps
+
+
+def _most_steps(engine: Engine) -> int:
+    left = _steps_left(engine)
+    return _MOST_STEPS if left is None else max(1, min(_MOST_STEPS, left // _MOST_OF_FIT))
 
 
 def repeated(batch: Any, spec: Any) -> Any:
@@ -128,7 +143,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     try:
         step = rehearsal.step(batches.element_spec, alone, gauge)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
-        numbers = [1.0, *_alone(step, batches, rows, alone, snapshot)]
+        numbers = [1.0, *_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
     except Exception:  # A step may do what cannot be tried; it is trained all the same.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
@@ -158,9 +173,11 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
 
 
 def _alone(
-    step: Any, batches: Any, rows: int, alone: NoCollectives, snapshot: StateSnapshot
+    step: Any, batches: Any, rows: int, alone: NoCollectives, snapshot: StateSnapshot, most_steps: int
 ) -> tuple[float, ...]:
     """Seconds of a step without the others, with a quarter of the rows and with all that fit in memory.
+
+    ``most_steps``: of a loop.
 
     Returns (few rows, their seconds, many rows, their seconds, the rows that fit).
     """
@@ -179,7 +196,7 @@ def _alone(
         return (time.perf_counter() - began) / count
 
     def measured(own: int) -> float:
-        return _typical(functools.partial(took, own), snapshot)
+        return _typical(functools.partial(took, own), snapshot, most_steps)
 
     few = max(1, rows // 4)
     before = memory.peak_bytes()
@@ -194,13 +211,13 @@ def _alone(
     return few, few_s, few, few_s, most
 
 
-def _typical(took: Callable[[int], float], snapshot: StateSnapshot) -> float:
+def _typical(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: int) -> float:
     """Median seconds of a step over a few loops that take ``ALONE_S`` in all, after a warm-up."""
     first_s = took(1)
     if first_s >= _LONG_S:
         return min(first_s, took(1))
     first_s = took(1)
-    count = max(1, min(int(ALONE_S / LOOPS / max(first_s, 1e-6)), _MOST_STEPS))
+    count = max(1, min(int(ALONE_S / LOOPS / max(first_s, 1e-6)), most_steps))
     found = [] if count > 1 else [first_s]
     while len(found) < LOOPS and sum(found) * count < ALONE_S:
         snapshot.restore()
@@ -250,7 +267,7 @@ def _together(
     first_s = max(1e-6, first.mean_s)
     count = 1
     if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
-        count = max(1, min(int(PORTION_S / first_s), _MOST_STEPS))
+        count = max(1, min(int(PORTION_S / first_s), _most_steps(engine)))
     most = min(LOOPS, int(TOGETHER_S / (first_s * count)))
     portions = [rehearse(count) for _ in range(most)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
