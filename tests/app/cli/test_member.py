@@ -224,11 +224,22 @@ class Job:
             self.kill()
 
 
+def with_script(place: Path) -> Path:
+    (place / "project").mkdir()
+    (place / "project" / "train.py").write_text(SCRIPT)
+    return place
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "train.py").write_text(SCRIPT)
-    return tmp_path
+    return with_script(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What ten epochs end with that nobody stops."""
+    place = with_script(tmp_path_factory.mktemp("whole"))
+    return Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
 
 
 def test_a_members_copy_has_what_its_arguments_name(tmp_path: Path) -> None:
@@ -325,11 +336,10 @@ def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Pa
 @pytest.mark.timeout(3 * LIMIT_S + 60)
 @pytest.mark.parametrize(("told", "within"), [("members", ""), ("all", ""), ("members", "a validation")])
 def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(
-    told: str, within: str, place: Path
+    told: str, within: str, place: Path, whole: list[str]
 ) -> None:
     """SIGTERM as Kubernetes sends it to the members, and Slurm to every process of a job; at any time,
     however short the training was until then."""
-    whole = Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
     kept = ("--checkpoints", str(place / "kept"))
     slowly = ("0", "2") if within else ("1",)
     job = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", *slowly)

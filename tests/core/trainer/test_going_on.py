@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.trainer_messages import MeetWithout, Stop
-from tests.core.trainer.attended import Attended, cluster, members
+from tests.core.trainer.attended import LONG_S, SCRIPTS, cluster, members
+from tests.exactness.processes import environment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -18,6 +21,18 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 def numbers(path: Path) -> list[np.ndarray]:
     with np.load(path) as kept:
         return [kept[name] for name in kept.files]
+
+
+def one_process(folder: Path, *options: str) -> Path:
+    """What plain Keras ends the script with."""
+    command = [sys.executable, str(SCRIPTS / "dies.py"), "--to", str(folder), *options]
+    subprocess.run(command, env=environment(), check=True, timeout=LONG_S)
+    return folder / "chief-0.npz"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return one_process(tmp_path_factory.mktemp("alone"))
 
 
 complete = pytest.mark.complete
@@ -42,29 +57,32 @@ def lost(*deaths: str, **options: Any) -> Any:
     ],
 )
 async def test_two_of_four_are_lost_and_the_others_end_as_one_process(
-    tmp_path: Path, deaths: dict[str, str]
+    tmp_path: Path, alone: Path, deaths: dict[str, str]
 ) -> None:
-    await lose(tmp_path, deaths)
+    await lose(tmp_path, deaths, alone)
 
 
 @complete
 async def test_a_chief_is_lost_where_every_member_computes_whole_batches(tmp_path: Path) -> None:
-    await lose(tmp_path, {"chief:0": "step"}, workers=2, options=("--whole",))
+    await lose(
+        tmp_path, {"chief:0": "step"}, one_process(tmp_path, "--whole"), workers=2, options=("--whole",)
+    )
 
 
-async def test_the_chief_leaves_by_an_order_after_its_step(tmp_path: Path) -> None:
-    await lose(tmp_path, {"chief:0": "order"}, workers=2)
+async def test_the_chief_leaves_by_an_order_after_its_step(tmp_path: Path, alone: Path) -> None:
+    await lose(tmp_path, {"chief:0": "order"}, alone, workers=2)
 
 
 async def lose(
-    tmp_path: Path, deaths: dict[str, str], *, workers: int = 3, options: tuple[str, ...] = ()
+    tmp_path: Path,
+    deaths: dict[str, str],
+    alone: Path,
+    *,
+    workers: int = 3,
+    options: tuple[str, ...] = (),
 ) -> None:
-    for folder in ("alone", "shared"):
-        (tmp_path / folder).mkdir()
-    to = ("--to", str(tmp_path / "alone"), *options)
-    alone = Attended(tmp_path / "alone.log", script="dies.py", arguments=to)
-    assert (await alone.exit()).reason == "finished"
-
+    """``alone``: what one process ends with."""
+    (tmp_path / "shared").mkdir()
     dies = [word for death in deaths.items() for word in ("--dies", *death)]
     trainers = members(
         tmp_path,
@@ -93,7 +111,7 @@ async def lose(
     ]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
 
-    expected = numbers(tmp_path / "alone" / "chief-0.npz")
+    expected = numbers(alone)
     for task in (task.replace(":", "-") for task in trainers if task not in deaths):
         for own, one in zip(numbers(tmp_path / "shared" / f"{task}.npz"), expected, strict=True):
             np.testing.assert_allclose(own, one, rtol=2e-5, atol=2e-6)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from tests.core.trainer.attended import cluster, keys_for, members
 from tests.core.trainer.mirrored.together import FOLDER, LONG_S, told, told_in, train_together
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-WAYS = 11
+WAYS = (
+    *("dataset", "shuffled", "remainder", "one-left", "repeated", "off", "function", "alike", "values"),
+    *("in-graph", "eager"),
+)
 
 
 def ends(told: list[str]) -> dict[str, Any]:
@@ -25,14 +28,13 @@ def ends(told: list[str]) -> dict[str, Any]:
     return {way: json.loads(rest) for way, rest in pairs}
 
 
-async def on_two_devices(*ways: str) -> dict[str, Any]:
-    """The loops' final values on one machine."""
-    alone = [sys.executable, str(FOLDER / "loops.py"), "--two-devices", *ways]
-    machine = await asyncio.create_subprocess_exec(*alone, stdout=PIPE)
-    async with asyncio.timeout(LONG_S):
-        output, _ = await machine.communicate()
-    lines = output.decode().splitlines()
-    assert machine.returncode == 0 and "replicas 2" in lines
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Any]:
+    """The loops' final values on two devices of one machine."""
+    alone = [sys.executable, str(FOLDER / "loops.py"), "--two-devices", *WAYS, "doubled"]
+    machine = subprocess.run(alone, stdout=subprocess.PIPE, text=True, check=True, timeout=LONG_S)
+    lines = machine.stdout.splitlines()
+    assert "replicas 2" in lines
     return ends(told_in(lines))
 
 
@@ -47,23 +49,23 @@ def same(way: str, own: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 async def test_each_way_of_distributing_data_gives_the_weights_of_two_devices_of_one_machine(
-    tmp_path: Path,
+    tmp_path: Path, expected: dict[str, Any]
 ) -> None:
-    together = await train_together(tmp_path, script="loops.py")
+    together = await train_together(tmp_path, script="loops.py", arguments=WAYS)
     assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
     assert all(exit.shared for exit in together.exits)
     chief, worker = (ends(told(trainer)) for trainer in together.trainers)
     assert together.strategies() == {("MirroredStrategy", 2)}
     assert "replicas 2" in together.trainers[0].text()
     assert "MirroredStrategy has 2 replicas, one a member" in together.said()
-    expected = await on_two_devices()
-    assert len(expected) == WAYS
-    for way, other in expected.items():
+    for way in WAYS:
         assert chief[way] == worker[way], f"{way}: members with the same bits"
-        same(way, chief[way], other)
+        same(way, chief[way], expected[way])
 
 
-async def test_loops_of_several_workers_give_the_weights_of_two_devices_too(tmp_path: Path) -> None:
+async def test_loops_of_several_workers_give_the_weights_of_two_devices_too(
+    tmp_path: Path, expected: dict[str, Any]
+) -> None:
     """In a MultiWorkerMirroredStrategy, of which each member considers itself a worker."""
     ways = ("dataset", "shuffled", "one-left", "function", "values", "in-graph")
     unsharded = ("off", "alike")
@@ -80,7 +82,6 @@ async def test_loops_of_several_workers_give_the_weights_of_two_devices_too(tmp_
         [f"worker 0 {spec}"],
     ]
     chief, worker = (ends(told(trainer)) for trainer in together.trainers)
-    expected = await on_two_devices(*ways, "doubled")
     for way in (*ways, *unsharded):
         assert chief[way] == worker[way], f"{way}: members with the same bits"
         # Data that no worker shards goes to both, as TensorFlow does it.

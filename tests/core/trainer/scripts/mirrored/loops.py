@@ -1,4 +1,5 @@
-"""Loops by hand in a mirrored strategy, one for each way of distributing data. Prints what each ends with.
+"""Loops by hand in a mirrored strategy, one for each way of distributing data that is named in an argument.
+Prints what each ends with.
 
 ``--two-devices``: on two logical devices of one machine. ``--workers``: in a MultiWorkerMirroredStrategy.
 """
@@ -13,10 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 ROWS, BATCH, EPOCHS = 72, 16, 2  # the last batch has eight rows
-WAYS = (
-    "dataset", "shuffled", "remainder", "one-left", "repeated", "off", "function", "alike", "values",
-    "in-graph", "eager",
-)  # fmt: skip
 if "--two-devices" in sys.argv:
     sys.argv.remove("--two-devices")
     [cpu] = tf.config.list_physical_devices("CPU")
@@ -124,7 +121,7 @@ def batches(way: Any) -> Any:
     return distribute(whole.batch(BATCH))
 
 
-for way in sys.argv[1:] or WAYS:
+for way in sys.argv[1:]:
     with strategy.scope():
         adam = way in ("function", "values")
         loop = Loop(keras.optimizers.Adam(0.01) if adam else keras.optimizers.SGD(0.05, momentum=0.9))
