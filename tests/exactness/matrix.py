@@ -120,7 +120,15 @@ def go_through(
         folders = processes.folders_in(folder, members.shares)
         try:
             devices = DEVICES.get(members, ())
-            run(members.shares, together, folder, NO_PROGRESS_S, devices=devices, walled=members.walled)
+            run(
+                members.shares,
+                together,
+                folder,
+                NO_PROGRESS_S,
+                devices=devices,
+                walled=members.walled,
+                calibrated=CORE if members == UNEVEN else together,
+            )
             ran.last = folders
         except AssertionError as error:
             failure = str(error)

@@ -60,11 +60,13 @@ def run(
     wire: str = "f32",
     devices: Sequence[int] = (),
     walled: bool = False,
+    calibrated: Sequence[str] = (),
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
     ``devices``: the logical processor that each member computes on; they meet on the first of each.
-    ``walled``: each is within walls, as the trainers of another laptop's script.
+    ``walled``: each is within walls, as the trainers of another laptop's script. ``calibrated``: scenarios
+    of the matrix whose steps are measured before the first one, which takes another trace.
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     ports = free_ports(len(shares))
@@ -85,6 +87,7 @@ def run(
                 "devices": list(devices or [0] * len(folders)),
                 "names": list(names),
                 "out": str(folder),
+                "calibrated": list(calibrated),
                 "walls": to_json(walls).decode() if walls else "",
             }
             log: IO[bytes] = (folder / "log").open("wb")

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.exactness.member import Quiet, end_with_parent, join, leave
+from tests.exactness.member import Quiet, begin, join, leave
 
 
 class Telling(Quiet):
@@ -24,7 +24,7 @@ class Telling(Quiet):
 
 
 def main() -> None:
-    end_with_parent()
+    begin()
     os.nice(10)
     order, observer = json.loads(sys.argv[1]), Telling()
     out = Path(order["out"])

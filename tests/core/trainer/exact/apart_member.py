@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.exactness.member import Quiet, end_with_parent, gathers, join, leave
+from tests.exactness.member import Quiet, begin, gathers, join, leave
 
 
 def main() -> None:
-    end_with_parent()
+    begin()
     order = json.loads(sys.argv[1])
     out, rank = Path(order["out"]), order["rank"]
     observer = Quiet()

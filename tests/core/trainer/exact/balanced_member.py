@@ -57,7 +57,7 @@ def make_up(row_s: Any) -> None:
 
 
 def main() -> None:
-    member.end_with_parent()
+    member.begin()
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     shares = tuple(order["shares"])

@@ -3,8 +3,8 @@
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
 (stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late) or
-`resumed`; model `noisy` (with Dropout), `still` or `late` (its loss is of the batch as a whole from the 36th
-step on); resume: a checkpoint's folder.
+`resumed`; model `noisy` (with Dropout) or `late` (without, and its loss is of the batch as a whole from the
+36th step on); resume: a checkpoint's folder.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from core.trainer.exact.patch.install import install
 from tests.exactness import member
 
 SEED = 7
+CALIBRATED = ("whole", "stopped", "resumed")
+"""Jobs whose steps are measured first, which leaves every bit as it is and takes another trace."""
 
 
 class Asked(member.Quiet):
@@ -115,7 +117,7 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
 
 
 def main() -> None:
-    member.end_with_parent()
+    member.begin()
     order = json.loads(sys.argv[1])
     out, shares = Path(order["out"]), tuple(order["shares"])
     asked = Asked()
@@ -131,7 +133,7 @@ def main() -> None:
 
     from core.trainer.exact.keras.callback_kinds import WRITERS
     from core.trainer.exact.resume.keeper import Keeper
-    from core.trainer.exact.steps import course
+    from core.trainer.exact.steps import calibration, course
     from core.trainer.exact.steps.course import AuditTime
 
     record: dict[str, Any] = {}
@@ -172,13 +174,15 @@ def main() -> None:
         trained: list[Any] = []
         told: dict[str, Any] = {}
         try:
-            with installation.scope(), ExitStack() as audits:
+            with installation.scope(), ExitStack() as changes:
+                if name not in CALIBRATED:
+                    changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
                 if kind == "doubted":
                     # As where steps are slow: only those are audited that are whatever it costs. Their number
                     # is to be enough to trust those before them.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
-                    audits.enter_context(slow)
-                    audits.enter_context(mock.patch.object(course, "ENOUGH", 3))
+                    changes.enter_context(slow)
+                    changes.enter_context(mock.patch.object(course, "ENOUGH", 3))
                 told = train(model, ask, trained)
         except WentBack as went:
             told["went_back"] = went.why.what

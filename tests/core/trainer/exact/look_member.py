@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.exactness.member import Quiet, end_with_parent, join, leave
+from tests.exactness.member import Quiet, begin, join, leave
 
 EXAMPLE = Path(__file__).parents[4] / "resources/examples/digits/digits.py"
 
 
 def main() -> None:
-    end_with_parent()
+    begin()
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     join(order, Quiet())

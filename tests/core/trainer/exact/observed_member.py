@@ -94,7 +94,7 @@ def states(kind: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    member.end_with_parent()
+    member.begin()
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     shares = tuple(order["shares"])
