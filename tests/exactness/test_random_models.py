@@ -18,11 +18,19 @@ from tests.exactness.matrix import NO_PROGRESS_S, UNEVEN
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(7200)]
 FIRST = int(os.environ.get("TANDEM_FUZZ_FIRST", "1"))
-MODELS = int(os.environ.get("TANDEM_FUZZ_MODELS", "40"))
+SEEDS = [str(FIRST + number) for number in range(int(os.environ.get("TANDEM_FUZZ_MODELS", "40")))]
+SHORT = 20
+"""Models of `make test`: what they are made of is also in scenarios of the matrix."""
 
 
-def test_random_models_end_as_in_one_process_or_are_told(tmp_path: Path) -> None:
-    seeds = [str(seed) for seed in range(FIRST, FIRST + MODELS)]
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(SEEDS[:SHORT], id="short"),
+        pytest.param(SEEDS[SHORT:], id="complete", marks=pytest.mark.complete),
+    ],
+)
+def test_random_models_end_as_in_one_process_or_are_told(tmp_path: Path, seeds: list[str]) -> None:
     module = "tests.exactness.random_member"
     (alone,) = processes.run((), seeds, tmp_path / "alone", NO_PROGRESS_S, module=module)
     chief, worker = processes.run(UNEVEN.shares, seeds, tmp_path / "members", NO_PROGRESS_S, module=module)

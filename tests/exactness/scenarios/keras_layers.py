@@ -287,7 +287,7 @@ def features() -> np.ndarray:
     return table(ROWS)[0]
 
 
-@scenario(once=True, core=True)
+@scenario(once=True)
 def keras_layers_of_vectors(folder: Path) -> Outcome:
     return trained_with(vectors(), features())
 

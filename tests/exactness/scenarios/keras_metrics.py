@@ -105,7 +105,7 @@ class Averaged(keras.Model):
         return {**logs, "mean": self.mean.result(), "sum": self.sum.result() / 500.0}
 
 
-@scenario(once=True, core=True)
+@scenario(once=True)
 def keras_metrics(folder: Path) -> Outcome:
     apart = {"Mean", "Sum"}
     return measured([each for each in classed(METRICS, "exact") if each[0].isupper() and each not in apart])
