@@ -3,11 +3,11 @@ where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from tests.core.trainer.crew import Crew, crew
+from tests.core.trainer.crew import Crew
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -67,9 +67,8 @@ SCRIPTS = {
 @pytest.fixture(
     scope="module", params=[(48, 16), pytest.param((40, 16, 8), marks=pytest.mark.complete)], ids=str
 )
-def members(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    with crew(tmp_path_factory.mktemp("crew"), request.param) as found:
-        yield found
+def members(request: pytest.FixtureRequest, crews: Callable[[tuple[int, ...]], Crew]) -> Crew:
+    return crews(request.param)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

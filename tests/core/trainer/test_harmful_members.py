@@ -5,12 +5,12 @@ Marker files: ``harmed`` is in the folder of whoever ran the harmful member's co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.core.trainer.crew import Crew, Ran, crew
+from tests.core.trainer.crew import Crew, Ran
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -67,9 +67,8 @@ def harmful(path):
 
 
 @pytest.fixture(scope="module")
-def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    with crew(tmp_path_factory.mktemp("crew"), (8, 8)) as found:
-        yield found
+def members(crews: Callable[[tuple[int, ...]], Crew]) -> Crew:
+    return crews((8, 8))
 
 
 def ended_by_name(ran: Ran, victim: int, members: Crew) -> None:

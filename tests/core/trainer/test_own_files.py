@@ -3,12 +3,12 @@ machine's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.core.trainer.crew import Crew, apart, crew, plain, weights
+from tests.core.trainer.crew import Crew, apart, plain, weights
 from tests.exactness.limits import TOLERANCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -85,9 +85,8 @@ np.savez("weights.npz", *model.get_weights())
 @pytest.fixture(
     scope="module", params=[(48, 16), pytest.param((40, 16, 8), marks=pytest.mark.complete)], ids=str
 )
-def members(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    with crew(tmp_path_factory.mktemp("crew"), request.param) as found:
-        yield found
+def members(request: pytest.FixtureRequest, crews: Callable[[tuple[int, ...]], Crew]) -> Crew:
+    return crews(request.param)
 
 
 @pytest.mark.parametrize("text", [RESTORES, BACKS_UP], ids=["restores", "backs up"])
