@@ -2,10 +2,11 @@
 
 Every scenario runs at the shares (48, 16), (40, 16, 8) and (63, 1), those marked `core` also at (32, 32).
 `make test` runs them at (48, 16), and of those that run once the core; `make test-all` runs all of them, also
-at the other shares and within walls. At (48, 16) only the core is calibrated before its first step. Members meet over TLS; for some scenarios by TensorFlow's collectives,
-too. In each cell the members must end with the same bits (weights, the state of an optimizer, values a script
-sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the plain process. What starts
-with `value/per_rank/` is true on the chief alone.
+at the other shares and within walls. At (48, 16) only the core is calibrated before its first step. Members
+meet over TLS; for some scenarios by TensorFlow's collectives, too. In each cell the members must end with the
+same bits (weights, the state of an optimizer, values a script sees), and, unless the scenario says
+`exact=False`, the weights within 2e-6 of the plain process. What starts with `value/per_rank/` is true on the
+chief alone.
 
 A set of processes runs through all scenarios whose cells were asked for, once; the first test of each set
 waits for it.
