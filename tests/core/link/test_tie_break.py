@@ -19,15 +19,18 @@ def test_the_lower_device_id_numbers_on_both_sides() -> None:
     assert isinstance(tie_break(BERT, ANNA, b"12345678"), Following)
 
 
+def meet(caller: TieBreak, called: TieBreak) -> None:
+    """The call becomes the link on both sides."""
+    answer = called.judge_call(caller.call())
+    assert answer is not None
+    assert caller.judge_answer(answer)
+
+
 def test_a_call_in_quiet_becomes_the_link_whoever_calls() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
-    answer = bert.judge_call(anna.call())
-    assert answer is not None
-    assert anna.judge_answer(answer)
+    meet(anna, bert)
 
-    answer = anna.judge_call(bert.call())
-    assert answer is not None
-    assert bert.judge_answer(answer)
+    meet(bert, anna)
 
 
 def test_of_two_crossing_calls_the_numbering_sides_is_kept() -> None:
@@ -42,48 +45,33 @@ def test_of_two_crossing_calls_the_numbering_sides_is_kept() -> None:
 def test_a_crossing_call_that_comes_late_does_not_end_the_new_link() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
     by_bert = bert.call()
-    answer = bert.judge_call(anna.call())
-    assert answer is not None
-    assert anna.judge_answer(answer)
+    meet(anna, bert)
     assert anna.judge_call(by_bert) is None
 
 
 def test_a_peer_that_lost_the_link_is_let_in_before_the_silence_is_noticed() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
-    answer = bert.judge_call(anna.call())
-    assert answer is not None
-    assert anna.judge_answer(answer)
+    meet(anna, bert)
     bert.lost()
-    answer = anna.judge_call(bert.call())
-    assert answer is not None
-    assert bert.judge_answer(answer)
+    meet(bert, anna)
 
 
 def test_a_peer_that_started_anew_is_let_in_before_the_silence_is_noticed() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
-    answer = bert.judge_call(anna.call())
-    assert answer is not None
-    assert anna.judge_answer(answer)
+    meet(anna, bert)
     bert = Following(b"bert-two")
-    answer = anna.judge_call(bert.call())
-    assert answer is not None
-    assert bert.judge_answer(answer)
+    meet(bert, anna)
 
     anna = Numbering(b"anna-two")
-    answer = bert.judge_call(anna.call())
-    assert answer is not None
-    assert anna.judge_answer(answer)
+    meet(anna, bert)
 
 
 def test_a_peer_that_never_heard_that_its_call_was_taken_may_call_again() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
-    answer = bert.judge_call(anna.call())
-    assert answer is not None and anna.judge_answer(answer)
+    meet(anna, bert)
     bert.lost()
     assert anna.judge_call(bert.call()) is not None, "its answer gets lost"
-    answer = anna.judge_call(bert.call())
-    assert answer is not None
-    assert bert.judge_answer(answer)
+    meet(bert, anna)
 
 
 def test_an_answer_that_comes_after_the_call_was_given_up_is_no_link() -> None:
