@@ -100,12 +100,14 @@ def training(
         for agent in (laptops.anna, laptops.ben):
             agent.trains(run)
     yield Training(run, laptops.anna, laptops.ben, wire)
-    # Whatever was tried on it, it continues and ends as it should.
+    # Whatever was tried on it, it continues, and a Stop on any laptop ends it on all at the same step.
     assert not laptops.anna.run().over
-    laptops.anna.do(StopRun())
+    laptops.ben.do(StopRun())
     for agent in (laptops.anna, laptops.ben):
-        assert agent.ends(run) == Stopped(by="anna")
-        assert len(set(weights(agent).values())) == 1
+        assert agent.ends(run) == Stopped(by="ben")
+        assert set(weights(agent)) == {"anna", "ben"}
+        # One more step on either would have changed its weights.
+        assert len(set(weights(agent).values())) == 1 and all(weights(agent).values())
 
 
 def needles() -> list[bytes]:

@@ -121,7 +121,8 @@ async def test_scripts_that_go_different_ways_end_with_1_and_are_named_in_json_a
     assert (told["ok"], told["phase"]["type"]) == (False, "failed")
     problem = told["problem"]
     assert problem["code"] == "exchange-mismatch"
-    assert problem["what"].startswith("The script went different ways: anna wants ")
+    assert problem["what"].startswith("The script went different ways: anna wants to begin in fit 1,")
+    assert "; ben wants the first batch, of 32 rows of 2 batches" in problem["what"]
     assert isinstance(ends[0], Failed)
     bens = ends[0].problem
     assert (bens.code, bens.what, bens.fix) == (problem["code"], problem["what"], problem["fix"])
