@@ -33,7 +33,8 @@ def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
         gpus.close()
     if names:
         return ok("gpu", TOPIC, f"GPU: {', '.join(names)}.")
-    return note("no-gpu", TOPIC, no_gpu or "CPU only: no GPU was found.", "Training on the CPU works.")
+    fix = "Training on the CPU works. TensorFlow's packages use NVIDIA's graphics cards and no other maker's."
+    return note("no-gpu", TOPIC, no_gpu or "CPU only: no GPU was found.", fix)
 
 
 def check_memory(view: Examined, system: Callable[[], object] = psutil.virtual_memory) -> Finding:

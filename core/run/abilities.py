@@ -1,4 +1,4 @@
-"""Whether a laptop can take part in a run, and whether every member's Tandem is new enough for a plan.
+"""Whether a laptop can take part in a run.
 
 Checked before any user is asked. Imports little: the window asks it, too.
 """

@@ -9,7 +9,7 @@ def test_each_way_is_compared_with_training_alone_in_its_own_round() -> None:
         "exact": [0.4, 0.4, 0.8],
         "rare": [0.1, 0.2, 0.2],
     }
-    alone, exact, rarely = rare.rows("5m", took_s)
+    alone, exact, rarely = rare.rows("5m-long-epochs", took_s)
     assert alone.value == 200.0
     assert (exact.value, rarely.value) == (0.5, 2.0)
     assert rare.WORDS.keys() == rare.EPOCHS.keys()
