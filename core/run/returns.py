@@ -225,9 +225,7 @@ class Returns:
             for member in plan.members:
                 if member.name in came:
                     self._stayed_out(member.device, member.name)
-        self._awaited = coming = tuple(
-            device for device, absent in self._absent.items() if absent.name in back
-        )
+        self._awaited = coming = tuple(device for device, each in self._absent.items() if each.name in back)
         run = plan.run if state.tally.first is not None or plan.resume is None else plan.resume.run
         self.continuation.next = Next(run, tuple(dict.fromkeys((*staying, *coming))), staying, back)
 
@@ -373,6 +371,9 @@ class Returns:
         except TandemError as error:
             self._refused(device, error.problem)
             return
+        now = self._coordinator()
+        if now is None or now.state.plan.run != plan.run or not isinstance(now.state.stage, co.Running):
+            return  # the run ended meanwhile: what follows asks the laptop itself
 
         def on_over(problem: Problem | None) -> None:
             self.invitation = None

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from core.run.context import RunLimits
 from core.run.returns import KEPT_S, MOST_PAUSE_S, is_in_fit, is_worth, pause_s
 from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
@@ -104,6 +106,14 @@ def is_idle_for(node: LanNode, other: LanNode) -> bool:
 def has_looked(node: LanNode) -> bool:
     """It has drawn its conclusions from what is new, and invited nobody."""
     return not tasks_that_look() and node.runs.returns.invitation is None
+
+
+def heard(node: LanNode) -> list[ms.Message]:
+    """What it hears from now on."""
+    messages: list[ms.Message] = []
+    receive = node.runs.on_message
+    node.runs.on_message = lambda device, message: (messages.append(message), receive(device, message))  # type: ignore
+    return messages
 
 
 async def goes_on_with(lan: Lan, before: RunId, *them: LanNode) -> RunId:
@@ -208,6 +218,31 @@ async def test_a_laptop_whose_link_was_lost_is_asked_first_and_then_back(three: 
     assert outcomes(anna) == [Stopped] and outcomes(cleo) == [Stopped]
     assert ben.last_phases()[0] == Stopped(by="Ben", goes_on=True), "it would have, had Cleo not gone on"
     await finish(three, anna, ben, cleo)
+
+
+async def test_who_was_to_be_asked_when_the_run_ended_is_not_asked_for_it(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, _ = nodes(three)
+    planned, go_on = asyncio.Event(), asyncio.Event()
+    invite = anna.runs.planner.invite
+
+    async def slow(*given: Any) -> Any:
+        planned.set()
+        await go_on.wait()
+        return await invite(*given)
+
+    monkeypatch.setattr(anna.runs.planner, "invite", slow)
+    await train(three, spec, anna, ben)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: left(anna, ben))
+    three.mend(anna, ben)
+    await planned.wait()
+    await stop(three, anna)
+    messages = heard(ben)
+    go_on.set()
+    await three.wait_until(lambda: has_looked(anna))
+    assert not [each for each in messages if isinstance(each, Prepare)]
 
 
 async def test_the_question_is_asked_while_the_others_train(three: Lan, spec: RunSpec) -> None:

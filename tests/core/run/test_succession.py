@@ -19,7 +19,7 @@ from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunOwner, RunSpec
 from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
-from tests.core.run.test_returns import STEP, finish, left, members, nodes, run_of, to_training, train
+from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
 
 QUICK = RunLimits(look_s=0.05, idle_s=0.3, recover_s=5.0)
 
@@ -198,14 +198,6 @@ async def test_who_stands_in_hands_the_run_back_after_a_restart_too(
     await two.wait_until(lambda: anna.state.devices[ben.device].linked)
     await asyncio.sleep(0)
     assert not [each for each in answers if isinstance(each, ms.TookOver)], "it was handed back"
-
-
-def heard(node: LanNode) -> list[ms.Message]:
-    """What it hears from now on."""
-    messages: list[ms.Message] = []
-    receive = node.runs.on_message
-    node.runs.on_message = lambda device, message: (messages.append(message), receive(device, message))  # type: ignore
-    return messages
 
 
 async def test_a_stand_in_that_crashed_goes_on_with_the_owners_arguments(two: Lan, spec: RunSpec) -> None:
