@@ -15,6 +15,9 @@ from core.trainer.exact.steps.loop import Loop
 from core.trainer.exact.steps.result import Batch, CallOutputs, Logs, PortionResult, Spec, Traced
 from core.vocabulary.options import meet_every
 
+_PORTION_S = 1.0
+"""Members wait for each other after every portion, for sums of metrics: so there are few."""
+
 
 class _Alone(NoCollectives):
     alone = True
@@ -71,6 +74,7 @@ class RareLoop(Loop):
             portion.done += part.done
             left -= part.done
             if self.costs:
+                portion.pace.target_s = _PORTION_S
                 self._rounds.passed(part.done)
                 self._say()
             if part.done < part.steps:

@@ -9,10 +9,10 @@ _BRIEF = 3
 
 
 class PortionPace:
-    """Grows portions towards `target_s`. Every member must feed it the same numbers."""
+    """Grows portions towards ``target_s``. Every member must feed it the same numbers."""
 
     def __init__(self, target_s: float = 0.1) -> None:
-        self._target_s = target_s
+        self.target_s = target_s
         self._steps = 1
         self.each_batch = False
         """The user's callbacks need every batch: portions keep Keras' size."""
@@ -31,5 +31,5 @@ class PortionPace:
     def measured(self, step_s: float) -> None:
         """A step took `step_s` on average over the members. The first ones trace and count for little."""
         if step_s > 0:
-            wanted = int(self._target_s / step_s)
+            wanted = int(self.target_s / step_s)
             self._steps = max(1, min(wanted, 4 * self._steps, _LIMIT))
