@@ -59,7 +59,7 @@ class Soak:
         return self.laptops.anna.train(
             RunSpec(
                 script=str(folder / SCRIPT.name),
-                arguments=("--steps", str(STEPS), "--pace-s", "0", "--pure", "--brake", str(brake)),
+                arguments=("--steps", str(STEPS), "--pace-s", "0", "--brake", str(brake)),
                 devices=tuple(other.device for other in others),
                 solo=not others,
                 seed=7,

@@ -23,12 +23,18 @@ parser.add_argument(
 )
 parser.add_argument("--fill", type=int, default=-1, metavar="STEP", help="the worker fills its disk then")
 parser.add_argument("--brake", default="", help="while this file exists, each step takes a second")
-parser.add_argument("--pure", action="store_true", help="no step does anything but train")
+parser.add_argument(
+    "--pure", action="store_true", help="no step does anything but train: the brake is in the callback"
+)
 args = parser.parse_args()
 
 BATCH = 64
 task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief"})
 present = -1
+
+
+def is_braked() -> bool:
+    return bool(args.brake) and Path(args.brake).exists()
 
 
 def nap(what: str, seconds: float) -> None:
@@ -51,7 +57,7 @@ class Naps(keras.callbacks.Callback):
                     file.write(bytes(1 << 20))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        time.sleep(args.pace_s)
+        time.sleep(1.0 if args.pure and is_braked() else args.pace_s)
         if present == args.asleep[0] and task["type"] == "worker":
             nap("callback", args.asleep[1])
 
@@ -64,7 +70,7 @@ class Slow(keras.Model):
         return super().train_step(data)
 
     def stay(self) -> None:
-        if args.brake and Path(args.brake).exists():
+        if is_braked():
             time.sleep(1.0)
         if present == args.slow[0] and not self.slept:
             self.slept = True
@@ -77,8 +83,6 @@ rows = random.standard_normal((args.steps * BATCH, 32)).astype("float32")
 labels = random.integers(0, 10, len(rows))
 inputs = keras.Input((32,))
 hidden = keras.layers.Dropout(0.2)(keras.layers.Dense(64, activation="relu")(inputs))
-model = (keras.Model if args.pure and not args.brake else Slow)(
-    inputs, keras.layers.Dense(10, activation="softmax")(hidden)
-)
+model = (keras.Model if args.pure else Slow)(inputs, keras.layers.Dense(10, activation="softmax")(hidden))
 model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(rows, labels, batch_size=BATCH, epochs=1, verbose=0, callbacks=[Naps()])
