@@ -169,7 +169,7 @@ def _rank(metric: str, value: float) -> float:
 
 
 def _values(entry: RunEntry) -> dict[str, float]:
-    """The best of each metric; the last, if no epoch is finished."""
+    """The best of each metric; for an earlier Tandem's run the last."""
     return {name: one.value for name, one in entry.best.items()} or {
         name: value for name, value in entry.summary.last_logs.items() if better(name) and isfinite(value)
     }

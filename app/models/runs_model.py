@@ -235,7 +235,7 @@ def _state_more(entry: RunEntry) -> str:
 
 def best(entry: RunEntry) -> tuple[str, str]:
     """The number by which one would choose among runs, and its meaning: ``0.1023``, ``val_loss, epoch 6``.
-    For a run without a finished epoch the last value."""
+    For a run without a finished epoch, or of an earlier Tandem, the last value."""
     metric = deciding(entry.best)
     if metric:
         found = entry.best[metric]

@@ -14,6 +14,7 @@ from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.session.frames import MalformedFrame, Number, WireWord, decode
 
 VERSION = 3
+"""Version of the trainers' protocol: a trainer of another one is refused."""
 
 if sys.byteorder != "little":
     raise ImportError("members exchange numbers as they lie in memory, which must be little-endian")

@@ -141,6 +141,8 @@ class RunRecord:
                 self._attendance.recall(turn.device, turn.change)
         beyond = False
         for event in read_metrics(folder):
+            if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
+                break  # of an older version, which did not count over a whole training
             if isinstance(event, LaptopUsed):
                 if not beyond:
                     self._try(lambda used=event: self._metrics.add(used))  # type: ignore[misc]

@@ -151,9 +151,9 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     """Names, chief first."""
     device_ids: tuple[DeviceId, ...] = ()
-    """In the order of ``devices``."""
+    """In the order of ``devices``; ``()`` in a record of an earlier Tandem."""
     spec: RunSpec | None = None
-    """The user's request; None on the others' laptops."""
+    """The user's request; None on the others' laptops and in a record of an earlier Tandem."""
     resumed: RunId | None = None
     """The run that it resumed."""
     sweep: str = ""
@@ -168,7 +168,8 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     best: dict[str, Best] = {}
     """By metric, where the name tells which values are better."""
     losses: tuple[float, ...] = ()
-    """Losses over the run, in order: a few dozen, for a sparkline."""
+    """Losses over the run, in order: a few dozen, for a sparkline; ``()`` in a record of an earlier
+    Tandem."""
     machines: dict[DeviceId, Machine] = {}
     """The hardware of its laptops, as far as this one knew it."""
 

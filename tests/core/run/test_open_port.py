@@ -86,3 +86,17 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(
     await launch(lan, spec)  # others need no seal
     assert anna.trainers[-1].train.seal is None and anna.trainers[-1].train.exchange is not None
     await finish(lan)
+
+
+async def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(lan: Lan, spec: RunSpec) -> None:
+    """As in an older record, or a JSON command."""
+    anna, ben = both(lan)
+    asked = replace(spec, exchange="tensorflow")
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(asked)
+    assert failure.value.code == "exchange-tensorflow"
+    assert "start the script anew" in failure.value.fix
+    assert not anna.trainers and not ben.trainers
+    assert (await anna.runs.planner.preview(replace(asked, solo=True))).plan.solo, (
+        "who trains alone meets nobody"
+    )
