@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from core.link.dial import Backoff
 from core.node.client import Client
 from core.node.node import Node
 from core.run.context import RunLimits
@@ -34,6 +35,7 @@ from core.vocabulary.commands import (
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Outcome, Stopped, Training
 from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.progress import EpochEnd
 from core.vocabulary.state import State
 from tests.core import gnome
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
@@ -427,3 +429,44 @@ async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tm
             assert (laptop.trainers[-1].work / "train.ipynb").read_text() == text
         logged = "".join(event.lines.text for event in told.events if isinstance(event, ev.MemberLogged))
         assert "as only Jupyter can do it: %matplotlib inline (cell 1)" in logged
+
+
+CUTS = 100
+
+
+async def test_a_hundred_cuts_of_the_link_in_one_run_lose_no_event_and_double_none(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    async with two(tmp_path) as (anna, ben):
+        run = await train(anna, ben, spec)
+        for here in (anna, ben):
+            here.node._neighbours.links.backoff = Backoff(first_s=0.002, most_s=0.02)
+        shown = {id_of(here.node): Heard(here.node) for here in (anna, ben)}
+        cut: set[frozenset[tuple[str, int]]] = set()
+        """Connections, by their two ends."""
+        for number in range(CUTS):
+            ended = EpochEnd(at_s=1.0, epoch=number, epochs=CUTS, step=1, logs={}, seconds=1.0)
+            for here in (anna, ben):
+                here.trainers[-1].say(trainer_messages.EpochEnded(epoch=ended))
+            here, there = (anna, ben) if number % 2 else (ben, anna)
+            link = here.node._neighbours.links._peers[id_of(there.node)].link
+            assert link is not None
+            async with asyncio.timeout(LIMIT_S):
+                # One side may still consider alive what the other has cut. It is reported to nobody.
+                while (connection := link._connection) is None or frozenset(link.ends) in cut:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+            cut.add(frozenset(link.ends))
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            connection.abort()
+        for here in (anna, ben):
+            here.trainers[-1].end()
+        for here in (anna, ben):
+            assert isinstance(await outcome(here), Finished)
+        assert len(cut) == CUTS
+        for heard in shown.values():
+            epochs = [event for event in heard.events if isinstance(event, ev.MemberEndedEpoch)]
+            for device in shown:
+                told = [event.epoch.epoch for event in epochs if event.device == device]
+                assert told == list(range(CUTS)), run
+            assert not [event for event in heard.events if isinstance(event, ev.LinkDown)]
