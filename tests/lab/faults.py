@@ -125,7 +125,8 @@ def _addresses(network: Network, host: int) -> list[str]:
 
 
 def _stands_still(process: psutil.Process) -> bool:
-    return bool(process.status() == psutil.STATUS_STOPPED)
+    """Each of its threads: one that is in a system call stops later than the process is reported as stopped."""
+    return all(psutil.Process(thread.id).status() == psutil.STATUS_STOPPED for thread in process.threads())
 
 
 def _until(happened: Any) -> None:
