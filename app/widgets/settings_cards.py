@@ -80,7 +80,7 @@ class BackgroundCard(Card):
         self.login.clicked.connect(self.start_at_login_asked)
         self.tray = QCheckBox("Show an icon and notices in the tray")
         self.tray.clicked.connect(lambda on: self.changed.emit(SettingsChange(tray=on)))
-        self.foresee = QCheckBox("Load TensorFlow while a run is prepared")
+        self.foresee = QCheckBox("Load TensorFlow ahead of a run")
         self.foresee.clicked.connect(lambda on: self.changed.emit(SettingsChange(foresee=on)))
         self.warm = QCheckBox("Keep TensorFlow loaded between runs")
         self.warm.clicked.connect(lambda on: self.changed.emit(SettingsChange(warm_trainer=on)))

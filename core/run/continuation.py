@@ -18,6 +18,7 @@ from core.run.resume.plan import among
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
 
 
@@ -39,6 +40,22 @@ class Next:
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
     unless_busy: bool = False
     """Not if one of them is still busy then: ``run`` goes on there."""
+
+
+def is_in_fit(progress: Progress | None) -> bool:
+    """Whether checkpoints are kept at this point. A batch on its own (``train_on_batch``) is outside of every
+    epoch."""
+    if progress is None or progress.epochs <= 0:
+        return False
+    return progress.batch > 0 or progress.step <= 0 or (progress.steps_in_epoch or 2) <= 1
+
+
+def is_worth(progress: Progress, restart_s: float) -> bool:
+    """Whether more is left to do than a start takes: otherwise no run is stopped for another laptop."""
+    if not progress.steps_in_epoch or not progress.steps_s:
+        return True
+    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
+    return (progress.epochs * progress.steps_in_epoch - done) / progress.steps_s > restart_s
 
 
 class Continuation:

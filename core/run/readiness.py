@@ -22,20 +22,18 @@ class Readiness:
         context: RunContext,
         warm: WarmTrainer,
         state: Callable[[], State],
-        is_in_a_run: Callable[[], bool],
         starter: Callable[[], DeviceId | None],
     ) -> None:
         self._context = context
         self._warm = warm
         self._state = state
-        self._is_in_a_run = is_in_a_run
         self._starter = starter
         self._numbers = itertools.count(1)
         self._answering: set[DeviceId] = set()
 
     def foresee(self) -> None:
         """A run may begin here soon: makes a trainer ready for it, if this laptop is in none."""
-        if not self._is_in_a_run():
+        if not self._warm.is_in_a_run():
             self._warm.foresee()
 
     async def load(self, devices: Iterable[DeviceId]) -> None:
@@ -55,7 +53,7 @@ class Readiness:
         if not isinstance(message, ms.LoadAsked):
             return False
         # Nobody but its starter has a trainer loaded beside the one that trains.
-        if device not in self._answering and (self._starter() == device or not self._is_in_a_run()):
+        if device not in self._answering and (self._starter() == device or not self._warm.is_in_a_run()):
             self._answering.add(device)
             self._context.background.start("load ahead", self._answer(device, message))
         return True

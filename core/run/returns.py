@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from core.project import checkpoint_store
 from core.run import abilities, problems, return_problems
 from core.run.context import RunContext
-from core.run.continuation import Continuation, Next, Start
+from core.run.continuation import Continuation, Next, Start, is_in_fit, is_worth
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.invitation import Invitation
@@ -39,6 +39,8 @@ from core.vocabulary.text import listed
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
+SPARE_S = 120.0
+"""With less left to do, no trainers are loaded for a return that may never come."""
 KEPT_S = 60.0
 """How long a laptop that is back waits for the run's first checkpoint before the user is told."""
 HEEDED = (
@@ -67,22 +69,6 @@ def pause_s(losses: int) -> float:
     return 0.0 if losses < 2 else min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(losses - 2, 16))
 
 
-def is_in_fit(progress: Progress | None) -> bool:
-    """Whether checkpoints are kept at this point. A batch on its own (``train_on_batch``) is outside of every
-    epoch."""
-    if progress is None or progress.epochs <= 0:
-        return False
-    return progress.batch > 0 or progress.step <= 0 or (progress.steps_in_epoch or 2) <= 1
-
-
-def is_worth(progress: Progress, restart_s: float) -> bool:
-    """Whether more is left to do than a start takes: otherwise no run is stopped for another laptop."""
-    if not progress.steps_in_epoch or not progress.steps_s:
-        return True
-    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
-    return (progress.epochs * progress.steps_in_epoch - done) / progress.steps_s > restart_s
-
-
 class Returns:
     """For the run that this node coordinates, and its continuations."""
 
@@ -108,7 +94,9 @@ class Returns:
         self._is_kept = is_kept
         self._load = load
         self._loading: asyncio.Task[None] | None = None
-        """Everybody's next trainers load TensorFlow, so that the others hardly wait for whoever comes in."""
+        """Everybody's next trainers load TensorFlow, so that whoever is lost is back soon, and the others
+        hardly wait for it."""
+        self._loads_on: set[DeviceId] = set()
         self._notice = notice
         self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
         self._succession = Succession(
@@ -145,6 +133,7 @@ class Returns:
         match event:
             case ev.MemberLeft(device=device, problem=problem):
                 self._losses[device] += 1
+                self._loads_on.discard(device)
                 self._has_left |= problem.code == LEFT_RUN and device == self._context.me
                 if problem.code not in STAYS_AWAY:
                     now_s = self._context.clock.time()
@@ -160,6 +149,8 @@ class Returns:
                 self.look()
             case ev.MemberProgressed(progress=progress):
                 self._succession.note_step(state.plan, progress.done)
+                if not self._loads_on and is_worth(progress, SPARE_S) and self._may_stop(state, progress):
+                    self._begin_loading(state, ())
                 if self._held_back:
                     self.look()
 
@@ -208,7 +199,7 @@ class Returns:
                 self._stayed_out(device, absent.name)
         self._awaited = ()
         self._held_back, self._is_told, self._has_left = (), False, False
-        self._loading = None
+        self._loading, self._loads_on = None, set()
         self.look()
 
     def _on_end(self, state: co.Coordination, back: tuple[str, ...] | None) -> None:
@@ -317,14 +308,15 @@ class Returns:
         back = tuple(each.name for device, each in due.items() if self._is_ready(device, each, state))
         progress = state.tally.last
         worth = progress is not None and is_worth(progress, self._restart_s)
-        if self._loading is None and worth:
-            self._begin_loading(state, due)
+        # Once a laptop is there that is to come in, while it is asked for the rest.
+        if worth and (there := {device for device in due if self._is_there(device)}):
+            self._begin_loading(state, there)
         if self.invitation is None:
             for device, absent in due.items():
                 if not absent.invited and self._is_idle(device):
                     await self._invite(device, absent, state.plan)
                     return
-        is_kept = (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
+        is_kept = self._may_stop(state, progress)
         may_stop = is_kept and worth
         self._held_back = () if may_stop else back
         if is_kept or not back:
@@ -334,13 +326,21 @@ class Returns:
         if back and may_stop and self._loading is not None and self._loading.done():
             starter.handle(co.GoesOn(back))
 
-    def _begin_loading(self, state: co.Coordination, due: Iterable[DeviceId]) -> None:
-        """Once a laptop is there that is to come in, while it is asked for the rest."""
-        me, known = self._context.me, self._state().devices
-        coming = [device for device in due if device == me or (device in known and known[device].linked)]
-        if coming:
-            them = {*coming, *(device for device, part in state.parts.items() if not part.left)}
-            self._loading = self._context.background.start("load ahead", self._load_ahead(them - {me}))
+    def _may_stop(self, state: co.Coordination, progress: Progress | None) -> bool:
+        """Whether the run can be stopped here and resumed."""
+        return (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
+
+    def _is_there(self, device: DeviceId) -> bool:
+        known = self._state().devices.get(device)
+        return device == self._context.me or (known is not None and known.linked)
+
+    def _begin_loading(self, state: co.Coordination, coming: Iterable[DeviceId]) -> None:
+        """On these and on the run's, unless that has begun."""
+        them = {*coming, *(device for device, part in state.parts.items() if not part.left)}
+        if not them <= self._loads_on:
+            self._loads_on |= them
+            ahead = self._load_ahead(them - {self._context.me})
+            self._loading = self._context.background.start("load ahead", ahead)
 
     async def _load_ahead(self, devices: Iterable[DeviceId]) -> None:
         await self._load(devices)

@@ -72,11 +72,12 @@ class NodeRuns:
         level: Level | None = None,
     ) -> None:
         self.me = me
-        self._state = state
-        self._links = links
+        self._state, self._links = state, links
         self._emit_event, self._on_busy = emit, on_busy
         self.warm = WarmTrainer(
-            lambda: (me := state().me) is not None and me.settings.foresee, foresees=make_trainer is None
+            lambda: (me := state().me) is not None and me.settings.foresee,
+            lambda: self._is_in_a_run,
+            foresees=make_trainer is None,
         )
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
@@ -91,8 +92,7 @@ class NodeRuns:
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
         self.readiness = Readiness(
-            *(self._context, self.warm, state, lambda: self._is_in_a_run),
-            lambda: self._participant.starter if self._participant is not None else None,
+            self._context, self.warm, state, lambda: self._participant.starter if self._participant else None
         )
         self._modules = Modules(self._context, self.readiness.foresee)
         self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
@@ -170,7 +170,7 @@ class NodeRuns:
     async def start(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
     ) -> RunId:
-        """Press Train. Returns as soon as the run is planned. The rest is as in ``Planner.plan``."""
+        """Press Train. Returns once the run is planned. The rest is as in ``Planner.plan``."""
         pressed_s = self._context.clock.time()
         if self._closing or (self.busy if back is None else self._is_in_a_run):
             member = self._participant

@@ -20,7 +20,7 @@ from core.vocabulary.errors import TandemError
 _log = logging.getLogger(__name__)
 
 FORESEEN_S = 300.0
-"""How long one waits for a run that seemed about to begin."""
+"""How long one waits for a run that seemed about to begin; during a run, until after its end."""
 LEAST_FREE_BYTES, GIVEN_UP_BYTES = 1_500_000_000, 700_000_000
 """With less memory available, none is started, or kept, for a run that may never come."""
 
@@ -29,11 +29,18 @@ class WarmTrainer:
     """``always``: the setting keeps one between runs. ``foresee`` starts one for a run in preparation.
 
     ``take`` hands the child over for one run; ``keep`` after it starts the next. ``is_wanted``: whether
-    its user wants that. ``foresees``: off where trainers are replaced by a test's.
+    its user wants that. ``is_in_a_run``: then one waits for the run to be resumed with a laptop that comes
+    back. ``foresees``: off where trainers are replaced by a test's.
     """
 
-    def __init__(self, is_wanted: Callable[[], bool] = lambda: True, *, foresees: bool = True) -> None:
-        self._is_wanted, self._foresees = is_wanted, foresees
+    def __init__(
+        self,
+        is_wanted: Callable[[], bool] = lambda: True,
+        is_in_a_run: Callable[[], bool] = lambda: False,
+        *,
+        foresees: bool = True,
+    ) -> None:
+        self._is_wanted, self.is_in_a_run, self._foresees = is_wanted, is_in_a_run, foresees
         self._background = Background()
         self._child: spawn.Child | None = None
         self._wanted = False
@@ -86,10 +93,19 @@ class WarmTrainer:
             self._foreseen is None and free_bytes < LEAST_FREE_BYTES
         ):
             return
-        self._forget()
-        self._foreseen = asyncio.get_running_loop().call_later(FORESEEN_S, self._in_vain)
+        self._wait_for_a_run()
         if not len(self._background):
             self._background.start("make a trainer ready", self._try_to_keep())
+
+    def _wait_for_a_run(self) -> None:
+        self._forget()
+        self._foreseen = asyncio.get_running_loop().call_later(FORESEEN_S, self._on_time)
+
+    def _on_time(self) -> None:
+        if self.is_in_a_run():
+            self._wait_for_a_run()
+        else:
+            self._in_vain()
 
     def on_memory(self, free_bytes: int) -> None:
         """So much memory is available on this laptop now."""

@@ -125,7 +125,7 @@ def _addresses(network: Network, host: int) -> list[str]:
 
 
 def _stands_still(process: psutil.Process) -> bool:
-    """Each of its threads: one that is in a system call stops later than the process is reported as stopped."""
+    """Each of its threads: one in a system call stops later than the process is reported as stopped."""
     return all(psutil.Process(thread.id).status() == psutil.STATUS_STOPPED for thread in process.threads())
 
 

@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.run.context import RunLimits
-from core.run.returns import KEPT_S, MOST_PAUSE_S, is_in_fit, is_worth, pause_s
+from core.run.continuation import is_in_fit, is_worth
+from core.run.returns import KEPT_S, MOST_PAUSE_S, SPARE_S, pause_s
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -180,6 +181,33 @@ async def test_the_run_stops_once_the_next_trainers_have_loaded(
     assert run_of(anna) == run and isinstance(anna.phase, Training), "it trains on"
     loaded.set()
     await goes_on_with(three, run, anna, ben)
+    await stop(three, anna, ben)
+
+
+async def test_each_laptop_loads_its_next_trainer_while_nobody_is_lost_if_enough_is_left_to_do(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, _ = nodes(three)
+    loading = list[str]()
+    for node in (anna, ben):
+
+        async def load(limit_s: float, name: str = node.name) -> bool:
+            loading.append(name)
+            return True
+
+        monkeypatch.setattr(node.runs.warm, "loaded", load)
+    run = await train(three, spec, anna, ben)
+    await three.wait_until(lambda: anna.runs._participant is not None and anna.runs._participant.state.kept)
+    assert not is_worth(STEP, SPARE_S)
+    anna.trainers[-1].say(Progressed(progress=replace(STEP, step=41, batch=41)))
+    await three.wait_until(lambda: newest(anna) == 41)
+    assert not loading, "it is over before anybody would be back"
+    for step in (42, 43):
+        anna.trainers[-1].say(Progressed(progress=replace(STEP, step=step, batch=step, epochs=90)))
+    await three.wait_until(lambda: newest(anna) == 43 and sorted(loading) == ["Anna", "Ben"])
+    ben.trainers[-1].end(failing("killed"))
+    await goes_on_with(three, run, anna, ben)
+    assert sorted(loading) == ["Anna", "Anna", "Ben", "Ben"], "asked again before the run stops"
     await stop(three, anna, ben)
 
 

@@ -446,9 +446,29 @@ async def test_one_for_a_run_that_never_came_ends(started: list[FakeChild], why:
     if why == "memory":
         warm.on_memory(500_000_000)
     else:
-        warm._in_vain()  # as its timer does
+        warm._on_time()  # as its timer does
     await warm._background.wait_idle()
     assert [child.reaped for child in started] == [True] and warm.take() is None
+
+
+@pytest.mark.usefixtures("free_bytes")
+async def test_during_a_run_one_waits_until_it_is_over_or_memory_is_short(started: list[FakeChild]) -> None:
+    runs = ["the present one"]
+    warm = WarmTrainer(is_in_a_run=lambda: bool(runs))
+    warm.foresee()
+    await warm._background.wait_idle()
+    warm._on_time()
+    assert warm._foreseen is not None
+    assert [child.reaped for child in started] == [False], "it may be needed yet"
+    warm.on_memory(500_000_000)
+    await warm._background.wait_idle()
+    assert [child.reaped for child in started] == [True]
+    warm.foresee()
+    await warm._background.wait_idle()
+    runs.clear()
+    warm._on_time()
+    await warm._background.wait_idle()
+    assert [child.reaped for child in started] == [True, True]
 
 
 async def test_without_memory_to_spare_and_after_the_end_none_is_started(
