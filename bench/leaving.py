@@ -1,6 +1,7 @@
-"""A trainer is killed: the time until the other makes its next step, and until the laptop is back in the run,
-beside the start of the same run from cold and with trainers that are kept ready. And what it costs every step
-that it can be undone if a member leaves: two pairs in turn, one of which can undo none."""
+"""A trainer is killed in a run in which both laptops have loaded the next one: the time until the other makes
+its next step, and until the laptop is back in the run, beside the start of the same run from cold and with
+trainers that are kept ready. And what it costs that every step can be undone if a member leaves: two pairs in
+turn, one of which can undo none."""
 
 from __future__ import annotations
 
@@ -110,9 +111,9 @@ async def _lose_and_regain(nodes: Sequence[Agent], run: RunId) -> tuple[float, f
             folder = node.home.runs / run / run_folder.CHECKPOINTS
             while checkpoint_store.look(folder) is None:  # noqa: ASYNC110 (another process: nobody tells)
                 await asyncio.sleep(0.05)
-    trainer = await processes.wait_for_child(
-        other.pid, lambda child: processes.has_loaded(child.pid, processes.TENSORFLOW)
-    )
+    for node in nodes:
+        await processes.wait_at_rest(await _child(node, trains=False))
+    trainer = await _child(other, trains=True)
     starter.follower.skip()
     psutil.Process(trainer).kill()
     killed_s = time.monotonic()
@@ -121,6 +122,16 @@ async def _lose_and_regain(nodes: Sequence[Agent], run: RunId) -> tuple[float, f
     next_step_s = time.monotonic() - killed_s
     await _steps(starter, [other], lambda of: of != run)
     return next_step_s, time.monotonic() - killed_s
+
+
+async def _child(node: Agent, *, trains: bool) -> int:
+    """The process of this node that trains, or the one that loads TensorFlow and waits with one thread."""
+    return await processes.wait_for_child(
+        node.pid,
+        lambda child: (
+            processes.has_loaded(child.pid, processes.TENSORFLOW) and (child.num_threads() > 1) == trains
+        ),
+    )
 
 
 async def _steps(node: Agent, members: Sequence[Agent], of: Callable[[RunId], bool]) -> None:

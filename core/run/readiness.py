@@ -13,6 +13,9 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State
 
+MOST_ASKED = 8
+"""Questions of one device at once."""
+
 
 class Readiness:
     """One per node. ``starter``: of the run that this laptop is in; None: it is in none."""
@@ -29,7 +32,8 @@ class Readiness:
         self._state = state
         self._starter = starter
         self._numbers = itertools.count(1)
-        self._answering: set[DeviceId] = set()
+        self._asked: dict[DeviceId, list[int]] = {}
+        """Questions that are answered together, once TensorFlow is loaded."""
 
     def foresee(self) -> None:
         """A run may begin here soon: makes a trainer ready for it, if this laptop is in none."""
@@ -53,14 +57,19 @@ class Readiness:
         if not isinstance(message, ms.LoadAsked):
             return False
         # Nobody but its starter has a trainer loaded beside the one that trains.
-        if device not in self._answering and (self._starter() == device or not self._warm.is_in_a_run()):
-            self._answering.add(device)
-            self._context.background.start("load ahead", self._answer(device, message))
+        if self._starter() != device and self._warm.is_in_a_run():
+            return True
+        if (asked := self._asked.get(device)) is None:
+            self._asked[device] = [message.question]
+            self._context.background.start("load ahead", self._answer(device))
+        elif len(asked) < MOST_ASKED:
+            asked.append(message.question)
         return True
 
-    async def _answer(self, device: DeviceId, asked: ms.LoadAsked) -> None:
+    async def _answer(self, device: DeviceId) -> None:
+        loaded = False
         try:
             loaded = await self._warm.loaded(self._context.limits.load_ahead_s)
         finally:
-            self._answering.discard(device)
-        self._context.links.send(device, ms.LoadTold(question=asked.question, loaded=loaded))
+            for question in self._asked.pop(device):
+                self._context.links.send(device, ms.LoadTold(question=question, loaded=loaded))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from core.run.context import RunLimits
 from core.run.continuation import is_in_fit, is_worth
+from core.run.readiness import MOST_ASKED
 from core.run.returns import KEPT_S, MOST_PAUSE_S, SPARE_S, pause_s
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
@@ -20,7 +21,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.limits import CONSENT_S, SLACK_S
-from core.vocabulary.peer_messages import FilesWanted, LoadAsked, Prepare
+from core.vocabulary.peer_messages import FilesWanted, LoadAsked, LoadTold, Prepare
 from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
@@ -181,6 +182,32 @@ async def test_the_run_stops_once_the_next_trainers_have_loaded(
     assert run_of(anna) == run and isinstance(anna.phase, Training), "it trains on"
     loaded.set()
     await goes_on_with(three, run, anna, ben)
+    await stop(three, anna, ben)
+
+
+async def test_who_is_asked_again_to_load_before_it_has_answers_both_questions(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, _ = nodes(three)
+    loaded, told = asyncio.Event(), list[LoadTold]()
+
+    async def load(limit_s: float) -> bool:
+        await loaded.wait()
+        return True
+
+    monkeypatch.setattr(ben.runs.warm, "loaded", load)
+    await train(three, spec, anna, ben)
+    monkeypatch.setattr(
+        ben.runs.readiness._context.links, "send", lambda device, message: told.append(message)
+    )
+    for question in range(MOST_ASKED + 1):
+        ben.runs.readiness.on_message(anna.device, LoadAsked(question=question))
+    loaded.set()
+    await three.wait_until(lambda: told)
+    assert told == [LoadTold(question=question, loaded=True) for question in range(MOST_ASKED)], (
+        "no flood is kept"
+    )
+    monkeypatch.undo()
     await stop(three, anna, ben)
 
 
