@@ -21,6 +21,9 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
 
+FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
+"""Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
+
 
 class Start(Protocol):
     """``NodeRuns.start``; ``back``: as in ``Planner.plan``."""
@@ -40,6 +43,11 @@ class Next:
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
     unless_busy: bool = False
     """Not if one of them is still busy then: ``run`` goes on there."""
+
+
+def pause_s(losses: int) -> float:
+    """How long a laptop that was lost so often in one training stays out of it at least."""
+    return 0.0 if losses < 2 else min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(losses - 2, 16))
 
 
 def is_in_fit(progress: Progress | None) -> bool:

@@ -58,8 +58,8 @@ class Readiness:
             return False
         # Nobody but its starter has a trainer loaded beside the one that trains.
         if self._starter() != device and self._warm.is_in_a_run():
-            return True
-        if (asked := self._asked.get(device)) is None:
+            self._context.links.send(device, ms.LoadTold(question=message.question, loaded=False))
+        elif (asked := self._asked.get(device)) is None:
             self._asked[device] = [message.question]
             self._context.background.start("load ahead", self._answer(device))
         elif len(asked) < MOST_ASKED:

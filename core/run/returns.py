@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from core.project import checkpoint_store
 from core.run import abilities, problems, return_problems
 from core.run.context import RunContext
-from core.run.continuation import Continuation, Next, Start, is_in_fit, is_worth
+from core.run.continuation import Continuation, Next, Start, is_in_fit, is_worth, pause_s
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.invitation import Invitation
@@ -37,8 +37,6 @@ from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
 from core.vocabulary.text import listed
 
-FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
-"""Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
 SPARE_S = 120.0
 """With less left to do, no trainers are loaded for a return that may never come."""
 KEPT_S = 60.0
@@ -62,11 +60,6 @@ class Absent:
     ready: bool = False
     asked: bool = False
     """The user asked for it."""
-
-
-def pause_s(losses: int) -> float:
-    """How long a laptop that was lost so often in one training stays out of it at least."""
-    return 0.0 if losses < 2 else min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(losses - 2, 16))
 
 
 class Returns:
@@ -309,7 +302,7 @@ class Returns:
         progress = state.tally.last
         worth = progress is not None and is_worth(progress, self._restart_s)
         # Once a laptop is there that is to come in, while it is asked for the rest.
-        if worth and (there := {device for device in due if self._is_there(device)}):
+        if worth and (there := {device for device in due if self._can_load(device, state)}):
             self._begin_loading(state, there)
         if self.invitation is None:
             for device, absent in due.items():
@@ -330,9 +323,16 @@ class Returns:
         """Whether the run can be stopped here and resumed."""
         return (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
 
-    def _is_there(self, device: DeviceId) -> bool:
+    def _can_load(self, device: DeviceId, state: co.Coordination) -> bool:
         known = self._state().devices.get(device)
-        return device == self._context.me or (known is not None and known.linked)
+        if known is None or not known.linked:
+            return device == self._context.me
+        return not known.busy or self._watches(device, state)
+
+    def _watches(self, device: DeviceId, state: co.Coordination) -> bool:
+        """It has no trainer in the run any more."""
+        part = state.parts.get(device)
+        return part is not None and part.linked and state.has_ended(device)
 
     def _begin_loading(self, state: co.Coordination, coming: Iterable[DeviceId]) -> None:
         """On these and on the run's, unless that has begun."""
@@ -354,10 +354,7 @@ class Returns:
         if known is None or not known.linked:
             absent.ready = absent.invited = False
             return False
-        if not known.busy:
-            return absent.ready
-        part = state.parts.get(device)
-        return part is not None and part.linked and state.has_ended(device)  # it watches the run
+        return self._watches(device, state) if known.busy else absent.ready
 
     def _is_idle(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from core.run.context import RunLimits
-from core.run.continuation import is_in_fit, is_worth
+from core.run.continuation import MOST_PAUSE_S, is_in_fit, is_worth, pause_s
 from core.run.readiness import MOST_ASKED
-from core.run.returns import KEPT_S, MOST_PAUSE_S, SPARE_S, pause_s
+from core.run.returns import KEPT_S, SPARE_S
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -173,7 +173,10 @@ async def test_the_run_stops_once_the_next_trainers_have_loaded(
 
         monkeypatch.setattr(node.runs.warm, "loaded", load)
     run = await train(three, spec, anna, ben)
+    heard = list[ms.Message]()
+    monkeypatch.setattr(cleo.runs, "on_message", lambda device, message: heard.append(message))
     ben.runs.readiness.on_message(cleo.device, LoadAsked(question=1))
+    await three.wait_until(lambda: LoadTold(question=1, loaded=False) in heard)
     assert not loading, "only its starter has another one loaded beside the trainer of a run"
     ben.trainers[-1].end(failing("killed"))
     await three.wait_until(lambda: loading == {"Anna", "Ben"})
