@@ -21,9 +21,11 @@ LOST = "NaN"
 MOST_TURNS = 200
 
 
-def brief(value: float) -> str:
-    """``0.1792``, ``12.35``, ``1.2e-05``: short enough to read at a glance."""
-    return f"{value:.4g}" if isfinite(value) else "NaN" if value != value else "infinite"
+def brief(value: float, digits: int = 4) -> str:
+    """``0.1792``, ``12.35``, ``28,510``, ``1.2e-05``: short enough to read at a glance."""
+    if not isfinite(value):
+        return "NaN" if value != value else "infinite"
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
 
 def end_marks(curves: Sequence[PlotCurve], look: Look) -> list[Mark]:
@@ -32,7 +34,7 @@ def end_marks(curves: Sequence[PlotCurve], look: Look) -> list[Mark]:
     for curve in said_at_end(curves):
         last = curve.last
         if last is not None and (y := drawn_at(last[1], look)) is not None:
-            marks.append(Mark(last[0], y, f"{last[1]:.3g}", curve.colour))
+            marks.append(Mark(last[0], y, brief(last[1], digits=3), curve.colour))
     return marks
 
 

@@ -166,7 +166,7 @@ def _card(gpu: GpuReading) -> list[str]:
     """Memory, temperature and power of one card."""
     parts = []
     if gpu.memory_used_bytes is not None and gpu.memory_total_bytes:
-        parts.append(f"{units.size(gpu.memory_used_bytes)} of {units.size(gpu.memory_total_bytes)}")
+        parts.append(units.part(gpu.memory_used_bytes, gpu.memory_total_bytes))
     if gpu.temperature_c is not None:
         parts.append(f"{gpu.temperature_c:.0f} °C")
     if gpu.power_w is not None:
@@ -179,7 +179,7 @@ def _cpu(reading: Reading | None) -> Use:
         return Use()
     note = ""
     if reading.memory_total_bytes > 0:
-        note = f"{units.size(reading.memory_used_bytes)} of {units.size(reading.memory_total_bytes)}"
+        note = units.part(reading.memory_used_bytes, reading.memory_total_bytes)
     return Use(reading.cpu_pct / 100, f"{reading.cpu_pct:.0f} %", note)
 
 

@@ -31,13 +31,13 @@ class TableColumn(NamedTuple):
 
 
 COLUMNS = (
-    TableColumn("Laptop", 24, 16),
-    TableColumn("Share", 16, 13, goes=2),
-    TableColumn("GPU", 30, 16),
-    TableColumn("CPU", 16, 14),
-    TableColumn("Network", 13, 11, goes=1),
-    TableColumn("Waits", 12, 11, goes=3),
-    TableColumn("State", 13, 16),
+    TableColumn("Laptop", 45, 16),
+    TableColumn("Share", 31, 13, goes=2),
+    TableColumn("GPU", 59, 16),
+    TableColumn("CPU", 35, 15),
+    TableColumn("Network", 26, 11, goes=1),
+    TableColumn("Waits", 24, 11, goes=3),
+    TableColumn("State", 28, 16),
 )
 
 

@@ -45,7 +45,7 @@ class SpeedWords:
 
 
 def steps_words(summary: Summary) -> str:
-    """``2,000 steps in 1 epoch``, or the part of an epoch that was broken off; "" without a step."""
+    """``2,000 steps in 1 epoch``, ``2,600 steps in 1.3 epochs``; "" without a step."""
     if not summary.steps:
         return ""
     epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
@@ -54,7 +54,11 @@ def steps_words(summary: Summary) -> str:
     of = "" if summary.part.steps_in_epoch is None else f" of {summary.part.steps_in_epoch:,}"
     part = f"{summary.part.steps:,}{of} steps"
     if summary.epochs:
-        return f"{summary.steps:,} steps: {epochs}, and {part} of the next"
+        if not summary.part.steps_in_epoch:
+            return f"{summary.steps:,} steps: {epochs}, and {part} of the next"
+        # Rounded down: an epoch that was not finished does not count as one.
+        tenths = 10 * summary.part.steps // summary.part.steps_in_epoch
+        return f"{summary.steps:,} steps in {summary.epochs:,}.{min(tenths, 9)} epochs"
     return f"{part} of the first epoch" if summary.steps == summary.part.steps else f"{summary.steps:,} steps"
 
 

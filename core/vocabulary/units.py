@@ -48,6 +48,14 @@ def size(count: float) -> str:
     return "1 byte" if whole == 1 else f"{whole} bytes"
 
 
+def part(used: float, whole: float) -> str:
+    """``5.4 of 17.2 GB``, ``900 MB of 17.2 GB``."""
+    number, _, unit = size(used).rpartition(" ")
+    return (
+        f"{number} of {size(whole)}" if size(whole).endswith(f" {unit}") else f"{size(used)} of {size(whole)}"
+    )
+
+
 def rate(bytes_s: float) -> str:
     """``1.4 MB/s``; ``0`` below 1 kB/s, which is negligible."""
     return f"{size(bytes_s)}/s" if bytes_s >= 1000 else "0"

@@ -241,10 +241,11 @@ def test_what_is_usual_in_the_table_of_laptops_is_not_cut_off(
     places, metrics = line.places(), line.fontMetrics()
     for name, words in (
         ("Share", "of each batch"),
-        ("GPU", "5 GB of 8 GB · 71 °C · 60 W"),
-        ("CPU", "9 GB of 16 GB"),
+        ("GPU", "5.4 of 8.6 GB · 71 °C · 60 W"),
+        ("CPU", "15.3 of 25.3 GB"),
         ("Network", "↑ 2.4 MB/s"),
         ("Waits", "of 100 ms"),
+        ("State", "the others"),
     ):
         assert metrics.horizontalAdvance(words) <= places[name][1], name
 

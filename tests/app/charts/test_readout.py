@@ -30,6 +30,15 @@ def test_a_line_ends_with_its_last_value() -> None:
     assert (mark.x, mark.y, mark.words) == (2.0, 0.17923, "0.179")
 
 
+def test_thousands_are_written_out() -> None:
+    assert [brief(value) for value in (12.345, 2850.4, 28_504.0, 3e7)] == [
+        "12.35",
+        "2,850",
+        "28,504",
+        "3e+07",
+    ]
+
+
 def test_a_line_that_ends_in_what_is_no_number_says_the_last_that_is() -> None:
     (mark,) = end_marks([curve(3.0, 2.0, math.nan)], Look())
     assert (mark.x, mark.words) == (1.0, "2")

@@ -260,7 +260,7 @@ def test_gpu_use_is_in_the_laptops_row_and_under_the_loss(
     mine, other = live.progress.members[ME].row, live.progress.members[OTHER].row
     assert mine is not None and other is not None
     assert mine.gpu.part == pytest.approx(0.405), "the mean of its two cards"
-    assert (other.gpu.words, other.gpu.note) == ("80 %", "5.4 GB of 8.6 GB · 71 °C · 60 W")
+    assert (other.gpu.words, other.gpu.note) == ("80 %", "5.4 of 8.6 GB · 71 °C · 60 W")
     assert (other.cpu.words, other.network) == ("40 %", ("↑ 2.5 MB/s", "↓ 3.5 MB/s"))
     assert list(live.points.curves[CurveKey(OTHER, GPU_USE, False)].values) == [80]
     assert not live.no_gpu.isVisible()

@@ -329,7 +329,7 @@ def test_the_logs_of_a_few_steps_do_not_replace_those_of_a_whole_epoch() -> None
     done = summary(tally(*heard), 30.0)
     assert done.last_logs == {"loss": 0.4}
     assert (done.epochs, done.part) == (1, EpochPart(steps=1, steps_in_epoch=10))
-    assert steps_words(done) == "10 steps: 1 epoch, and 1 of 10 steps of the next"
+    assert steps_words(done) == "10 steps in 1.1 epochs"
 
 
 def test_an_epoch_whose_end_was_never_told_ends_at_its_last_step() -> None:

@@ -7,6 +7,11 @@ import pytest
 from core.vocabulary import units
 
 
+def test_a_part_has_the_unit_of_the_whole() -> None:
+    assert units.part(1.7e9, 25.3e9) == "1.7 of 25.3 GB"
+    assert units.part(9e8, 25.3e9) == "900 MB of 25.3 GB"
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
