@@ -11,6 +11,7 @@ from app.models import data_folders
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
 from app.words.device_names import names_of
+from app.words.run_words import reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
@@ -70,6 +71,12 @@ def lines(
     if state.busy:
         found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
     return found
+
+
+def being_read(draft: RunDraft, state: State) -> str:
+    """How far the reading of its files is; ``""`` if that does not take long."""
+    reading = state.reading
+    return "" if reading is None or reading.script != draft.script else reading_words(reading)
 
 
 def ready(found: Sequence[Finding], plan: PlanMade | Problem | None) -> bool:

@@ -69,7 +69,7 @@ class TrainSetup(QWidget):
         self._shown: list[Finding] = []
         self._offered: Offers = {}
         self._signature: object = None
-        self._rooms: object = None
+        self._told: object = None
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self._plan)
         self._build()
@@ -84,7 +84,7 @@ class TrainSetup(QWidget):
         self.problem = ProblemBox()
         self.choices = ScriptChoices()
         self.choices.chosen.connect(self.choose)
-        self.reading = Label("Reading the script…", "faint")
+        self.reading = Label("", "faint")
         self.arguments = QLineEdit()
         self.arguments.setObjectName("arguments")
         self.arguments.setPlaceholderText("as on a command line, e.g. --epochs 20")
@@ -173,7 +173,7 @@ class TrainSetup(QWidget):
             state.busy,
             [(d.device, d.shown_name, d.versions, why_not(d)) for d in candidates(state)],
         )
-        rooms = [preflight.disk_level(device) for device in candidates(state)]
+        shown = [preflight.disk_level(device) for device in candidates(state)], state.reading
         if signature != self._signature:
             self._signature = signature
             self._take_question_back()
@@ -181,9 +181,9 @@ class TrainSetup(QWidget):
                 self._stale = True
                 self._settle.start()
             self._show()
-        elif rooms != self._rooms:
+        elif shown != self._told:
             self._show()
-        self._rooms = rooms
+        self._told = shown
 
     # --- drawing -------------------------------------------------------------------------------------------
 
@@ -201,7 +201,9 @@ class TrainSetup(QWidget):
         self.banner.show_problem(preflight.under_way(self._state), "note")
         self.drop.show_script(read.script if read else "", self.draft.script)
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
-        self.reading.setVisible(waiting)
+        self.reading.say_or_hide(
+            preflight.being_read(self.draft, self._state) or "Reading the script…" if waiting else ""
+        )
         self.argued.setVisible(read is not None)
         self.values.show_draft(self.draft)
         self.ready.setVisible(read is not None)
@@ -242,10 +244,10 @@ class TrainSetup(QWidget):
 
     def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
         if self._starting:
-            return "Starting…"
+            return preflight.being_read(self.draft, self._state) or "Starting…"
         if any(finding.level == "error" for finding in found):
             return "Fix the problems above first."
-        return "Making the plan…" if plan is None else ""
+        return preflight.being_read(self.draft, self._state) or "Making the plan…" if plan is None else ""
 
     # --- the user ------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from core.run.outputs import is_model
 from core.speed import sentences
 from core.vocabulary import phases, units
 from core.vocabulary.errors import LEFT_RUN
-from core.vocabulary.events import CheckpointCame
+from core.vocabulary.events import CheckpointCame, FilesRead
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
@@ -38,7 +38,7 @@ _MEMBERS = {
     "receiving": "receiving the files",
     "prepared": "ready",
     "starting": "starting TensorFlow",
-    "meeting": "waiting for the other trainers",
+    "meeting": "waiting for the others",
     "training": "training",
     "stopping": "stopping",
     "ended": "ended",
@@ -238,6 +238,11 @@ def goes_on_words(moment: Moment, lender: str = "") -> str:
 def fetch_words(fetch: CheckpointCame, lender: str) -> str:
     """``Fetching the checkpoint from Ben: 12 MB of 70.5 MB.``"""
     return f"Fetching the checkpoint from {lender}: {units.size(fetch.done)} of {units.size(fetch.total)}."
+
+
+def reading_words(reading: FilesRead) -> str:
+    """``Reading the files: 512 MB of 2 GB.``"""
+    return f"Reading the files: {units.size(reading.done)} of {units.size(reading.total)}."
 
 
 def rate_words(progress: Progress) -> str:

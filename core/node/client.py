@@ -104,13 +104,14 @@ class Client:
             del self._waiting[number]
 
     async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
-        """Raises ``TimeoutError``. Waits for a checkpoint that is fetched first, as long as it comes."""
+        """Raises ``TimeoutError``. Waits for a checkpoint that is fetched first, and for files that
+        are read, as long as that goes on."""
         while True:
-            fetch = self.state.fetch
+            before = self.state.fetch, self.state.reading
             await _wait(answer, self.answer_limit_s)
             if answer.done():
                 return answer.result()
-            if self.state.fetch == fetch:
+            if (self.state.fetch, self.state.reading) == before:
                 raise TimeoutError
 
     async def wait_closed(self) -> None:

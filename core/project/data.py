@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-from core.project.files import hash_file, list_files
+from core.project.files import UNWATCHED, ReadMeter, hash_file, list_files
 from core.project.hash_cache import HashCache
 from core.project.ignore import is_junk
 from core.runtime.regular_file import NotRegular
@@ -34,10 +34,12 @@ class LocalData(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
 
 
-def read_data(name: str, path: Path, home: Path, hashes: Path | None = None) -> LocalData:
+def read_data(
+    name: str, path: Path, home: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
+) -> LocalData:
     """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
     whole = Path(os.path.normpath(path.expanduser().absolute()))
-    manifest = scan_data(whole, whole.name, hashes)
+    manifest = scan_data(whole, whole.name, hashes, meter)
     real, is_file = whole.resolve(), whole.is_file()
     data = Data(
         name=name,
@@ -68,7 +70,9 @@ def find_again(data: Data, place: Path, hashes: Path | None = None) -> LocalData
     return LocalData(data=structs.replace(data, place=str(place)), folder=str(folder), manifest=manifest)
 
 
-def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> list[LocalData]:
+def read_kept(
+    paths: Iterable[str], keras: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
+) -> list[LocalData]:
     """Of Keras' downloads, those that are here. ``keras``: its folder; ``paths``: below it, others are left
     out."""
     found = []
@@ -77,27 +81,26 @@ def read_kept(paths: Iterable[str], keras: Path, hashes: Path | None = None) -> 
             continue
         with contextlib.suppress(TandemError):
             name = path.rpartition("/")[2]
-            kept = read_data(name, keras / path, keras, hashes)
+            kept = read_data(name, keras / path, keras, hashes, meter)
             found.append(structs.replace(kept, data=structs.replace(kept.data, below_home=f".keras/{path}")))
     return found
 
 
-def scan_data(
-    path: Path, name: str, hashes: Path | None = None, on_file: Callable[[int], object] = lambda size: None
-) -> Manifest:
+def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMeter = UNWATCHED) -> Manifest:
     """A folder's files, without hidden ones, links and what systems leave in folders; or one file, as
-    ``name``. ``on_file`` gets the size of each. Raises ``TandemError``.
+    ``name``. Raises ``TandemError``.
     """
     if path.is_file():
-        size, sha256 = _hashed(path, "", None)
+        meter.expect(path.stat().st_size)
+        size, sha256 = _hashed(path, "", None, meter)
         return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)]))
     listing = list_files(path, leave_out=_leave_out)
     known = None if hashes is None else HashCache(path.resolve(), hashes)
+    meter.expect(sum(found.size for found in listing.files))
     files = []
     for found in listing.files:
-        size, sha256 = _hashed(path, found.path, known)
+        size, sha256 = _hashed(path, found.path, known, meter)
         files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
-        on_file(size)
     if known is not None:
         known.keep()
     return _checked(path, manifest_of("", files))
@@ -108,9 +111,9 @@ def _leave_out(path: str, is_folder: bool) -> str | None:
     return "" if name.startswith(".") or is_junk(name) else None
 
 
-def _hashed(path: Path, inside: str, known: HashCache | None) -> tuple[int, str]:
+def _hashed(path: Path, inside: str, known: HashCache | None, meter: ReadMeter) -> tuple[int, str]:
     try:
-        return hash_file(path / inside) if known is None else known.hash_file(inside)
+        return hash_file(path / inside, meter) if known is None else known.hash_file(inside, meter)
     except (OSError, NotRegular) as error:
         raise _unusable(path / inside, "it cannot be read") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,8 @@ from core.vocabulary.paths import shown, why_unsafe
 
 ENTRIES_SEEN = 200_000
 """A folder with more is no project; listing it would keep a person waiting."""
+TOLD_S = 1.0
+"""Interval of reports: what takes less is not reported at all."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,18 +41,50 @@ class FolderListing(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[Skipped, ...]
 
 
-def hash_file(path: Path) -> tuple[int, str]:
+class ReadMeter:
+    """How much of the files that are being read is done: calls ``tell(done, total)``, in bytes, once every
+    ``told_s``. For one thread."""
+
+    def __init__(
+        self,
+        tell: Callable[[int, int], object],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        told_s: float = TOLD_S,
+    ) -> None:
+        self._tell, self._clock, self._told_s = tell, clock, told_s
+        self._last_s = clock()
+        self._done = self._total = 0
+
+    def expect(self, size: int) -> None:
+        """So many bytes more are to be read."""
+        self._total += size
+
+    def add(self, size: int) -> None:
+        """So many bytes more were read, or need no reading."""
+        self._done += size
+        self._total = max(self._total, self._done)  # a file has grown
+        if (now_s := self._clock()) - self._last_s >= self._told_s:
+            self._last_s = now_s
+            self._tell(self._done, self._total)
+
+
+UNWATCHED = ReadMeter(lambda done, total: None)
+
+
+def hash_file(path: Path, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
     """Size and SHA-256 of the file's content. Raises ``NotRegular``, ``OSError``."""
     with open_regular(path) as file:
-        return hash_open(file)
+        return hash_open(file, meter)
 
 
-def hash_open(file: BinaryIO) -> tuple[int, str]:
+def hash_open(file: BinaryIO, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
     """As ``hash_file``, of the unread rest. Raises ``OSError``."""
     digest, size = hashlib.sha256(), 0
     while data := file.read(READ_BYTES):
         digest.update(data)
         size += len(data)
+        meter.add(len(data))
     return size, digest.hexdigest()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from core.home.private_file import make_private_folder, write_atomically
-from core.project.files import hash_file
+from core.project.files import UNWATCHED, ReadMeter, hash_file
 from core.vocabulary.bounds import FilePath, Word
 from core.vocabulary.errors import TandemError
 
@@ -59,18 +59,20 @@ class HashCache:
         except (OSError, msgspec.DecodeError):
             self._before = {}
 
-    def hash_file(self, inside: str) -> tuple[int, str]:
+    def hash_file(self, inside: str, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
         """As ``files.hash_file``, of a file in the folder."""
         path = self._folder / inside
         stamp, known = _stamp(path), self._before.get(inside)
         if stamp is None or known is None or known.stamp != stamp:
             read_ns = time.time_ns()
-            size, sha256 = hash_file(path)
+            size, sha256 = hash_file(path, meter)
             if stamp is None or _stamp(path) != stamp:
                 return size, sha256
             if max(stamp.mtime_ns, stamp.ctime_ns) + self._settled_ns >= read_ns:
                 return size, sha256
             known = KnownHash(stamp, sha256)
+        else:
+            meter.add(known.stamp.size)
         self._now[inside] = known
         return known.stamp.size, known.sha256
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.project.files import FolderListing, FoundFile, Skipped, hash_file, list_files
+from core.project.files import UNWATCHED, FolderListing, FoundFile, ReadMeter, Skipped, hash_file, list_files
 from core.project.hash_cache import HashCache
 from core.project.ignore import TANDEM_RULES, IgnoreRules
 from core.runtime.regular_file import NotRegular
@@ -53,6 +53,7 @@ def scan_project(
     arguments: Collection[str] = (),
     home: Path | None = None,
     hashes: Path | None = None,
+    meter: ReadMeter = UNWATCHED,
     most_files: int = MOST_FILES,
 ) -> Project:
     """The script's folder as a project. Raises ``TandemError`` (over the limit, unreadable, colliding names).
@@ -70,7 +71,7 @@ def scan_project(
     script = resolved(script)
     folder = script.parent
     if is_broad(folder, home):
-        return _only_imported(script, hashes, most_files)
+        return _only_imported(script, hashes, meter, most_files)
     rules, ignored = IgnoreRules(folder), list[str]()
 
     def leave_out(path: str, is_folder: bool) -> str | None:
@@ -89,7 +90,7 @@ def scan_project(
     files = tuple(file for file in listing.files if file.path not in written)
     listing = FolderListing(files=files, skipped=listing.skipped + left)
     _check_limits(script, listing.files, most_files)
-    return _hashed(script, listing, tuple(ignored), hashes, whole_folder=True)
+    return _hashed(script, listing, tuple(ignored), hashes, meter, whole_folder=True)
 
 
 def is_broad(folder: Path, home: Path | None = None) -> bool:
@@ -114,12 +115,12 @@ def _named_user_folders(home: Path) -> list[Path]:
     return [home / name for name in re.findall(r'^XDG_\w+_DIR="\$HOME/([^"\n]+)"', text, re.MULTILINE)]
 
 
-def _only_imported(script: Path, hashes: Path | None, most_files: int) -> Project:
+def _only_imported(script: Path, hashes: Path | None, meter: ReadMeter, most_files: int) -> Project:
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
     files = tuple(FoundFile(path=path, size=(folder / path).stat().st_size) for path in paths)
     _check_limits(script, files, most_files)
-    return _hashed(script, FolderListing(files=files, skipped=()), (), hashes, whole_folder=False)
+    return _hashed(script, FolderListing(files=files, skipped=()), (), hashes, meter, whole_folder=False)
 
 
 def _hashed(
@@ -127,15 +128,17 @@ def _hashed(
     listing: FolderListing,
     ignored: tuple[str, ...],
     hashes: Path | None,
+    meter: ReadMeter,
     *,
     whole_folder: bool,
 ) -> Project:
     files, skipped = [], list(listing.skipped)
     known = None if hashes is None else HashCache(script.parent, hashes)
+    meter.expect(sum(found.size for found in listing.files))
     for found in listing.files:
         try:
             path = script.parent / found.path
-            size, sha256 = hash_file(path) if known is None else known.hash_file(found.path)
+            size, sha256 = hash_file(path, meter) if known is None else known.hash_file(found.path, meter)
         except (OSError, NotRegular) as error:
             if found.path == script.name:
                 raise _no_script(script) from error

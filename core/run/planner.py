@@ -5,13 +5,15 @@ fetches its checkpoint. On the core loop; one at a time, which can be cancelled.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import structs
 
 from core.project.data import LocalData
+from core.project.files import ReadMeter
 from core.run import planning
 from core.run.context import RunContext
 from core.run.modules import Modules
@@ -20,6 +22,7 @@ from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import FilesRead
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.options import RunOptions
@@ -60,23 +63,46 @@ class Planner:
         recorder: Recorder,
         checkpoints: CheckpointDriver,
         modules: Modules,
+        emit: Callable[[FilesRead], None],
     ) -> None:
         self._context = context
         self._state = state
         self._recorder = recorder
         self._checkpoints = checkpoints
         self._modules = modules
+        self._emit = emit
         self._ended: Problem | None = None
         self.under_way = False
         self.devices: tuple[DeviceId, ...] = ()
 
     async def read(self, script: str) -> ScriptRead | ScriptsFound:
         """Raises ``TandemError``."""
-        return await asyncio.to_thread(planning.read_script, Path(script), self._context.hashes)
+        with self._metered(script) as meter:
+            return await asyncio.to_thread(planning.read_script, Path(script), self._context.hashes, meter)
 
     async def read_project(self, spec: RunSpec, found: Sequence[LocalData] = ()) -> planning.LocalProject:
         """``found`` as in ``planning.read_project``. Raises ``TandemError``."""
-        return await asyncio.to_thread(planning.read_project, spec, self._context.hashes, found)
+        with self._metered(spec.script) as meter:
+            return await asyncio.to_thread(planning.read_project, spec, self._context.hashes, found, meter)
+
+    @contextlib.contextmanager
+    def _metered(self, script: str) -> Iterator[ReadMeter]:
+        """Emits ``FilesRead`` while that takes long, and once when it ended."""
+        loop, told = asyncio.get_running_loop(), False
+
+        def emit(done: int, total: int) -> None:
+            nonlocal told
+            if not over:
+                told = True
+                self._emit(FilesRead(script=script, done=done, total=total))
+
+        over = False
+        try:
+            yield ReadMeter(lambda done, total: loop.call_soon_threadsafe(emit, done, total))
+        finally:
+            over = True
+            if told:
+                self._emit(FilesRead(script=script, done=0, total=0))
 
     async def plan(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
 from core.project.data import LocalData, read_data, read_kept
+from core.project.files import UNWATCHED, ReadMeter
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.store import ProjectStore
@@ -60,14 +61,16 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
         return str(Path(self.folder) / self.manifest.script)
 
 
-def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsFound:
+def read_script(
+    path: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
+) -> ScriptRead | ScriptsFound:
     """Analyse a script for a screen, before it is run. Blocks. Raises ``TandemError``."""
     try:
         script = find_script(path.expanduser())
     except SeveralScripts as several:
         return ScriptsFound(folder=str(several.folder), scripts=several.scripts, problem=several.problem)
     report = analyse(script)
-    project = scan_project(Path(report.folder) / report.script, hashes=hashes)
+    project = scan_project(Path(report.folder) / report.script, hashes=hashes, meter=meter)
     problems = (report.problem,) if report.problem else ()
     of_others = find_only_here(Path(report.folder) / report.script, project.manifest)
     of_others += find_unseen(project.manifest)
@@ -86,7 +89,12 @@ def read_script(path: Path, hashes: Path | None = None) -> ScriptRead | ScriptsF
     )
 
 
-def read_project(spec: RunSpec, hashes: Path | None = None, found: Sequence[LocalData] = ()) -> LocalProject:
+def read_project(
+    spec: RunSpec,
+    hashes: Path | None = None,
+    found: Sequence[LocalData] = (),
+    meter: ReadMeter = UNWATCHED,
+) -> LocalProject:
     """Read everything that travels; ``hashes`` as in ``scan_project``. Blocks. Raises ``TandemError``.
 
     ``found``: data of a run that another laptop began.
@@ -94,8 +102,8 @@ def read_project(spec: RunSpec, hashes: Path | None = None, found: Sequence[Loca
     check_folders(spec.data)
     report = analyse(find_script(Path(spec.script).expanduser()))
     script = Path(report.folder) / report.script
-    project = scan_project(script, arguments=spec.arguments, hashes=hashes)
-    data = [*found, *([] if spec.solo else _read_data(script, spec, hashes))]
+    project = scan_project(script, arguments=spec.arguments, hashes=hashes, meter=meter)
+    data = [*found, *([] if spec.solo else _read_data(script, spec, hashes, meter))]
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -111,12 +119,13 @@ def read_project(spec: RunSpec, hashes: Path | None = None, found: Sequence[Loca
     )
 
 
-def _read_data(script: Path, spec: RunSpec, hashes: Path | None) -> list[LocalData]:
+def _read_data(script: Path, spec: RunSpec, hashes: Path | None, meter: ReadMeter) -> list[LocalData]:
     """What the user named, and what Keras has downloaded for this script."""
     home = Path.home()
-    named = [read_data(name, Path(path), home, hashes) for name, path in spec.data.items()]
+    named = [read_data(name, Path(path), home, hashes, meter) for name, path in spec.data.items()]
     kept = kept_downloads(read_sources(script).modules)
-    return named + read_kept(kept, Path(keras_home() or home / KERAS), hashes)[: MOST_DATA - len(named)]
+    keras = Path(keras_home() or home / KERAS)
+    return named + read_kept(kept, keras, hashes, meter)[: MOST_DATA - len(named)]
 
 
 def as_then(project: LocalProject, then: Manifest | None) -> LocalProject:

@@ -95,8 +95,8 @@ class NodeRuns:
             self._context, self.warm, state, lambda: self._participant.starter if self._participant else None
         )
         self._modules = Modules(self._context, self.readiness.foresee)
-        self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules)
-        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules)
+        self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules, emit)
+        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules, emit)
         self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.data import LocalData, scan_data
+from core.project.files import ReadMeter
 from core.project.receipt import ListingReceipt, Receipt
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
@@ -28,8 +28,6 @@ from core.vocabulary.run_folder import INCOMING
 RATE_S, LEAST_S = 5.0, 1.0
 LARGE_BYTES = 5_000_000
 """What a transfer must bring at least to show how fast the next one will be."""
-COMPARING_TOLD_S = 1.0
-"""Interval of progress reports while data here is compared."""
 
 
 def data_readers(data: Iterable[LocalData]) -> Iterator[ManifestReader | ListingReader]:
@@ -128,19 +126,16 @@ class Delivery:
     async def _is_here(self, data: Data, tell: Callable[[], None]) -> bool:
         """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
         long as it takes to read them."""
-        loop, told_s, path = asyncio.get_running_loop(), time.monotonic(), self._folders[data.name].path
+        loop, path = asyncio.get_running_loop(), self._folders[data.name].path
         had_bytes = self._had_bytes
 
-        def compared(size: int) -> None:
-            nonlocal told_s
-            self._had_bytes = min(self._had_bytes + size, had_bytes + data.total_bytes)
-            if (now_s := time.monotonic()) - told_s >= COMPARING_TOLD_S:
-                told_s = now_s
-                loop.call_soon_threadsafe(tell)
+        def compared(done: int, _: int) -> None:
+            self._had_bytes = had_bytes + min(done, data.total_bytes)
+            loop.call_soon_threadsafe(tell)
 
         try:
-            name = Path(data.path).name
-            found = await self._context.files.do(scan_data, Path(path), name, self._context.hashes, compared)
+            name, meter = Path(data.path).name, ReadMeter(compared)
+            found = await self._context.files.do(scan_data, Path(path), name, self._context.hashes, meter)
             is_same = found.digest == data.listing.digest
         except TandemError:
             is_same = False  # It is missing or unreadable: the files travel.

@@ -225,14 +225,19 @@ class ConsentSettled(RunEvent, frozen=True, kw_only=True):
     allowed: bool
 
 
-# --- the history -------------------------------------------------------------------------------------------
+# --- before and after a run --------------------------------------------------------------------------------
+
+
+class FilesRead(Tagged, frozen=True, kw_only=True):
+    """The files that travel with a script are being read: ``done`` of ``total`` bytes. 0 of 0: no more."""
+
+    script: str
+    done: int
+    total: int
 
 
 class HistoryChanged(RunEvent, frozen=True, kw_only=True):
     """A past run was named, annotated or deleted, from whichever window or terminal."""
-
-
-# --- checkpoints of a run that ended before its time --------------------------------------------------------
 
 
 class CheckpointFound(RunEvent, frozen=True, kw_only=True):
@@ -255,9 +260,6 @@ class FetchEnded(RunEvent, frozen=True, kw_only=True):
     """The transfer of that checkpoint ended: it is here, or was given up."""
 
 
-# --- sweeps ------------------------------------------------------------------------------------------------
-
-
 class SweepChanged(Tagged, frozen=True, kw_only=True):
     """A sweep began, goes on, has more trials, stops or is over."""
 
@@ -271,7 +273,7 @@ class TrialChanged(Tagged, frozen=True, kw_only=True):
     trial: Trial
 
 
-# --- runs --------------------------------------------------------------------------------------------------
+# --- sweeps and runs ---------------------------------------------------------------------------------------
 
 
 class RunPlanned(Tagged, frozen=True, kw_only=True):
@@ -289,11 +291,8 @@ class RunPhaseChanged(RunEvent, frozen=True, kw_only=True):
 
 
 class MemberPhaseChanged(MemberEvent, frozen=True, kw_only=True):
-    """``done`` of ``total`` bytes while receiving, at ``rate_bytes_s`` (0: not known). ``words``: further
-    details.
-
-    ``strategy``: the class's name, once a trainer has opened it.
-    """
+    """``done`` of ``total`` bytes while receiving, at ``rate_bytes_s`` (0: not known). ``words``: more on it.
+    ``strategy``: the class's name, once a trainer has opened it."""
 
     phase: MemberPhase
     words: Words = ""
@@ -390,6 +389,7 @@ Event = (
     | PairingEnded
     | ConsentAsked
     | ConsentSettled
+    | FilesRead
     | HistoryChanged
     | CheckpointFound
     | CheckpointCame

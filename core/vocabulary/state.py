@@ -136,6 +136,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: dict[RunId, ev.CheckpointFound] = {}
     """On linked laptops; newer than ours when they were found."""
     fetch: ev.CheckpointCame | None = None
+    reading: ev.FilesRead | None = None
+    """None: nothing is being read, or not for long yet."""
     sweep: Sweep | None = None
     """The newest that was started here."""
     notices: tuple[Problem, ...] = ()
@@ -162,6 +164,8 @@ def apply(state: State, event: ev.Event) -> State:
             return replace(state, checkpoints={**state.checkpoints, event.run: event})
         case ev.CheckpointCame() | ev.FetchEnded():
             return replace(state, fetch=event if isinstance(event, ev.CheckpointCame) else None)
+        case ev.FilesRead():
+            return replace(state, reading=event if event.total else None)
         case ev.SweepChanged():
             return replace(state, sweep=event.sweep)
         case ev.TrialChanged() if state.sweep is not None and state.sweep.sweep == event.sweep:

@@ -267,6 +267,19 @@ def test_the_first_piece_the_last_one_and_a_few_between_are_told() -> None:
     ]
 
 
+def test_files_that_take_long_to_read_are_told_now_and_then() -> None:
+    screen, clock = Words(), Clock()
+    tell = FetchLines(screen, clock)
+    for done in (500, 600):
+        tell(ev.FilesRead(script="train.py", done=done * 1_000_000, total=2_000_000_000), lender())
+    clock.now_s += PLAIN_EVERY_S
+    tell(ev.FilesRead(script="train.py", done=1_500_000_000, total=2_000_000_000), lender())
+    tell(ev.FilesRead(script="train.py", done=0, total=0), lender())
+    assert screen.said.splitlines() == [
+        f"Reading the files: {done} of 2 GB." for done in ("500 MB", "1.5 GB")
+    ]
+
+
 def test_that_another_laptop_sends_now_is_told_at_once() -> None:
     screen = Words()
     fetch = FetchLines(screen, Clock())

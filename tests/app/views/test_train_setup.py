@@ -356,6 +356,26 @@ def test_a_file_that_is_no_script_is_refused_in_the_nodes_words(core: FakeCore, 
     assert setup.ready.isVisible()
 
 
+def test_how_far_the_reading_of_large_files_is_stands_on_the_form(core: FakeCore, setup: TrainSetup) -> None:
+    def read(script: str, done: int, total: int = 2_000_000_000) -> ev.FilesRead:
+        return ev.FilesRead(script=script, done=done, total=total)
+
+    core.answers[AnalyseScript], core.held = world.script_read(), True
+    setup.choose("/home/ada/photos")
+    assert setup.reading.text() == "Reading the script…"
+    core.happen(read("/home/ada/other", 100), read("/home/ada/photos", 500_000_000))
+    assert setup.reading.text() == "Reading the files: 500 MB of 2 GB."
+    core.release()
+    core.happen(read("/home/ada/photos", 0, 0))
+    assert not setup.reading.isVisible()
+    core.held = True
+    setup.start()
+    core.happen(read(setup.draft.script, 1_900_000_000))
+    assert setup.why.text() == "Reading the files: 1.9 GB of 2 GB."
+    core.happen(read(setup.draft.script, 0, 0))
+    assert setup.why.text() == "Starting…"
+
+
 def really_read(command: Command) -> Answer:
     """Answers like the node."""
     assert isinstance(command, AnalyseScript)

@@ -229,6 +229,23 @@ async def test_an_answer_is_waited_for_as_long_as_a_checkpoint_comes(
     assert len(waits) == 4
 
 
+async def test_an_answer_is_waited_for_as_long_as_files_are_read(
+    client: Client, node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+
+    async def wait(answer: asyncio.Future[object], limit_s: float) -> None:
+        waits.append(len(waits))
+        if len(waits) < 4:
+            node.happen(ev.FilesRead(script="train.py", done=len(waits), total=9))
+            while client.state.reading != node.state.reading:  # noqa: ASYNC110  (no event of its own)
+                await asyncio.sleep(0)
+
+    monkeypatch.setattr(module, "_wait", wait)
+    assert refusal(await client.submit(RunDoctor())) == "no-answer"
+    assert len(waits) == 4
+
+
 async def test_strangers_and_crowds_are_sent_away(home: Home, node: FakeNode, wire: Wire) -> None:
     wire.ours = False
     with pytest.raises(TandemError):

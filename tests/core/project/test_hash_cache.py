@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.project import hash_cache as module
-from core.project.files import hash_file
+from core.project.files import ReadMeter, hash_file
 from core.project.hash_cache import FOLDERS_KEPT, HashCache
 from core.runtime.regular_file import NotRegular
 from tests.core.project.making import write
@@ -29,7 +29,7 @@ def read(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: HashCache | None 
     """The files read to compute all hashes, which are correct."""
     cache, seen = cache or cache_of(folder), list[str]()
 
-    def hashing(path: Path) -> tuple[int, str]:
+    def hashing(path: Path, meter: ReadMeter) -> tuple[int, str]:
         seen.append(path.name)
         return hash_file(path)
 
@@ -80,7 +80,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
 ) -> None:
     cache = cache_of(folder)
 
-    def hashing(path: Path) -> tuple[int, str]:
+    def hashing(path: Path, meter: ReadMeter) -> tuple[int, str]:
         found = hash_file(path)
         path.write_bytes(b"changed")
         return found

@@ -64,7 +64,9 @@ def test_the_digest_follows_the_bytes(tmp_path: Path) -> None:
 def test_over_the_limit_the_largest_are_named_with_the_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "hash_file", lambda path: pytest.fail("nothing is read of what is too large"))
+    monkeypatch.setattr(
+        module, "hash_file", lambda path, meter: pytest.fail("nothing is read of what is too large")
+    )
     write(tmp_path, {"train.py": "x", "small/a": "x", "data/a": "", "data/b": "", "model.h5": ""})
     with pytest.raises(TandemError) as caught:
         scan_project(tmp_path / "train.py", most_files=4)
@@ -85,7 +87,7 @@ def test_over_the_limit_nobody_is_told_to_leave_the_script_out(tmp_path: Path) -
 
 
 def test_a_project_of_gigabytes_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "hash_file", lambda path: (path.stat().st_size, "a" * 64))
+    monkeypatch.setattr(module, "hash_file", lambda path, meter: (path.stat().st_size, "a" * 64))
     write(tmp_path, {"train.py": "x", "data.bin": ""})
     os.truncate(tmp_path / "data.bin", 20_000_000_000)
     assert scan_project(tmp_path / "train.py").manifest.total_bytes == 20_000_000_001

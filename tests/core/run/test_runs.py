@@ -9,6 +9,7 @@ import os
 import ssl
 import time
 from base64 import b64encode
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -18,7 +19,8 @@ from msgspec.structs import replace
 from core.exchange.keys import RunPair
 from core.home import trust_file
 from core.home.trust import may_run
-from core.run import planning
+from core.project.files import ReadMeter
+from core.run import planner, planning
 from core.run.context import RunLimits
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.leftovers import DAY_S, Leftovers
@@ -168,6 +170,20 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     assert anna.notices == ben.notices == []
     await lan.wait_until(lambda: not worker.work.exists())
+
+
+async def test_how_far_the_reading_of_its_files_is_is_told_until_it_ended(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ReadMeter", partial(ReadMeter, told_s=0))
+    anna, _ = both(lan)
+    read = await anna.runs.planner.read(spec.script)
+    assert isinstance(read, ScriptRead)
+    told = [event for event in anna.events if isinstance(event, ev.FilesRead)]
+    assert {event.script for event in told} == {spec.script}
+    assert (told[-1].done, told[-1].total) == (0, 0)
+    assert [event.total for event in told[:-1]] == [read.total_bytes] * len(read.files)
+    assert anna.state.reading is None
 
 
 async def test_the_next_plan_says_how_fast_the_last_run_was(lan: Lan, spec: RunSpec) -> None:
