@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Self
 
 from tests.lab.lab import NAMES, Lab
+from tests.tour import drag_source
 from tests.tour.album import Album
-from tests.tour.person import ROOT, SEEN_S, Person
-from tests.tour.screen import Screen
+from tests.tour.person import ROOT, SEEN_S, Person, line_of
+from tests.tour.screen import SIZE, NoScreen, Screen
 from tests.tour.thing import Thing
 
 TRAINED_S = 300.0
@@ -28,7 +29,7 @@ class Laptop(Person):
     def __init__(self, lab: Lab, host: int, album: Album) -> None:
         name = NAMES[host]
         super().__init__(name, lab.folder / f"{name}.log")
-        self._enter, self.album = lab.enter(host), album
+        self._enter, self.album = (*lab.enter(host), *_one_core(host)), album
         homes = lab.folder / f"homes-on-{name}"
         self.folder = homes / name
         (self.folder / "tmp").mkdir(parents=True)
@@ -96,6 +97,27 @@ class Laptop(Person):
         (x, y), (to_x, to_y) = card(called).spot.middle, card(onto).spot.middle
         self.screen.drag((x - 40, y), (to_x - 40, to_y))
 
+    def drop_folder(self, path: Path, onto: str) -> None:
+        """Drags a folder from a file manager's window onto a thing in the window."""
+        x, y = SIZE[0] - drag_source.SIZE[0], 0
+        words = (str(path), str(x), str(y))
+        files = subprocess.Popen(
+            (*self._enter, sys.executable, "-m", "tests.tour.drag_source", *words),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=self._environment(),
+        )
+        try:
+            if line_of(files, SEEN_S).strip() != b"ready":
+                raise NoScreen("the file manager did not start")
+            self.screen.drag(
+                (x + drag_source.SIZE[0] // 2, y + drag_source.SIZE[1] // 2), self.sees(onto).spot.middle
+            )
+        finally:
+            files.terminate()
+            files.communicate(timeout=SEEN_S)
+
     # --- the album -----------------------------------------------------------------------------------------
 
     def picture(self, what: str, *, still: bool = True) -> Path:
@@ -107,6 +129,12 @@ class Laptop(Person):
 
     def on_lost(self) -> None:
         self.picture("LOST")
+
+
+def _one_core(host: int) -> tuple[str, ...]:
+    """A core of its own, where there are enough: laptops don't wait for each other's processor."""
+    cores = sorted(os.sched_getaffinity(0))
+    return ("taskset", "-c", str(cores[host])) if host < len(cores) else ()
 
 
 def _place_for_homes() -> Path:

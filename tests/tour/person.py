@@ -89,7 +89,7 @@ class Person:
         try:
             program.stdin.write(b"\n")
             program.stdin.flush()
-            told = _line(program, SEEN_S)
+            told = line_of(program, SEEN_S)
         except BrokenPipeError:
             told = b""
         if not told:
@@ -227,7 +227,7 @@ def _out_of_view(thing: Thing) -> bool:
     return thing.seen.height < thing.spot.height // 2 + 1
 
 
-def _line(program: subprocess.Popen[bytes], limit_s: float) -> bytes:
+def line_of(program: subprocess.Popen[bytes], limit_s: float) -> bytes:
     """The next output line; empty on timeout."""
     assert program.stdout is not None
     told: list[bytes] = []

@@ -12,6 +12,7 @@ PROGRAMS = {
     "convert": "imagemagick",
     "dbus-daemon": "dbus",
     "dbus-send": "dbus",
+    "taskset": "util-linux",
 }
 LIBRARIES = {
     "X11": "libx11-6",

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-SIZE = (1120, 760)
+SIZE = (1366, 768)
+"""Of the whole screen, in pixels: as small as laptops have it."""
 FIRST_DISPLAY, MOST_DISPLAYS = 70, 40
 STARTED_S = 60.0
 DONE_S = 30.0
@@ -35,6 +36,7 @@ class Screen:
         self.display = f":{number}"
         self.presses = 0
         """Clicks, and keys that press a button: a person's decisions so far."""
+        self._window = SIZE
         self._environment = {**os.environ, "DISPLAY": self.display}
 
     def _start(self, enter: tuple[str, ...], number: int, log: Path) -> bool:
@@ -120,10 +122,19 @@ class Screen:
         """Focuses the window, as a window manager does for a new one."""
         for window in self.windows():
             self._do("windowmove", window, "0", "0", "windowfocus", window)
+            told = self._do("getwindowgeometry", "--shell", window)
+            size = dict(line.split("=") for line in told.split())
+            self._window = int(size["WIDTH"]), int(size["HEIGHT"])
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Width and height of the program's window, which is in the upper left corner, in pixels."""
+        return self._window
 
     def resize(self, width: int, height: int) -> None:
         for window in self.windows():
             self._do("windowsize", window, str(width), str(height))
+        self._window = width, height
 
     def ask_to_close(self) -> None:
         """Sends what a window manager sends after a click on the window's ×."""
@@ -132,18 +143,19 @@ class Screen:
 
     # --- looking -------------------------------------------------------------------------------------------
 
-    def picture(self, path: Path, size: tuple[int, int] = SIZE) -> None:
-        """Saves the screen's upper left part, with few enough colours to be small."""
+    def picture(self, path: Path) -> None:
+        """Saves the part of the screen where the window is."""
         grab = ("import", "-silent", "-display", self.display, "-window", "root")
-        crop = ("-crop", f"{size[0]}x{size[1]}+0+0", "+repage", "-strip")
+        crop = ("-crop", f"{self._window[0]}x{self._window[1]}+0+0", "+repage", "-strip")
         subprocess.run((*grab, *crop, str(path)), check=True, timeout=DONE_S, env=self._environment)
 
-    def _do(self, *words: str) -> None:
+    def _do(self, *words: str) -> str:
         done = subprocess.run(
             ("xdotool", *words), env=self._environment, capture_output=True, text=True, timeout=DONE_S
         )
         if done.returncode != 0:
             raise NoScreen(f"xdotool {' '.join(words)}: {done.stderr.strip() or done.returncode}")
+        return done.stdout
 
 
 class _ClientMessage(ctypes.Structure):

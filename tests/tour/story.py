@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
 from tests.tour.laptop import PAINTED_S, TRAINED_S, Laptop
-from tests.tour.screen import SIZE
+from tests.tour.photographs import make as make_photographs
 from tests.tour.thing import Thing
 
-LONG, SHORT = "--epochs 400", "--epochs 12"
+LONG, SHORT = "--epochs 400 --batch-size 256", "--epochs 12"
 """Default arguments of the digits example."""
-MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 6, 3
+MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 3, 2
 """From two new windows to a falling loss: on the starting laptop, and on the other."""
+PHOTOGRAPHS_BYTES = 2_000_000_000
 _CRASHING = '''"""Reads a file that is not there."""
 import keras
 
@@ -124,6 +126,7 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.picture("role-list", still=False)
     anna.screen.press("Escape")
     anna.click("options")
+    anna.scroll_to("data")
     anna.picture("options")
     anna.click("options")
     anna.fill("arguments", LONG)
@@ -174,9 +177,9 @@ def train(anna: Laptop, ben: Laptop) -> None:
     anna.click("screen-devices")
     anna.picture("devices-training")
     anna.click("screen-train")
-    anna.click("Log scale")
+    anna.click("Logarithmic scale of loss")
     anna.picture("log-scale")
-    anna.click("Log scale")
+    anna.click("Logarithmic scale of loss")
     for laptop in (anna, ben):
         laptop.until(_epoch(40), "the fortieth epoch", TRAINED_S)
         laptop.picture("loss-falls")
@@ -252,13 +255,14 @@ def history(anna: Laptop, ben: Laptop) -> None:
     ben.click_row("digits.py")
     ben.picture("runs")
     ben.screen.press("ctrl+2")
+    size = ben.screen.window
     ben.screen.resize(720, 480)
     ben.picture("small-window")
     ben.screen.press("ctrl+3")
     ben.picture("small-window-machines")
     ben.screen.press("ctrl+1")
     ben.picture("small-window-devices")
-    ben.screen.resize(*SIZE)
+    ben.screen.resize(*size)
 
 
 def settings(anna: Laptop, ben: Laptop) -> None:
@@ -280,6 +284,48 @@ def settings(anna: Laptop, ben: Laptop) -> None:
         anna.picture(f"{screen}-dark")
         if screen == "train":
             anna.album.film.keep("finished", (anna.screen,))
+
+
+def photographs(anna: Laptop, ben: Laptop) -> None:
+    """A folder of 2 GB from a drop to the first step, with its way on both screens."""
+    make_photographs(anna.folder / "photographs", PHOTOGRAPHS_BYTES)
+    ben.screen.press("ctrl+1")
+    ben.click("May run scripts here without asking")
+    ben.screen.press("ctrl+2")
+    anna.screen.press("ctrl+2")
+    anna.click("new-run")
+    dropped_s = time.monotonic()
+    anna.drop_folder(anna.home / "photographs", "Script")
+    anna.reads("Reading the files: ")
+    anna.picture("photographs-read")
+    anna.until(_enabled("train"), "Train")
+    ready_s = time.monotonic()
+    anna.picture("photographs-ready")
+    anna.click("train")
+    ben.sees("allow-once")
+    asked_s = time.monotonic()
+    ben.picture("photographs-asked")
+    ben.click("allow-once")
+    allowed_s = time.monotonic()
+    for laptop in (ben, anna):
+        laptop.until(_coming, "how much has come, how fast, and the time left", TRAINED_S)
+        laptop.picture("photographs-on-their-way")
+    anna.until(lambda things: not _coming(things), "all photographs to be there", TRAINED_S)
+    came_s = time.monotonic()
+    for laptop in (anna, ben):
+        laptop.until(_epoch(1), "the first step", TRAINED_S)
+    stepped_s = time.monotonic()
+    for laptop in (anna, ben):
+        laptop.picture("photographs-trained")
+    print(
+        f"  {PHOTOGRAPHS_BYTES / 1e9:g} GB: ready {ready_s - dropped_s:.1f} s after the drop, asked "
+        f"{asked_s - ready_s:.1f} s later; {came_s - allowed_s:.1f} s until all were there, and "
+        f"{stepped_s - came_s:.1f} s more to the first step",
+        flush=True,
+    )
+    anna.click("stop")
+    for laptop in (anna, ben):
+        laptop.sees("new-run", limit_s=TRAINED_S)
 
 
 def failures(anna: Laptop, ben: Laptop) -> None:
@@ -321,7 +367,19 @@ def failures(anna: Laptop, ben: Laptop) -> None:
     anna.picture("ben-away-dark")
 
 
-STORY = (first_run, pair, train_digits, choose, train, close_and_stop, run_again, history, settings, failures)
+STORY = (
+    first_run,
+    pair,
+    train_digits,
+    choose,
+    train,
+    close_and_stop,
+    run_again,
+    history,
+    settings,
+    photographs,
+    failures,
+)
 
 
 def _scene(anna: Laptop, ben: Laptop, hold_s: float) -> None:
@@ -338,6 +396,10 @@ def _code(things: list[Thing]) -> Thing | None:
 
 def _chief(name: str) -> Callable[[list[Thing]], bool]:
     return lambda things: any(t.reader == f"Role of {name}" and t.text == "chief" for t in things)
+
+
+def _coming(things: list[Thing]) -> bool:
+    return any(re.search(r"\d+ % of .+ GB, .+ [kM]B/s, .+ left", thing.text) for thing in things)
 
 
 def _enabled(name: str) -> Callable[[list[Thing]], bool]:

@@ -15,7 +15,7 @@ class Spot(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def middle(self) -> tuple[int, int]:
-        return self.x + self.width // 2, self.y + self.height // 2
+        return self.x + (self.width - 1) // 2, self.y + (self.height - 1) // 2
 
 
 class Thing(msgspec.Struct, frozen=True, omit_defaults=True):
