@@ -66,6 +66,8 @@ def lines(
         found += [told("warning", each) for each in plan.warnings]
     if isinstance(plan, Problem):
         found.append(told("error", plan))
+    elif draft.several:
+        found.append(_line("ok", "trials", "Each trial trains on one laptop alone, at its full speed."))
     else:
         found.append(_speed(draft.strategy or read.kind, plan, together=together))
     if state.busy:
@@ -107,24 +109,26 @@ def headline(
         return Headline(f"Not ready: {units.number_of(max(errors, 1), 'problem')}", "bad-heading", "")
     count = len(taking_part(draft, state))
     who = "this laptop alone" if count < 2 else f"{count} laptops"
-    summary = _summary(plan, read, slow=any(f.code == "speed" and f.level == "warning" for f in found))
+    slow = any(f.code == "speed" and f.level == "warning" for f in found)
+    summary = _summary(plan, read, slow=slow, trials=draft.several)
     if warnings:
         return Headline(f"Ready: {who}, {units.number_of(warnings, 'warning')}", "warning-heading", summary)
     return Headline(f"Ready: {who} ✓", "good-heading", summary)
 
 
-def _summary(made: PlanMade, read: ScriptRead, *, slow: bool) -> str:
-    """``slow``: the measured speed is among the warnings."""
+def _summary(made: PlanMade, read: ScriptRead, *, slow: bool, trials: bool) -> str:
+    """``slow``: the measured speed is among the warnings. ``trials``: each is trained by one laptop alone."""
     size = f"{units.number_of(len(read.files), 'file')}, {units.size(read.total_bytes)}"
     plan = made.plan
     if len(plan.members) < 2:
         return size
     chief = plan.chief.device
     names = [
-        plain(member.name, 40) + (" (chief)" if member.device == chief else "") for member in plan.members
+        plain(member.name, 40) + (" (chief)" if member.device == chief and not trials else "")
+        for member in plan.members
     ]
     words = f"{listed(names)} · {size}"
-    return f"{words} · {made.expectation}" if made.expectation and not slow else words
+    return f"{words} · {made.expectation}" if made.expectation and not (slow or trials) else words
 
 
 def needs_the_user(finding: Finding) -> bool:

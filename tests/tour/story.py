@@ -11,7 +11,8 @@ from tests.tour.photographs import make as make_photographs
 from tests.tour.thing import Thing
 
 LONG, SHORT = "--epochs 400 --batch-size 256", "--epochs 12"
-"""Default arguments of the digits example."""
+"""Arguments of the digits example."""
+SEVERAL = "--batch-size 32,64,128"
 MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 3, 2
 """From two new windows to a falling loss: on the starting laptop, and on the other."""
 PHOTOGRAPHS_BYTES = 2_000_000_000
@@ -129,6 +130,11 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.scroll_to("data")
     anna.picture("options")
     anna.click("options")
+    anna.fill("arguments", SEVERAL)
+    anna.click("several")
+    anna.reads("Start 3 trials")
+    anna.picture("several-values")
+    anna.click("several")
     anna.fill("arguments", LONG)
     anna.click("shares-by-hand")
     anna.picture("shares-by-hand")

@@ -229,6 +229,17 @@ def test_how_fast_it_was_is_said_as_it_is() -> None:
     assert (line.level, line.what) == ("ok", was)
 
 
+def test_trials_are_not_warned_of_a_speed_that_is_not_theirs() -> None:
+    trials = replace(DRAFT, arguments="--epochs 3,5", several=True)
+    slow = PlanMade(plan=PLAN.plan, expectation="Last time on these laptops: no faster.", advice=ADVICE)
+    lines = found(draft=trials, plan=slow)
+    assert "speed" not in lines
+    assert lines["trials"].what == "Each trial trains on one laptop alone, at its full speed."
+    told = preflight.headline(trials, TWO, world.script_read(), slow, list(lines.values()))
+    assert told.words == "Ready: 2 laptops ✓"
+    assert "chief" not in told.summary and "Last time" not in told.summary
+
+
 def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> None:
     plan = PlanMade(plan=world.plan(), expectation="Last time: 1.7× slower.", advice=ADVICE)
     lines = found(plan=plan)
