@@ -113,9 +113,9 @@ class ScriptDrop(Card):
         self.choose(False)
         urls = event.mimeData().urls()
         event.acceptProposedAction()
-        if len(urls) != 1:
+        if len(urls) > 1:
             self.refused.emit(_ONE)
-        elif not urls[0].isLocalFile():
+        elif not urls or not urls[0].isLocalFile():
             self.refused.emit(_NOT_HERE)
         else:
             self.chosen.emit(urls[0].toLocalFile())

@@ -329,7 +329,11 @@ def test_an_example_is_one_click(
 
 @pytest.mark.parametrize(
     ("paths", "code"),
-    [(("/a.py", "/b.py"), "several-dropped"), (("https://example.org/a.py",), "not-a-file")],
+    [
+        (("/a.py", "/b.py"), "several-dropped"),
+        (("https://example.org/a.py",), "not-a-file"),
+        ((), "not-a-file"),
+    ],
 )
 def test_a_drop_that_is_no_script_says_what_to_drop(
     core: FakeCore, setup: TrainSetup, paths: tuple[str, ...], code: str
