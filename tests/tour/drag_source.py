@@ -2,15 +2,15 @@
 
     python -m tests.tour.drag_source FOLDER X Y
 
-The upper left corner is at X, Y. Prints *ready* once the window is on the screen.
+The upper left corner is at X, Y. Prints *ready* once the window can be seen. Ends after the first drag.
 """
 
 from __future__ import annotations
 
 import sys
 
-from PySide6.QtCore import QMimeData, Qt, QTimer, QUrl
-from PySide6.QtGui import QDrag, QMouseEvent
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtGui import QDrag, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QApplication, QLabel
 
 SIZE = (200, 60)
@@ -22,12 +22,20 @@ class Folder(QLabel):
         self.path = path
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setFixedSize(*SIZE)
+        self._seen = False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._seen:
+            self._seen = True
+            print("ready", flush=True)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         drag, data = QDrag(self), QMimeData()
         data.setUrls([QUrl.fromLocalFile(self.path)])
         drag.setMimeData(data)
         drag.exec(Qt.DropAction.CopyAction)
+        QApplication.quit()  # the target has taken what it wanted
 
 
 def main(path: str, x: str, y: str) -> int:
@@ -36,7 +44,6 @@ def main(path: str, x: str, y: str) -> int:
     folder.setWindowTitle("Files")
     folder.move(int(x), int(y))
     folder.show()
-    QTimer.singleShot(0, lambda: print("ready", flush=True))
     return app.exec()
 
 

@@ -97,8 +97,9 @@ class Laptop(Person):
         (x, y), (to_x, to_y) = card(called).spot.middle, card(onto).spot.middle
         self.screen.drag((x - 40, y), (to_x - 40, to_y))
 
-    def drop_folder(self, path: Path, onto: str) -> None:
-        """Drags a folder from a file manager's window onto a thing in the window."""
+    def drop_folder(self, path: Path, onto: str) -> float:
+        """Drags a folder from a file manager's window onto a thing in the window. Returns the monotonic time
+        of the drop, in seconds."""
         x, y = SIZE[0] - drag_source.SIZE[0], 0
         words = (str(path), str(x), str(y))
         files = subprocess.Popen(
@@ -114,9 +115,11 @@ class Laptop(Person):
             self.screen.drag(
                 (x + drag_source.SIZE[0] // 2, y + drag_source.SIZE[1] // 2), self.sees(onto).spot.middle
             )
-        finally:
-            files.terminate()
+            dropped_s = time.monotonic()
             files.communicate(timeout=SEEN_S)
+            return dropped_s
+        finally:
+            files.kill()
 
     # --- the album -----------------------------------------------------------------------------------------
 

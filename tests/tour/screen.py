@@ -15,6 +15,8 @@ SIZE = (1366, 768)
 FIRST_DISPLAY, MOST_DISPLAYS = 70, 40
 STARTED_S = 60.0
 DONE_S = 30.0
+HELD_S = 0.5
+"""Over the target, until its program has said that it takes what is dragged."""
 PRESSING = ("Return", "space")
 _CLIENT_MESSAGE = 33
 
@@ -88,6 +90,7 @@ class Screen:
         for part in range(1, 11):
             self._do("mousemove", str(x + (to_x - x) * part // 10), str(y + (to_y - y) * part // 10))
             time.sleep(0.05)
+        time.sleep(HELD_S)
         self._do("mouseup", "1")
 
     def scroll(self, x: int, y: int, *, down: bool) -> None:
