@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,12 @@ import pytest
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
-from core.vocabulary.commands import AddLaptops
+from core.vocabulary.commands import AddLaptops, ChangeSettings
 from core.vocabulary.errors import LEFT_RUN
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Stopped
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
@@ -35,6 +37,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 STEPS = 1500
 BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
 """Steps of a training that is braked until they are needed; so many take less time than a start."""
+AWAY_S = 300.0
 Wanted = Callable[..., dict[str, np.ndarray]]
 CLOSE = 2e-6
 """float32 sums are added in another order if one laptop has all the rows."""
@@ -268,6 +271,43 @@ def test_without_a_laptop_the_other_goes_on_and_it_comes_back_until_the_run_is_n
     assert summary is not None and summary.weights_sha256.keys() == {anna.device}
     assert BRAKED - NEARLY_OVER < summary.left[device] < BRAKED
     linked(anna, ben)
+
+
+@pytest.mark.complete
+def test_after_minutes_without_network_or_with_a_closed_lid_it_is_back(
+    laptops: Laptops, network: Network, tmp_path: Path, wanted: Wanted
+) -> None:
+    """As by default, each has the next trainer loaded. Without network, both go on, each by itself."""
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops, BRAKED)
+    for agent in (anna, ben):
+        agent.do(ChangeSettings(change=SettingsChange(foresee=True)))
+    brake = tmp_path / "brake"
+    brake.touch()
+    run = train(laptops, tmp_path / "project", PACE_S, ben, steps=BRAKED, brake=brake)
+    run = out_and_back(anna, ben, run, faults.cable_out(network, 1))
+    run = out_and_back(anna, ben, run, faults.lid_closed(network, 1, ben))
+    for agent in (anna, ben):
+        agent.do(ChangeSettings(change=SettingsChange(foresee=False)))
+    brake.unlink()
+    ends_well(anna, run, expected, anna, ben)
+
+
+def out_and_back(anna: Agent, ben: Agent, run: RunId, fault: AbstractContextManager[None]) -> RunId:
+    """The run that goes on with both once the fault of ben's laptop is over."""
+    for agent in (anna, ben):
+        agent.trains(run)
+    kept(anna, run)
+    with fault:
+        anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
+        time.sleep(AWAY_S)
+        alone = goes_on_alone(anna)
+    back_s = time.monotonic()
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step > alone
+    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
+    print(f"back → in {told.at_s - back_s:.1f} s")
+    return again.run
 
 
 @pytest.mark.complete
