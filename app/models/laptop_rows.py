@@ -76,6 +76,8 @@ def _doing(
     if awaited is not None:
         return *wait_words.brief(awaited), awaited.cause in _TROUBLE
     words = run_words.member_words(member)
+    if member.phase == "receiving" and member.total:
+        words = f"receiving files, {100 * member.done // member.total} %"  # the page says the rest
     state, detail = words[:1].upper() + words[1:], ""
     if waits and member.phase in ("meeting", "training"):
         others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)

@@ -19,6 +19,8 @@ from core.vocabulary.state import Device, Me
 from core.vocabulary.text import spelled
 from core.vocabulary.versions import who_changes
 
+LARGE_BYTES = 10_000_000
+"""Less is sent in no time on any network."""
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
 
@@ -51,10 +53,13 @@ def opened_words(opened: Sequence[Grant]) -> str:
 
 
 def takes_words(consent: ConsentAsked) -> str:
-    """How long sending everything would take; ``""``: unknown, or no time."""
+    """How much is sent at most, and how long that would take; ``""``: little, and no time."""
     total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
-    seconds = (total + consent.checkpoint_bytes) / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0
-    return f"Sending all of it takes about {units.duration(seconds)}." if seconds >= 1 else ""
+    total += consent.checkpoint_bytes
+    seconds = total / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0
+    if seconds >= 1:
+        return f"Sending all of it, {units.size(total)}, takes about {units.duration(seconds)}."
+    return f"Up to {units.size(total)} will be sent here." if total >= LARGE_BYTES else ""
 
 
 def data_words(data: Sequence[Data]) -> list[str]:
