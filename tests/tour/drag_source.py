@@ -2,7 +2,8 @@
 
     python -m tests.tour.drag_source FOLDER X Y
 
-The upper left corner is at X, Y. Prints *ready* once the window can be seen. Ends after the first drag.
+The upper left corner is at X, Y. Prints *ready* once the window can be seen. It must stay until the target
+has asked for what was dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ class Folder(QLabel):
         data.setUrls([QUrl.fromLocalFile(self.path)])
         drag.setMimeData(data)
         drag.exec(Qt.DropAction.CopyAction)
-        QApplication.quit()  # the target has taken what it wanted
 
 
 def main(path: str, x: str, y: str) -> int:

@@ -116,10 +116,11 @@ class Laptop(Person):
                 (x + drag_source.SIZE[0] // 2, y + drag_source.SIZE[1] // 2), self.sees(onto).spot.middle
             )
             dropped_s = time.monotonic()
-            files.communicate(timeout=SEEN_S)
+            self.reads(path.name)
             return dropped_s
         finally:
-            files.kill()
+            files.terminate()
+            files.communicate(timeout=SEEN_S)
 
     # --- the album -----------------------------------------------------------------------------------------
 

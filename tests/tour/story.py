@@ -315,6 +315,9 @@ def photographs(anna: Laptop, ben: Laptop) -> None:
     ben.picture("photographs-asked")
     ben.click("allow-once")
     allowed_s = time.monotonic()
+    ben.until(lambda things: _coming(things) or any(t.name == "show-live" for t in things), "the run")
+    if ben.has("show-live"):  # its form is open
+        ben.click("show-live")
     for laptop in (ben, anna):
         laptop.until(_coming, "how much has come, how fast, and the time left", TRAINED_S)
         laptop.picture("photographs-on-their-way")
