@@ -40,7 +40,7 @@ Offers = Mapping[Finding, tuple[Offer, ...]]
 def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Problem | None) -> Offers:
     """By the line of ``preflight.lines`` that each belongs to."""
     found: dict[Finding, tuple[Offer, ...]] = {}
-    if isinstance(plan, PlanMade) and plan.advice is not None:
+    if isinstance(plan, PlanMade) and plan.advice is not None and not draft.several:
         found[preflight.speed_line(plan)] = tuple(_by_advice(plan.advice, draft, state, read))
     if isinstance(plan, Problem) and plan.code in _ALONE_HELPS:
         found[preflight.told("error", plan)] = tuple(_alone(draft, state))
@@ -77,7 +77,7 @@ def _larger_batch(draft: RunDraft, read: ScriptRead) -> Iterator[Offer]:
     """Twice the rows, where the script has an option for them."""
     words = split(draft.arguments)
     option = next((each for each in read.options if each.takes and set(each.names) & set(_BATCH)), None)
-    if option is None or isinstance(words, Problem) or draft.several:
+    if option is None or isinstance(words, Problem):
         return
     place, rows = _rows(words, option)
     if not (rows.isascii() and rows.isdigit() and int(rows)):

@@ -83,5 +83,9 @@ def test_a_larger_batch_is_written_into_the_arguments(before: str, after: str) -
     assert [each.draft for each in found] == ([RunDraft(arguments=after)] if after else [])
 
 
-def test_several_values_are_left_alone() -> None:
-    assert list(offered("load", draft=replace(RunDraft(), several=True))) == [ALONE]
+def test_trials_are_offered_nothing_that_makes_laptops_faster_together() -> None:
+    made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=ADVICE)
+    draft = replace(DRAFT, several=True)
+    found = offers(draft, TWO, world.script_read(), made)
+    assert preflight.speed_line(made) in offers(DRAFT, TWO, world.script_read(), made)
+    assert preflight.speed_line(made) not in found
