@@ -83,13 +83,19 @@ def present_step(run: Run) -> int:
     """The slowest member's step; past the last one once it trains."""
     if not starting_up(run):
         return len(NAMES)
-    return min((_STEP_OF[member.phase] for member in run.members.values()), default=ALLOWED)
+    return min((_step_of(run, device) for device in run.members), default=ALLOWED)
+
+
+def _step_of(run: Run, device: DeviceId) -> int:
+    """Nobody has to allow a laptop its own script: until it is ready there, it reads the files."""
+    phase = run.members[device].phase
+    return FILES if phase == "waiting" and device == run.plan.starter else _STEP_OF[phase]
 
 
 def awaited(run: Run, names: Mapping[DeviceId, str]) -> str:
     """What the present step waits for, as the end of *Waiting for …*."""
     step = present_step(run)
-    there = [names[device] for device, member in run.members.items() if _STEP_OF[member.phase] == step]
+    there = [names[device] for device in run.members if _step_of(run, device) == step]
     match step:
         case _ if isinstance(run.phase, Planning):
             return "the project to be read"
@@ -104,6 +110,8 @@ def awaited(run: Run, names: Mapping[DeviceId, str]) -> str:
                 if member.phase == "receiving":
                     share = f" ({come_words(member)})" if member.total else ""
                     parts.append(f"{names[device]}{share}")
+            if not parts:
+                return f"the files to be read on {listed(there)}"
             return f"the files to reach {listed(parts)}"
         case 2:
             return f"TensorFlow to start on {listed(there)}"

@@ -410,7 +410,9 @@ def _chief(name: str) -> Callable[[list[Thing]], bool]:
 
 
 def _coming(things: list[Thing]) -> bool:
-    return any(re.search(r"\d+ % of .+ GB, .+ [kM]B/s, .+ left", thing.text) for thing in things)
+    return any(
+        re.search(r"files to reach .+ \(\d+ % of .+ GB, .+ [kM]B/s, .+ left", thing.text) for thing in things
+    )
 
 
 def _enabled(name: str) -> Callable[[list[Thing]], bool]:

@@ -90,6 +90,10 @@ def test_what_it_waits_for() -> None:
         awaited(run("prepared", "receiving", done=1, total=4), NAMES)
         == "the files to reach ben (25 % of 4 bytes)"
     )
+    assert awaited(run("waiting", "waiting"), NAMES) == "an answer from ben"
+    reaching = awaited(run("waiting", "receiving", done=1, total=4), NAMES)
+    assert reaching == "the files to reach ben (25 % of 4 bytes)", "nobody has to allow anna her own script"
+    assert awaited(run("waiting", "prepared"), NAMES) == "the files to be read on anna"
     assert awaited(run("starting", "prepared", starting=True), NAMES) == "TensorFlow to start on anna and ben"
     assert awaited(run("meeting", "training", starting=True), NAMES) == "anna to meet the others"
     assert awaited(run("training", "training", starting=True), NAMES).startswith("the first step")
