@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,15 @@ from pathlib import Path
 from core.project.chunks import Reused, chunks, reused, unpacked
 from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
 from core.project.files import hash_file
+from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import Listing, Manifest, read_listing
 from core.vocabulary.paths import shown
 
 PIECE_BYTES = 1 << 20
+BROKEN = "transfer-broken"
+"""The code of the problem where something came that cannot be right."""
 
 _WRITES = (
     os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -63,11 +67,19 @@ class Receipt:
         self.similar: Mapping[int, Path] = {}
         """By number of a missing file: another version of it on this disk."""
         self._reused: dict[int, deque[Reused]] = {}
+        self._fresh: dict[int, int] = {}
+        """By number: how much of a file's beginning may be given on, see ``given``."""
+        self._is_finished = False
+        self._lock = threading.Lock()
+        """For ``given``: guards ``_fresh`` and the files' places."""
+        self.on_came: Callable[[], None] = lambda: None
+        """Called after each piece."""
         self.received_bytes = 0
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             for number in range(len(manifest.files)):
                 self._resume(number)
+        self._fresh.update((number, 0) for number, have in self._have.items() if not have)
         self.received_bytes = manifest.total_bytes - self.missing_bytes
         check_room(parts, self.missing_bytes)
 
@@ -106,6 +118,7 @@ class Receipt:
                     link_file(self.manifest.files[number], source, part)
             except Changed:
                 return False
+        self._keep_back(number)
         del self._have[number]
         self.received_bytes += self.manifest.files[number].size
         return True
@@ -144,13 +157,18 @@ class Receipt:
             raise _bad_piece(f"a piece of {shown(file.path)} of a wrong size")
         with storing(self._parts):
             self._append(piece)
+            with self._lock:
+                if self._fresh.get(piece.file) == piece.offset or not piece.offset:
+                    self._fresh[piece.file] = end
             self._take_reused(piece.file)
+        self.on_came()
 
     def _take_reused(self, number: int) -> None:
         """Append the following parts that are already on this disk."""
         parts = self._reused.get(number)
         while parts and number in self._have and parts[0].chunk.offset == self._have[number]:
             part = parts.popleft()
+            self._keep_back(number)
             with open_regular(self.similar[number]) as old:
                 old.seek(part.offset)
                 data = old.read(part.chunk.length)
@@ -176,15 +194,52 @@ class Receipt:
                 fix="Start the run again; what came already is kept.",
             )
         tree = self._parts / "tree"
-        with storing(self._place):
+        with storing(self._place), self._lock:
             shutil.rmtree(tree, ignore_errors=True)
             tree.mkdir(mode=0o700)
             for number, (_, target) in enumerate(laid_out(self.manifest, tree)):
                 self._part(number).rename(target)
             self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             tree.rename(self._place)
+            self._is_finished = True
             self.abandon()
         return self._place
+
+    def given(self, extents: Iterable[Extent]) -> bytes:
+        """Parts for another device, one after the other. From any thread. Raises ``NotYet`` and
+        ``TandemError``.
+
+        Security invariant: gives only what came over the network since this receipt was made. Whoever knows
+        nothing but a file's hash must not get it from this disk.
+        """
+        return b"".join(map(self._given, extents))
+
+    def _given(self, extent: Extent) -> bytes:
+        end = extent.offset + extent.length
+        try:
+            with self._lock:
+                fresh = self._fresh.get(extent.file)
+                if fresh is None or end > self.manifest.files[extent.file].size:
+                    raise TandemError.of(NOT_OFFERED)
+                if end > fresh:
+                    raise NotYet
+                path = self._part(extent.file)
+                if self._is_finished:
+                    path = self._place.joinpath(*self.manifest.files[extent.file].path.split("/"))
+                opened = open_regular(path)
+            with opened:
+                opened.seek(extent.offset)
+                data = opened.read(extent.length)
+        except (OSError, NotRegular) as error:
+            raise TandemError.of(NOT_OFFERED) from error
+        if len(data) < extent.length:  # it is being received anew
+            raise TandemError.of(NOT_OFFERED)
+        return data
+
+    def _keep_back(self, number: int) -> None:
+        """Content of this disk is in the file."""
+        with self._lock:
+            self._fresh.pop(number, None)
 
     def abandon(self) -> None:
         """Delete everything received so far."""
@@ -239,7 +294,9 @@ class Receipt:
         elif file.size == 0 and file.sha256 != _EMPTY:
             raise _bad_piece(f"{shown(file.path)} with a hash that no empty file has")
         else:
-            self._part(number).unlink()
+            with self._lock:
+                self._part(number).unlink()
+                self._fresh[number] = 0
             self.received_bytes -= self._have[number]
             self._have[number] = 0
         return right
@@ -284,7 +341,7 @@ AnyReceipt = Receipt | ListingReceipt
 
 def _bad_piece(what: str) -> TandemError:
     return TandemError(
-        code="transfer-broken",
+        code=BROKEN,
         what=f"The other laptop sent {what}.",
         fix="Start the run again. If it happens again, update Tandem on both laptops.",
     )

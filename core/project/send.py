@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
 from core.project.chunks import chunks, packed
 from core.runtime.regular_file import READ_BYTES, Folder, NotRegular
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Listing, Manifest, ProjectFile
 from core.vocabulary.paths import shown
 
@@ -22,6 +23,29 @@ class Extent(msgspec.Struct, frozen=True, array_like=True):
     file: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     offset: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
     length: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+
+
+NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
+
+
+class NotYet(Exception):
+    """The files are still on their way here."""
+
+
+class Reader(Protocol):
+    """Reads parts of a manifest's files."""
+
+    @property
+    def digest(self) -> ProjectId:
+        """The manifest's."""
+
+    def read(self, extents: Iterable[Extent]) -> bytes:
+        """All extents, one after the other. Raises ``TandemError`` and ``NotYet``."""
+
+    def outline(self, number: int) -> bytes:
+        """A file's packed chunks, or nothing. Raises ``TandemError``."""
+
+    def close(self) -> None: ...
 
 
 class ManifestReader:
@@ -38,6 +62,10 @@ class ManifestReader:
         self._folder = Folder(folder)
         self._inside = f"{inside}/" if inside else ""
         self._reading: _Reading | None = None
+
+    @property
+    def digest(self) -> ProjectId:
+        return self.manifest.digest
 
     def read(self, extents: Iterable[Extent]) -> bytes:
         """All extents, one after the other. Raises ``TandemError``."""
@@ -86,6 +114,10 @@ class ListingReader:
     def __init__(self, manifest: Manifest, listing: Listing) -> None:
         self.manifest = listing.as_files
         self._of, self._data = manifest, b""
+
+    @property
+    def digest(self) -> ProjectId:
+        return self.manifest.digest
 
     def read(self, extents: Iterable[Extent]) -> bytes:
         self._data = self._data or self._of.listing()

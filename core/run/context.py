@@ -20,7 +20,7 @@ from core.runtime.timers import Clock
 from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.data import Data, data_gone
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
@@ -54,7 +54,12 @@ class RunTransfers(Protocol):
     def offer(self, device: DeviceId, files: OfferedFiles) -> Callable[[], None]: ...
 
     async def fetch(
-        self, device: DeviceId, receipt: AnyReceipt, on_piece: Callable[[], None] = ...
+        self,
+        device: DeviceId,
+        receipt: AnyReceipt,
+        on_piece: Callable[[], None] = ...,
+        *,
+        silent_s: float | None = ...,
     ) -> None: ...
 
 
@@ -111,6 +116,8 @@ class RunLimits:
     """How long a run that goes on after a crash waits for its other laptops, which may still be starting."""
     listing_s: float = 120.0
     """For the list of a project's files, which must be here before any user hears of the request."""
+    giver_silent_s: float = 10.0
+    """A member that gives files on is given up after so long a silence: the starter has them too."""
     outputs_bytes: int = OUTPUTS_BYTES
     """Limit of everything that is brought back to the starter."""
 

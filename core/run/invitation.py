@@ -15,7 +15,7 @@ from core.run.context import RunContext
 from core.run.planner import Planned
 from core.run.transfer import data_readers
 from core.runtime.timers import Timer
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
@@ -70,6 +70,7 @@ class Invitation:
                 self._is_receiving = True
                 if total_bytes:
                     self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
+                    self._context.send(device, ms.FilesFrom(run=self.run, giver=self._context.me))
                 self._timer.cancel()
                 data_bytes = sum(each.data.total_bytes for each in self._project.data)
                 transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S

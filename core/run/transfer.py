@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,8 +13,9 @@ from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.data import LocalData, scan_data
 from core.project.files import ReadMeter
-from core.project.receipt import ListingReceipt, Receipt
-from core.project.send import ListingReader, ManifestReader
+from core.project.receipt import BROKEN, ListingReceipt, Receipt
+from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
+from core.run.chain import Giving
 from core.run.context import RunContext
 from core.run.own_files import own_files
 from core.run.participant.state import PiecesCame
@@ -21,13 +23,15 @@ from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.manifest import Manifest, check_files
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.manifest import Listing, Manifest, check_files
 from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
 LARGE_BYTES = 5_000_000
 """What a transfer must bring at least to show how fast the next one will be."""
+_log = logging.getLogger(__name__)
 
 
 def data_readers(data: Iterable[LocalData]) -> Iterator[ManifestReader | ListingReader]:
@@ -35,6 +39,17 @@ def data_readers(data: Iterable[LocalData]) -> Iterator[ManifestReader | Listing
     for each in data:
         yield ListingReader(each.manifest, each.data.listing)
         yield ManifestReader(Path(each.folder), each.manifest)
+
+
+async def fetch_manifest(context: RunContext, starter: DeviceId, listing: Listing) -> Manifest:
+    """A manifest that was too long for a message. Raises ``TandemError``."""
+    receipt = ListingReceipt(listing)
+    try:
+        async with asyncio.timeout(context.limits.listing_s):
+            await context.transfers.fetch(starter, receipt)
+    except TimeoutError as error:
+        raise TandemError.of(_UNTOLD) from error
+    return await context.files.do(receipt.finish)
 
 
 class Delivery:
@@ -67,19 +82,30 @@ class Delivery:
         self._had_bytes = 0
         """Data that lies here already."""
         self.places: dict[str, str] = {}
+        self._giver = plan.starter
+        ours = (each.digest for each in (manifest, checkpoint) if each is not None)
+        data = (ProjectId(each.listing.digest) for each in plan.data)
+        self.giving = Giving(context.transfers, (*ours, *data))
 
     def begin(self) -> int:
         """Bytes that are missing here; 0: everything is complete. Blocks. Raises ``TandemError``."""
         self._project = self._begin_project()
+        self.giving.come(self._manifest.digest, self._project)
         if self._checkpoint is not None:
             self._resumed = self._begin_resumed(self._checkpoint)
+            self.giving.come(self._checkpoint.digest, self._resumed)
         if self._plan.starter != self._context.me:
             for data in self._plan.data:
-                self._find(data)
+                if self._find(data):
+                    self._give_none(data)
+                else:
+                    self._lacking.append(data)
         return self._total_bytes
 
-    async def fetch(self, on_pieces: Callable[[PiecesCame], None]) -> None:
-        """Fetch it all from the starter. Raises ``TandemError``."""
+    async def fetch(self, giver: DeviceId, on_pieces: Callable[[PiecesCame], None]) -> None:
+        """Fetch it all from this member, and from the starter what it does not have. Raises
+        ``TandemError``."""
+        self._giver = giver
         rate = ByteRate()
 
         def tell() -> None:
@@ -114,14 +140,17 @@ class Delivery:
         found = (self._project, self._resumed, *(receipt for _, receipt in self._data))
         return [receipt for receipt in found if receipt is not None]
 
-    def _find(self, data: Data) -> None:
+    def _find(self, data: Data) -> bool:
         place = self._context.has_from_keras(data) or self._context.store.find_data(
             data, self._context.hashes
         )
-        if place is None:
-            self._lacking.append(data)
-        else:
+        if place is not None:
             self.places[data.name] = str(place)
+        return place is not None
+
+    def _give_none(self, data: Data) -> None:
+        """It was here before."""
+        self.giving.come(ProjectId(data.listing.digest), None)
 
     async def _is_here(self, data: Data, tell: Callable[[], None]) -> bool:
         """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
@@ -142,6 +171,7 @@ class Delivery:
         self._had_bytes = had_bytes + (data.total_bytes if is_same else 0)
         if is_same:
             self.places[data.name] = path
+            self._give_none(data)
         tell()
         return is_same
 
@@ -156,15 +186,38 @@ class Delivery:
         check_files(manifest.files)
         receipt = await files.do(self._receive, manifest)
         self._data.append((data, receipt))
+        self.giving.come(manifest.digest, receipt)
         if receipt.wanted:
             await self._fetch(receipt, tell)
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
+        starter, had_bytes = self._plan.starter, receipt.received_bytes
+        # Only the starter can tell what another version has in common with a file.
+        if self._giver != starter and not receipt.similar:
+            try:
+                await self._fetch_from(self._giver, receipt, tell, self._context.limits.giver_silent_s)
+                return
+            except TandemError as error:
+                _log.debug("%s gives no more of %s: %s", self._giver, receipt.manifest.digest, error)
+                if error.code != NOT_OFFERED.code:
+                    self._giver = starter
+        is_given = receipt.received_bytes != had_bytes
+        try:
+            await self._fetch_from(starter, receipt, tell)
+        except TandemError as error:
+            if not is_given or error.code != BROKEN:
+                raise
+            # Perhaps it was the other member that had sent a wrong beginning of that file.
+            await self._fetch_from(starter, receipt, tell)
+
+    async def _fetch_from(
+        self, device: DeviceId, receipt: Receipt, tell: Callable[[], None], silent_s: float | None = None
+    ) -> None:
         had_bytes, since_s = receipt.received_bytes, self._context.clock.time()
-        await self._context.transfers.fetch(self._plan.starter, receipt, tell)
+        await self._context.transfers.fetch(device, receipt, tell, silent_s=silent_s)
         came_bytes, took_s = receipt.received_bytes - had_bytes, self._context.clock.time() - since_s
         if came_bytes >= LARGE_BYTES and took_s > 0:
-            self._context.rates[self._plan.starter] = came_bytes / took_s
+            self._context.rates[device] = came_bytes / took_s
 
     def _begin_project(self) -> Receipt | None:
         store, manifest = self._context.store, self._manifest
@@ -206,6 +259,13 @@ _OTHER_DATA = Problem(
     code="transfer-broken",
     what="The other laptop sent a list of other data than it asked for.",
     fix="Start the run again. If it happens again, update Tandem on both laptops.",
+)
+
+
+_UNTOLD = Problem(
+    code="files-untold",
+    what="the list of the project's files did not come.",
+    fix="Start the run again, closer to each other or over a cable.",
 )
 
 

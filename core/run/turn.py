@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
 
 from core.run.coordinator import state as co
+from core.run.participant import effects as fx
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer
 from core.speed.summary import counted
@@ -103,7 +104,7 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
         self.state = replace(self.state, stage=stage)
 
 
-class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
+class ParticipantTurn(Turn[pa.Participation, fx.OwnEffect]):
     """A step of a participant."""
 
     def enter(self, stage: pa.Stage) -> None:

@@ -21,7 +21,8 @@ from core.net.tls_stream import Sockets, TlsStream
 from core.project.receipt import AnyReceipt
 from core.session.state import SessionLimits
 from core.transfer import connections
-from core.transfer.lane import Fetch, Lane, OfferedFiles
+from core.transfer.lane import Fetch, Lane
+from core.transfer.offer import OfferedFiles
 from core.transfer.words import LaneCall
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -80,9 +81,15 @@ class Transfers:
         return partial(lane.withdraw, files)
 
     async def fetch(
-        self, device: DeviceId, receipt: AnyReceipt, on_piece: Callable[[], None] = lambda: None
+        self,
+        device: DeviceId,
+        receipt: AnyReceipt,
+        on_piece: Callable[[], None] = lambda: None,
+        *,
+        silent_s: float | None = None,
     ) -> None:
-        """Fetch everything that the receipt wants. Raises ``TandemError``. Cancelled, it writes no more."""
+        """Fetch everything that the receipt wants. Raises ``TandemError``. Cancelled, it writes no more.
+        ``silent_s``: as in ``Fetch``."""
         lane = self._lane(device)
         if lane is None:
             raise TandemError(code="link-gone", what="The link to the laptop that has the files is gone.")
@@ -94,7 +101,7 @@ class Transfers:
                 told_s = now_s
                 self._on_loop(on_piece)
 
-        fetch = Fetch(lane, receipt, came)
+        fetch = Fetch(lane, receipt, came, silent_s)
         done = self._loop.create_future()
 
         def run() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import os
 import threading
@@ -11,13 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import msgspec
 
 from core.net.tls_stream import Sockets, TlsStream
 from core.project.receipt import AnyReceipt, FilePiece
-from core.project.send import Extent, ListingReader, ManifestReader
+from core.project.send import NOT_OFFERED, NotYet
 from core.session import frames
 from core.session.driver import SessionDriver
 from core.session.frames import MalformedFrame
@@ -25,17 +23,17 @@ from core.session.halves import Halves
 from core.session.interface import ConnectionPair
 from core.session.state import Message, NotSent, SessionLimits
 from core.transfer.machine import FetchMachine, Patience, Unasked
+from core.transfer.offer import OfferedFiles
 from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
-"""Limits per device: asks that wait for their answers; among them, those for files not offered yet."""
+"""Limits per device: asks that wait for their answers; among them, those for files that are not here yet."""
 RESTS, LEAST_BLOCK_S, SLOWER = 9, 0.005, 1.25
 """Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
 by how much it is taken to be slower than the one before if nothing tells."""
 _ENCODER = msgspec.msgpack.Encoder()
-_NOT_OFFERED = Problem(code="not-offered", what="The other laptop no longer offers these files.")
 _log = logging.getLogger(__name__)
 
 Dial = Callable[[LaneCall, Sockets], TlsStream]
@@ -56,7 +54,9 @@ class Lane:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         """For the serving thread."""
         self._early: list[Ask | Outline] = []
-        """Requests for files that are not offered yet."""
+        """Requests that wait, in their order; changed by the serving thread alone."""
+        self._due: set[ProjectId] = set()
+        """Manifests of which more has come, for the serving thread."""
         self._waiting = 0
         self._said: Said | None = None
         self._room = memoryview(b"")
@@ -79,15 +79,29 @@ class Lane:
         """Send it on request from now on; earlier requests are answered now."""
         with self._lock:
             self._offers[offer.manifest] = offer
-            early, self._early = self._early, []
-        for ask in early:
-            self._jobs.put(partial(self._answer, ask))
+        offer.on_more = partial(self._more, offer)
+        self._jobs.put(partial(self._answer_waiting, offer.manifest))
 
     def withdraw(self, offer: OfferedFiles) -> None:
         with self._lock:
+            left = []
             if self._offers.get(offer.manifest) is offer:
                 del self._offers[offer.manifest]
+                left = [ask for ask in self._early if ask.manifest == offer.manifest]
+        self._jobs.put(partial(self._deny, left))
         self._jobs.put(offer.close)
+
+    def _more(self, offer: OfferedFiles) -> None:
+        """More of these files can be read. Any thread."""
+        with self._lock:
+            if (
+                self._offers.get(offer.manifest) is not offer
+                or offer.manifest in self._due
+                or all(ask.manifest != offer.manifest for ask in self._early)
+            ):
+                return
+            self._due.add(offer.manifest)
+        self._jobs.put(partial(self._answer_waiting, offer.manifest))
 
     def called(self, stream: TlsStream, call: LaneCall) -> None:
         """The device called. May wait for the session's first word."""
@@ -230,28 +244,53 @@ class Lane:
                 self.broke(error)
 
     def _answer(self, ask: Ask | Outline) -> None:
+        """An earlier request for the same files is answered first: the other side insists on the order."""
         with self._lock:
-            offer = self._offers.get(ProjectId(ask.manifest))
-            if offer is None:
-                self._early.append(ask)
-                if len(self._early) <= MOST_EARLY:
-                    return
-                ask = self._early.pop(0)
-        try:
-            if offer is None:
-                raise TandemError.of(_NOT_OFFERED)
-            data = memoryview(offer.read(ask.extents) if isinstance(ask, Ask) else offer.outline(ask.file))
-        except TandemError as error:
-            answer = Message(_about(Denied(ask.number, frames.goodbye(error.problem))))
-        else:
-            answer = Message(_about(Here(ask.number)), len(data), lambda begin, end: data[begin:end])
+            self._early.append(ask)
+        self._answer_waiting(ProjectId(ask.manifest))
         with self._lock:
+            too_many = self._early[:-MOST_EARLY]
+        self._deny(too_many)
+
+    def _answer_waiting(self, manifest: ProjectId) -> None:
+        """Answer the requests for these files, as far as they are here.
+
+        What comes while one is read leads to a further call, since that request is among ``_early``.
+        """
+        with self._lock:
+            self._due.discard(manifest)
+        while True:
+            with self._lock:
+                offer = self._offers.get(manifest)
+                ask = next((ask for ask in self._early if ask.manifest == manifest), None)
+            if offer is None or ask is None:
+                return
+            try:
+                data = memoryview(
+                    offer.read(ask.extents) if isinstance(ask, Ask) else offer.outline(ask.file)
+                )
+            except NotYet:
+                return
+            except TandemError as error:
+                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(error.problem)))))
+            else:
+                self._say(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)))
+            if offer.yields:
+                self._rest()
+
+    def _deny(self, asks: Iterable[Ask | Outline]) -> None:
+        """Those of these requests that still wait."""
+        for ask in asks:
+            if ask in self._early:
+                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(NOT_OFFERED)))))
+
+    def _say(self, ask: Ask | Outline, answer: Message) -> None:
+        with self._lock:
+            self._early.remove(ask)
             self._waiting -= 1
         self._asked.clear()
         self._session.put(answer)
         self._session.wake()
-        if offer is not None and offer.yields:
-            self._rest()
 
     def _rest(self) -> None:
         """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none.
@@ -266,56 +305,21 @@ class Lane:
         self._over.wait(RESTS * self._block_s)
 
 
-class OfferedFiles:
-    """Files for one device. ``on_failed`` is called once, on the loop that this is made on. ``yields``: to a
-    training under way here."""
-
-    def __init__(
-        self,
-        reader: ManifestReader | ListingReader,
-        on_failed: Callable[[TandemError], None] | None = None,
-        *,
-        yields: bool = False,
-    ) -> None:
-        self.manifest, self.yields = reader.manifest.digest, yields
-        self._reader = reader
-        self._on_failed, self._loop = on_failed, asyncio.get_running_loop()
-
-    def read(self, extents: Iterable[Extent]) -> bytes:
-        """Call all of these methods from one thread. Raises ``TandemError``."""
-        return self._telling(lambda: self._reader.read(extents))
-
-    def outline(self, file: int) -> bytes:
-        """A file's packed chunks; empty where they are too long to send. Raises ``TandemError``."""
-        outline = self._telling(lambda: self._reader.outline(file))
-        return outline if len(outline) <= BLOCK_BYTES else b""
-
-    def _telling(self, read: Callable[[], bytes]) -> bytes:
-        try:
-            return read()
-        except TandemError as error:
-            on_failed, self._on_failed = self._on_failed, None
-            if on_failed:
-                with contextlib.suppress(RuntimeError):  # The node has ended.
-                    self._loop.call_soon_threadsafe(on_failed, error)
-            raise
-
-    def close(self) -> None:
-        self._reader.close()
-
-
 class Fetch:
     """Fetches what a receipt wants. ``run`` blocks, in a thread of its own; ``stop`` ends it from any other.
 
-    ``on_piece`` is called from that thread, after each block.
+    ``on_piece`` is called from that thread, after each block. ``silent_s``: the longest wait for a block;
+    None: until the lane ends.
     """
 
-    def __init__(self, lane: Lane, receipt: AnyReceipt, on_piece: Callable[[], None]) -> None:
+    def __init__(
+        self, lane: Lane, receipt: AnyReceipt, on_piece: Callable[[], None], silent_s: float | None = None
+    ) -> None:
         self.manifest = receipt.manifest.digest
         self.machine = FetchMachine(())
         self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
         self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
-        self._patience = Patience()
+        self._patience, self._silent_s = Patience(), silent_s
 
     def arrived(self, number: int, data: memoryview) -> None:
         self._came.put((number, data))
@@ -341,7 +345,10 @@ class Fetch:
     def _next(self) -> tuple[int, memoryview]:
         """The next block. Raises ``TandemError``."""
         since_s = time.monotonic()
-        came = self._came.get()
+        try:
+            came = self._came.get(timeout=self._silent_s)
+        except Empty:
+            raise TandemError.of(_SILENT) from None
         if isinstance(came, Problem):
             raise TandemError.of(came)
         if not self._patience.holds(time.monotonic() - since_s, len(came[1])):
@@ -357,6 +364,10 @@ class Fetch:
         self._on_piece()
 
 
+def _slice_of(data: memoryview) -> Callable[[int, int], memoryview]:
+    return lambda begin, end: data[begin:end]
+
+
 def _about(said: Said) -> bytes:
     return _ENCODER.encode(said)
 
@@ -366,6 +377,9 @@ _TRICKLES = Problem(
     what="The files come too slowly: less than 10 kB a second.",
     fix="Bring the laptops closer to each other or use a cable, and start the run again; what came is kept.",
 )
+
+
+_SILENT = Problem(code="transfer-silent", what="The other laptop sends none of the files.")
 
 
 def _broken(detail: str) -> Problem:

@@ -134,6 +134,19 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     """By path: the project's texts that the user can read before they answer. The manifest proves each."""
 
 
+class FilesFrom(RunMessage, frozen=True, kw_only=True):
+    """The answer to ``FilesWanted``, where something is missing: fetch the files from ``giver``, and those
+    that it does not have from the starter."""
+
+    giver: DeviceId
+
+
+class GiveFiles(RunMessage, frozen=True, kw_only=True):
+    """Let another member fetch those files of this run that come to you, as they come."""
+
+    to: DeviceId
+
+
 class Launch(Tagged, frozen=True, kw_only=True):
     """Everybody is prepared: start the trainers of this complete plan, each of which waits ``meet_s`` for the
     others."""
@@ -281,6 +294,8 @@ Message = (
     | LoadAsked
     | LoadTold
     | Prepare
+    | FilesFrom
+    | GiveFiles
     | Launch
     | StopAsked
     | GoOnWithout

@@ -17,7 +17,7 @@ from core.cluster.make_plan import make_plan, new_run_id
 from core.node.node import Node
 from core.project import checkpoint_store
 from core.project.send import ManifestReader
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -189,6 +189,7 @@ async def test_a_yes_is_for_those_very_bytes_and_that_very_plan(tmp_path: Path) 
         await wait_for(ben.node, lambda s: bool(s.consents))
         assert await ben.node.submit(AnswerConsent(run=plan.run, decision="once")) == Done()
         await hostile.hears(ms.FilesWanted, plan.run)
+        hostile.say(ms.FilesFrom(run=plan.run, giver=plan.starter))
         hostile.offers(HARMLESS, EVIL_FILE[: len(HARMLESS_FILE)])
         declined = await hostile.hears(ms.Declined, plan.run)
         assert declined.problem.what
@@ -197,6 +198,7 @@ async def test_a_yes_is_for_those_very_bytes_and_that_very_plan(tmp_path: Path) 
         hostile.offers(HARMLESS, HARMLESS_FILE)
         plan = hostile.asks(HARMLESS)  # allowed before, so nobody is asked
         await hostile.hears(ms.FilesWanted, plan.run)
+        hostile.say(ms.FilesFrom(run=plan.run, giver=plan.starter))
         ready = await hostile.hears(ms.Prepared, plan.run)
         tasks = tuple(replace(task, port=task.port or 20001) for task in plan.tasks)
         other = replace(plan, tasks=tasks, arguments=("--output", "/etc"))

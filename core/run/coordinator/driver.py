@@ -20,7 +20,7 @@ from core.run.planner import Planned
 from core.run.transfer import data_readers, problem_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.trainers import is_walled
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import MemberLogged, Shown

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from core.run import problems
 from core.run.coordinator import state as co
+from core.run.coordinator import verdicts
 from core.run.turn import CoordinatorTurn
 from core.speed.summary import summary
 from core.vocabulary import events as ev
@@ -57,7 +58,7 @@ def look_for_end(turn: CoordinatorTurn) -> None:
             stop(turn, by, 1)  # a ps or evaluator has no step boundary to stop at
         case co.Running() if state.exits:
             on_met(turn)
-            if state.served():
+            if verdicts.served(state):
                 release(turn, 1)
             elif "finish" not in state.waits and not (state.plan.redials or state.is_any_away):
                 turn.wait("finish", limits.FINISH_S)
@@ -168,7 +169,7 @@ def fail_with_script(turn: CoordinatorTurn, problem: Problem, device: DeviceId) 
 
 
 def _enders_gone(state: co.Coordination) -> bool:
-    return all(task.name in state.parts[task.device].exits for task in state.own_enders())
+    return all(task.name in state.parts[task.device].exits for task in verdicts.own_enders(state))
 
 
 def _may_keep(state: co.Coordination) -> bool:

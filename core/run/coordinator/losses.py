@@ -37,7 +37,7 @@ def is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
             return cause is not None and end.reason in problems.OWN_FAULTS
         case co.Halting(force=force):
             return force == 0 and end.reason in problems.OWN_FAULTS
-    return not (state.served() and task not in {each.name for each in state.own_enders()})
+    return not (verdicts.served(state) and task not in {each.name for each in verdicts.own_enders(state)})
 
 
 def lose(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> bool:

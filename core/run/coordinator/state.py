@@ -17,7 +17,7 @@ from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.peer_messages import From, Prepared, Send
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
-from core.vocabulary.plan import Plan, Role, Task
+from core.vocabulary.plan import Plan, Task
 from core.vocabulary.waits import Stand, WaitsFor
 
 # --- inputs ------------------------------------------------------------------------------------------------
@@ -259,6 +259,10 @@ class Part:
     back_s: float | None = None
     """When it last returned; ``away_why`` stays."""
 
+    @property
+    def is_there(self) -> bool:
+        return self.linked and self.takes_part and self.away_s is None
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
@@ -289,6 +293,8 @@ class Coordination:
     """The script's own folder, given only to this laptop's own part."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
+    receiver: DeviceId | None = None
+    """The member that most recently began to receive files."""
     checkpoint: Manifest | None = None
     """The files of the checkpoint from which the run resumes another."""
     texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
@@ -373,18 +379,6 @@ class Coordination:
     def has_ended(self, device: DeviceId) -> bool:
         """Whether all of its trainers have ended."""
         return all(task.name in self.parts[device].exits for task in self.plan.tasks_of(device))
-
-    def own_enders(self) -> tuple[Task, ...]:
-        """The tasks that end without a stop; the others serve them until they are stopped."""
-        tasks = tuple(task for task in self.plan.tasks if not self.parts[task.device].left)
-        if any(task.role is Role.PS for task in tasks):
-            return tasks[:1]
-        return tuple(task for task in tasks if task.role is not Role.EVALUATOR)
-
-    def served(self) -> bool:
-        """Whether all tasks that end without a stop have finished."""
-        ends = [self.parts[task.device].exits.get(task.name) for task in self.own_enders()]
-        return all(end is not None and end.reason == "finished" for end in ends)
 
 
 def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, pressed_s: float) -> Coordination:

@@ -14,7 +14,7 @@ from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import ASK_AFTER_S
 from core.vocabulary.phases import Training
-from core.vocabulary.plan import Task
+from core.vocabulary.plan import Role, Task
 from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
 QUIET_S = 3.5
@@ -52,6 +52,20 @@ def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
             found[task.device] = wait
     waits = tuple(found.values())
     return tuple(wait for wait in waits if wait.cause in _ENDS) or waits or _all_in_script(state)
+
+
+def own_enders(state: Coordination) -> tuple[Task, ...]:
+    """The tasks that end without a stop; the others serve them until they are stopped."""
+    tasks = tuple(task for task in state.plan.tasks if not state.parts[task.device].left)
+    if any(task.role is Role.PS for task in tasks):
+        return tasks[:1]
+    return tuple(task for task in tasks if task.role is not Role.EVALUATOR)
+
+
+def served(state: Coordination) -> bool:
+    """Whether all tasks that end without a stop have finished."""
+    ends = [state.parts[task.device].exits.get(task.name) for task in own_enders(state)]
+    return all(end is not None and end.reason == "finished" for end in ends)
 
 
 def may_go_on_without(state: Coordination, device: DeviceId) -> bool:

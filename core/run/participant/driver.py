@@ -16,20 +16,20 @@ from core.exchange.keys import RunPair
 from core.project import checkpoint_store
 from core.project.copy import make_working_copy
 from core.project.outputs import collect_outputs, find_outputs
-from core.project.receipt import ListingReceipt
 from core.project.scan import is_broad
 from core.project.send import ManifestReader
 from core.run import outputs, problems
 from core.run.context import RunContext
 from core.run.outputs import FolderSnapshot
+from core.run.participant import effects as fx
 from core.run.participant import machine
 from core.run.participant import state as pa
-from core.run.transfer import Delivery, problem_of
+from core.run.transfer import Delivery, fetch_manifest, problem_of
 from core.runtime.removal import remove_tree
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
 from core.supervisor.trainers import Trainers, is_walled
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
@@ -48,12 +48,6 @@ _log = logging.getLogger(__name__)
 
 PART_S = 5.0
 """How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
-
-_UNTOLD = Problem(
-    code="files-untold",
-    what="the list of the project's files did not come.",
-    fix="Start the run again, closer to each other or over a cable.",
-)
 
 
 class ParticipantDriver:
@@ -83,6 +77,9 @@ class ParticipantDriver:
             on_exit=lambda task, end: self.handle(pa.TrainerEnded(task, end)),
         )
         self._receiving: asyncio.Task[None] | None = None
+        self._delivery: Delivery | None = None
+        self._giver: asyncio.Future[DeviceId] = asyncio.get_running_loop().create_future()
+        """The member that the starter lets this laptop fetch from."""
         self._withdraw: Callable[[], None] = lambda: None
         """Withdraws the offer of the script's outputs."""
         self._held = HeldPorts()
@@ -120,13 +117,9 @@ class ParticipantDriver:
         """Fetch the manifest if it was too long for a message. Raises ``TandemError``. Leaving cancels it."""
         if self._listing is None:
             return
-        receipt, self._receiving = ListingReceipt(self._listing), asyncio.current_task()
+        self._receiving = asyncio.current_task()
         try:
-            async with asyncio.timeout(self.context.limits.listing_s):
-                await self.context.transfers.fetch(self.starter, receipt)
-            self.handle(pa.Learned(await self.context.files.do(receipt.finish)))
-        except TimeoutError as error:
-            raise TandemError.of(_UNTOLD) from error
+            self.handle(pa.Learned(await fetch_manifest(self.context, self.starter, self._listing)))
         finally:
             self._receiving = None
 
@@ -159,7 +152,7 @@ class ParticipantDriver:
 
     # --- effects -------------------------------------------------------------------------------------------
 
-    def _do(self, effect: pa.Effect) -> None:
+    def _do(self, effect: fx.Effect) -> None:
         match effect:
             case Send(device, message):
                 self.context.send(device, message)  # a link that is over comes as StarterLost
@@ -167,11 +160,17 @@ class ParticipantDriver:
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
                 self._timers.cancel(wait)
-            case pa.ListMissing():
+            case fx.ListMissing():
                 self._receiving = self.context.background.start("receive a project", self._receive())
-            case pa.MakeReady():
+            case fx.FetchFrom(giver):
+                self._giver.set_result(giver)
+            case fx.GiveTo(device):
+                if self._delivery is not None:
+                    self._delivery.giving.to(device)
+            case fx.MakeReady():
                 self._start("make a run ready", self._make_ready())
-            case pa.StartTrainers(plan, meet_s):
+            case fx.StartTrainers(plan, meet_s):
+                self._give_no_more()
                 self._held.release()
                 own_keys = {task: pair.private_key for task, pair in self._pairs.items()}
                 self._trainers.start(
@@ -185,18 +184,18 @@ class ParticipantDriver:
                     self._opened,
                     self._elsewhere(),
                 )
-            case pa.StopTrainers(force):
+            case fx.StopTrainers(force):
                 self._trainers.stop(force)
-            case pa.OrderTrainers(order):
+            case fx.OrderTrainers(order):
                 self._trainers.order(order)
-            case pa.LookAtTrainers():
+            case fx.LookAtTrainers():
                 self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
-            case pa.FindOutputs():
+            case fx.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
-            case pa.SendOutputs(manifest):
+            case fx.SendOutputs(manifest):
                 if not self.state.local:
                     self._offer_outputs(manifest)
-            case pa.Leave(outputs_taken, joined):
+            case fx.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
             case event:
                 self._emit(event)
@@ -214,7 +213,7 @@ class ParticipantDriver:
         state = self.state
         try:
             folders = await self.context.files.do(self.context.data_folders, state.plan)
-            delivery = Delivery(
+            self._delivery = delivery = Delivery(
                 self.context,
                 state.plan,
                 state.manifest,
@@ -225,11 +224,15 @@ class ParticipantDriver:
             self._places = delivery.places
             self.handle(pa.Listed(total_bytes))
             if total_bytes:
-                await delivery.fetch(self.handle)
+                await delivery.fetch(await self._giver, self.handle)
                 await self.context.files.do(delivery.store)
                 self.handle(pa.FilesHere())
         except Exception as error:
             self._preparing_failed(error)
+
+    def _give_no_more(self) -> None:
+        if self._delivery is not None:
+            self._delivery.giving.end()
 
     async def _make_ready(self) -> None:
         try:
@@ -356,6 +359,7 @@ class ParticipantDriver:
         self._pairs = {}
         if self._receiving is not None:
             self._receiving.cancel()
+        self._give_no_more()
         self._withdraw()
         if joined:  # before that, nothing was made here
             self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))

@@ -15,6 +15,7 @@ from typing import assert_never
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.cluster.tf_config import check
 from core.run import problems
+from core.run.participant import effects as fx
 from core.run.participant import ending, patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
@@ -26,6 +27,15 @@ from core.run.participant.ending import (
     leave,
     lose_starter,
 )
+from core.run.participant.preparation import (
+    make_ready,
+    on_asked,
+    on_decided,
+    on_files_from,
+    on_give_files,
+    on_listed,
+    on_ready,
+)
 from core.run.turn import ParticipantTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
@@ -36,12 +46,11 @@ from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import From, Message
-from core.vocabulary.permission import network_of
 from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan, without_ports
 from core.vocabulary.state import apply
 
-Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
+Stepped = tuple[pa.Participation, tuple[fx.Effect, ...]]
 
 
 def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Participation:
@@ -83,19 +92,19 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
         case pa.Learned(manifest) if isinstance(state.stage, pa.Invited):
             turn.state = replace(state, manifest=manifest)
         case pa.Asked() if isinstance(state.stage, pa.Invited):
-            _on_asked(turn, input)
+            on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
-            _on_decided(turn, allowed)
+            on_decided(turn, allowed)
         case pa.Listed(total_bytes) if isinstance(state.stage, pa.Scanning):
-            _on_listed(turn, total_bytes)
+            on_listed(turn, total_bytes)
         case pa.PiecesCame(done, total, rate_bytes_s) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
             turn.say_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
-            _make_ready(turn)
+            make_ready(turn)
         case pa.MadeReady() if isinstance(state.stage, pa.Copying):
-            _on_ready(turn, input)
+            on_ready(turn, input)
         case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Scanning | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
@@ -148,89 +157,6 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             assert_never(input)
 
 
-# --- preparing -----------------------------------------------------------------------------------------
-
-
-def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
-    if not turn.state.local:
-        turn.state = replace(turn.state, opened=asked.opened)
-    if asked.refusal is not None:
-        decline(turn, asked.refusal)
-    elif asked.allowed or turn.state.local:
-        _join(turn)
-    else:
-        state, plan = turn.state, turn.state.plan
-        walls = asked.reach.walls if asked.reach is not None else "none"
-        question = ev.ConsentAsked(
-            run=plan.run,
-            device=plan.starter,
-            name=state.starter_name,
-            project=plan.project,
-            script=plan.script,
-            arguments=plan.arguments,
-            files=state.manifest.files,
-            changed=asked.differs is not None,
-            differs=asked.differs or {},
-            beyond=asked.beyond,
-            checkpoint_bytes=0 if state.checkpoint is None else state.checkpoint.total_bytes,
-            data=plan.data,
-            rate_bytes_s=asked.rate_bytes_s,
-            network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
-            walls=walls,
-            opened=asked.opened,
-            gaps=asked.gaps,
-            argument_sets=plan.trial.argument_sets if plan.trial is not None else (),
-        )
-        turn.enter(pa.Asking())
-        turn.emit(question)
-        turn.say_phase("consent")
-        turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
-
-
-def _on_decided(turn: ParticipantTurn, allowed: bool) -> None:
-    if allowed:
-        turn.settle(True)
-        _join(turn)
-    else:
-        decline(turn, problems.refused_by_user())
-
-
-def _join(turn: ParticipantTurn) -> None:
-    if turn.state.local and turn.state.checkpoint is None:
-        _on_listed(turn, 0)  # this laptop has the files
-        return
-    turn.enter(pa.Scanning())
-    turn.effects.append(pa.ListMissing())
-
-
-def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
-    turn.tell_starter(ms.FilesWanted(run=turn.state.plan.run, total_bytes=total_bytes))
-    if total_bytes:
-        turn.enter(pa.Receiving())
-        turn.say_phase("receiving", total=total_bytes)
-        turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-    else:
-        _make_ready(turn)
-
-
-def _make_ready(turn: ParticipantTurn) -> None:
-    turn.enter(pa.Copying())
-    turn.effects.append(pa.MakeReady())
-
-
-def _on_ready(turn: ParticipantTurn, made: pa.MadeReady) -> None:
-    turn.enter(pa.Ready())
-    prepared = ms.Prepared(
-        run=turn.state.plan.run,
-        ports=dict(made.ports),
-        certificates=dict(made.certificates),
-        load_s=made.load_s,
-    )
-    turn.tell_starter(prepared)
-    turn.say_phase("prepared")
-    turn.wait("launch", limits.LAUNCH_S)
-
-
 # --- messages of the starter ---------------------------------------------------------------------------
 
 
@@ -239,12 +165,16 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
     if isinstance(message, ms.RunMessage) and message.run != state.plan.run:
         return
     match message:
+        case ms.FilesFrom(giver=giver) if state.stage == pa.Receiving():
+            on_files_from(turn, giver)
+        case ms.GiveFiles(to=device) if isinstance(state.stage, pa.Receiving | pa.Copying | pa.Ready):
+            on_give_files(turn, device)
         case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.TrainersRunning):
             turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
-            turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
+            turn.effects.append(fx.StopTrainers(max(0, min(force, 2))))
             turn.say_doing()
         case ms.GoOnWithout() if isinstance(state.stage, pa.TrainersRunning | pa.Trained):
             go_on_without(turn, message)
@@ -256,7 +186,7 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
             _on_mirrored(turn, event)
         case ms.OutputsReceived():
             turn.state = replace(turn.state, outputs_taken=True)
-        case ms.Launch() | ms.StopAsked() | ms.GoOnWithout():
+        case ms.FilesFrom() | ms.GiveFiles() | ms.Launch() | ms.StopAsked() | ms.GoOnWithout():
             pass  # too early, or too late
         case _:
             raise IllegalTransition(f"{type(message).__name__} is nothing that a starter says")
@@ -279,7 +209,7 @@ def _on_launch(turn: ParticipantTurn, launch: ms.Launch) -> None:
         return
     turn.state = replace(turn.state, plan=plan, stage=pa.TrainersRunning())
     _do(turn, {task.name: "starting" for task in tasks})
-    turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
+    turn.effects.append(fx.StartTrainers(plan, limits.loading_s(launch.meet_s)))
     turn.say_doing()
     patience.begin(turn)
 
@@ -366,7 +296,7 @@ def _on_exit(turn: ParticipantTurn, task: str, end: Exit) -> None:
         end = Exit(reason="killed", problem=state.leaves)
     turn.report(ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
     if task == state.chief.name and not leaving:
-        turn.effects.append(pa.FindOutputs())
+        turn.effects.append(fx.FindOutputs())
     if state.doing:
         turn.say_doing()
     elif not leaving:
@@ -377,7 +307,7 @@ def _on_outputs(turn: ParticipantTurn, found: pa.OutputsFound) -> None:
     if not isinstance(turn.state.stage, pa.Leaving):
         run = turn.state.plan.run
         turn.tell_starter(ms.OutputsOffered(run=run, manifest=found.manifest, problem=found.problem))
-        turn.effects.append(pa.SendOutputs(found.manifest))
+        turn.effects.append(fx.SendOutputs(found.manifest))
 
 
 # --- leaving -------------------------------------------------------------------------------------------
@@ -394,6 +324,6 @@ def _on_wait_over(turn: ParticipantTurn, wait: Wait) -> None:
         case "away", _:
             patience.on_away_over(turn)
         case "leave", _:
-            turn.effects.append(pa.StopTrainers(2))
+            turn.effects.append(fx.StopTrainers(2))
         case "farewell", pa.Leaving() as leaving:
             turn.enter(replace(leaving, starter_lost=True))

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
-from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.runtime.timers import TimerFired
 from core.vocabulary.access import Grant
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import LOAD_S, MEET_S, Wait
+from core.vocabulary.limits import LOAD_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From, Send
+from core.vocabulary.peer_messages import From
 from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
-from core.vocabulary.trainer_messages import Order, Report
+from core.vocabulary.trainer_messages import Report
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -178,75 +177,6 @@ Input = (
     | TimerFired[Wait]
 )
 
-# --- effects -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ListMissing:
-    """Find the project's files that are missing here. Answer: ``Listed`` or ``PreparingFailed``."""
-
-
-@dataclass(frozen=True, slots=True)
-class MakeReady:
-    """Make the working copies, choose ports. Answer: ``MadeReady`` or ``PreparingFailed``."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartTrainers:
-    """Start one trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each comes
-    back as ``TrainerEnded``."""
-
-    plan: Plan
-    meet_s: float = MEET_S
-
-
-@dataclass(frozen=True, slots=True)
-class StopTrainers:
-    force: int
-
-
-@dataclass(frozen=True, slots=True)
-class OrderTrainers:
-    order: Order
-
-
-@dataclass(frozen=True, slots=True)
-class LookAtTrainers:
-    """Check whether their processes are stopped. Answer: ``TrainersSeen``."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindOutputs:
-    """Answer: ``OutputsFound``."""
-
-
-@dataclass(frozen=True, slots=True)
-class SendOutputs:
-    manifest: Manifest
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The last effect: this node's part is over. ``outputs_taken``: the starter has all outputs."""
-
-    outputs_taken: bool
-    joined: bool
-    """This user had allowed the run: clean up what was made for it."""
-
-
-OwnEffect = (
-    ListMissing
-    | MakeReady
-    | StartTrainers
-    | StopTrainers
-    | OrderTrainers
-    | LookAtTrainers
-    | FindOutputs
-    | SendOutputs
-    | Leave
-)
-Effect = OwnEffect | Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
-
 # --- stages ------------------------------------------------------------------------------------------------
 
 
@@ -267,7 +197,9 @@ class Scanning:
 
 @dataclass(frozen=True, slots=True)
 class Receiving:
-    """The missing files are coming."""
+    """The missing files are coming, or will once the starter has said from whom."""
+
+    giver: DeviceId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
 from core.run.context import RunContext
 from core.runtime.regular_file import NotRegular
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId

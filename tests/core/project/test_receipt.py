@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from core.project import copy
 from core.project.receipt import PIECE_BYTES, FilePiece, Receipt
+from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import ProjectFile, manifest_of
@@ -229,3 +230,65 @@ def test_files_may_come_in_any_order(tmp_path: Path, receipt: Receipt) -> None:
     for piece in pieces(source, MANIFEST, wanted):
         receipt.take(piece)
     assert content(receipt.finish()) == FILES
+
+
+# --- giving on ---------------------------------------------------------------------------------------------
+
+
+def given_of(receipt: Receipt, number: int, offset: int, length: int) -> bytes | None:
+    """None: it is refused."""
+    try:
+        return receipt.given([Extent(number, offset, length)])
+    except TandemError as error:
+        assert error.code == NOT_OFFERED.code
+        return None
+
+
+def test_what_came_is_given_on_at_once_and_after_it_is_in_place(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    told = list[bool]()
+    receipt.on_came = lambda: told.append(True)
+    sent = list(pieces(source, MANIFEST, receipt.wanted))
+    with pytest.raises(NotYet):
+        receipt.given([Extent(A_BIN, 0, 1)])
+    receipt.take(sent[0])
+    assert given_of(receipt, A_BIN, 0, PIECE_BYTES) == sent[0].data and len(told) == 1
+    with pytest.raises(NotYet):
+        receipt.given([Extent(A_BIN, 0, 10), Extent(A_BIN, PIECE_BYTES, 1)])
+    for piece in sent[1:]:
+        receipt.take(piece)
+    receipt.finish()
+    assert (
+        receipt.given([Extent(A_BIN, 5, 7), Extent(TRAIN, 0, 8)]) == FILES["data/a.bin"][5:12] + b"print(1)"
+    )
+    assert given_of(receipt, TRAIN, 0, 9) is None, "past its end"
+    assert given_of(receipt, len(FILES), 0, 1) is None, "no such file"
+
+
+def test_invariant_what_lay_on_this_disk_before_is_given_to_nobody(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    assert receipt.adopt(TRAIN, source / "train.py")
+    assert given_of(receipt, TRAIN, 0, 8) is None
+    sent = list(pieces(source, MANIFEST, receipt.wanted))
+    receipt.take(sent[0])
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    for piece in pieces(source, MANIFEST, again.wanted):
+        again.take(piece)
+    assert given_of(again, A_BIN, 0, 1) is None and given_of(again, TRAIN, 0, 8) is None
+    again.finish()
+    assert given_of(again, A_BIN, 0, 1) is None and given_of(again, TRAIN, 0, 8) is None
+    last = len(FILES) - 1
+    assert given_of(again, last, 0, 1) == b"z", "it came over the network"
+
+
+def test_a_file_that_comes_anew_is_given_as_it_comes_anew(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=b"prin"))
+    assert "another content" in refusal(receipt, file=TRAIN, offset=4, data=b"no!!")
+    with pytest.raises(NotYet):
+        receipt.given([Extent(TRAIN, 0, 1)])
+    for piece in pieces(source, MANIFEST, receipt.wanted):
+        receipt.take(piece)
+    assert given_of(receipt, TRAIN, 0, 8) == b"print(1)"
+    (tmp_path / "parts" / f"{TRAIN}.part").write_bytes(b"cut")
+    assert given_of(receipt, TRAIN, 0, 8) is None

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from core.project.receipt import AnyReceipt, FilePiece
-from core.project.send import Extent
-from core.transfer.lane import OfferedFiles
+from core.project.send import Extent, NotYet
 from core.transfer.machine import FetchMachine
+from core.transfer.offer import OfferedFiles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 
@@ -40,7 +40,12 @@ class LanFiles:
         return withdraw
 
     async def fetch(
-        self, device: DeviceId, receipt: AnyReceipt, on_piece: Callable[[], None] = lambda: None
+        self,
+        device: DeviceId,
+        receipt: AnyReceipt,
+        on_piece: Callable[[], None] = lambda: None,
+        *,
+        silent_s: float | None = None,
     ) -> None:
         files, digest = receipt.manifest.files, receipt.manifest.digest
         machine = FetchMachine((want.file, want.offset, files[want.file].size) for want in receipt.wanted)
@@ -68,7 +73,11 @@ class LanFiles:
                 not lan.is_cut(me, device) and (device, digest) in self._offers
             )
 
-        await lan.wait_until(is_there)
-        if lan.is_lost(me, device):
-            raise TandemError(code="link-gone", what="The link is gone.")
-        return self._offers[device, digest].read(extents)
+        while True:
+            await lan.wait_until(is_there)
+            if lan.is_lost(me, device):
+                raise TandemError(code="link-gone", what="The link is gone.")
+            try:
+                return self._offers[device, digest].read(extents)
+            except NotYet:
+                await asyncio.sleep(0.001)

@@ -164,11 +164,13 @@ def fetches(node: LanNode) -> list[Manifest]:
     """What it asks other laptops for from now on."""
     found, fetch = list[Manifest](), node.files.fetch
 
-    async def counted(device: DeviceId, receipt: AnyReceipt, *rest: Callable[[], None]) -> None:
+    async def counted(
+        device: DeviceId, receipt: AnyReceipt, *rest: Callable[[], None], silent_s: float | None = None
+    ) -> None:
         wanted = {want.file for want in receipt.wanted}
         files = [file for number, file in enumerate(receipt.manifest.files) if number in wanted]
         found.append(replace(receipt.manifest, files=tuple(files)))
-        await fetch(device, receipt, *rest)
+        await fetch(device, receipt, *rest, silent_s=silent_s)
 
     node.files.fetch = counted  # type: ignore[method-assign, assignment]
     return found

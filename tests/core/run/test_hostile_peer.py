@@ -13,7 +13,7 @@ from core.home.trust import set_policy
 from core.project.send import ListingReader, ManifestReader
 from core.run import problems
 from core.run.context import RunLimits
-from core.transfer.lane import OfferedFiles
+from core.transfer.offer import OfferedFiles
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.access import Access
@@ -241,6 +241,7 @@ async def test_a_folder_that_became_a_link_since_the_yes_is_not_followed(
         (home / "Pictures").symlink_to(home / "secrets")
         await ben.runs.answer_consent(plan.run, "once")
         await lan.wait_until(lambda: any(isinstance(each, ms.FilesWanted) for each in mallory.heard))
+        mallory.say(ms.FilesFrom(run=plan.run, giver=node.device))
         peer = ben.trust.store.peer(node.device)
         approved = peer.approved if peer is not None else ()
         assert [each.folders for each in approved] == [(str(home / "Pictures"),)], "what was read of"

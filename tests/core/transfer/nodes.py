@@ -1,9 +1,10 @@
-"""Two nodes reduced to file transfer: a port each, and a link that is only claimed."""
+"""Nodes reduced to file transfer: a port each, and a link that is only claimed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -81,13 +82,20 @@ class Node:
 
 
 @contextlib.asynccontextmanager
-async def two_nodes(folder: Path) -> AsyncIterator[tuple[Node, Node]]:
-    anna, ben = Node(folder, "Anna"), Node(folder, "Ben")
-    anna.knows(ben)
-    ben.knows(anna)
+async def linked_nodes(folder: Path, *names: str) -> AsyncIterator[list[Node]]:
+    """Each with each."""
+    nodes = [Node(folder, name) for name in names]
+    for one, other in itertools.permutations(nodes, 2):
+        one.knows(other)
     try:
-        yield anna, ben
+        yield nodes
     finally:
-        anna.close()
-        ben.close()
+        for node in nodes:
+            node.close()
         await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def two_nodes(folder: Path) -> AsyncIterator[tuple[Node, Node]]:
+    async with linked_nodes(folder, "Anna", "Ben") as (anna, ben):
+        yield anna, ben

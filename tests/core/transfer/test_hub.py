@@ -14,11 +14,11 @@ import pytest
 
 from core.project.chunks import chunks, packed
 from core.project.receipt import PIECE_BYTES, AnyReceipt, FilePiece, ListingReceipt, Receipt
-from core.project.send import Extent, ListingReader, ManifestReader
+from core.project.send import NOT_OFFERED, Extent, ListingReader, ManifestReader, NotYet
 from core.project.store import ProjectStore
 from core.transfer import lane
-from core.transfer.lane import OfferedFiles
 from core.transfer.machine import WINDOW
+from core.transfer.offer import OfferedFiles
 from core.transfer.words import BLOCK_BYTES
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import listing_of
@@ -287,3 +287,57 @@ async def test_a_slow_disk_is_sent_no_more_than_it_asks_for(tmp_path: Path) -> N
         await fetching
     assert content(come.finish())["train.py"] == data
     assert max(ahead) <= WINDOW + 1
+
+
+async def test_requests_for_what_is_not_here_yet_wait_in_their_order(tmp_path: Path) -> None:
+    data = random.Random(4).randbytes(3 * WINDOW * PIECE_BYTES)
+    manifest = manifest_for({"train.py": data})
+    reader = ManifestReader(write(tmp_path / "source", {"train.py": data}), manifest)
+    offer, reading, here, early = OfferedFiles(reader), reader.read, 0, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def read(extents: Iterable[Extent]) -> bytes:
+        extents = tuple(extents)
+        if extents[-1].offset + extents[-1].length > here:
+            loop.call_soon_threadsafe(early.set)
+            raise NotYet
+        return reading(extents)
+
+    reader.read = read  # type: ignore[method-assign]
+    come = Receipt(manifest, tmp_path / "parts", tmp_path / "place")
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, offer)
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        await early.wait()
+        while here < len(data):
+            here += PIECE_BYTES // 2
+            offer.on_more()
+            await asyncio.sleep(0)
+        await fetching
+    assert content(come.finish())["train.py"] == data
+
+
+async def test_a_request_that_waits_is_refused_when_the_offer_ends(tmp_path: Path, source: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        reader, asked = ManifestReader(source, MANIFEST), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def read(extents: Iterable[Extent]) -> bytes:
+            loop.call_soon_threadsafe(asked.set)
+            raise NotYet
+
+        reader.read = read  # type: ignore[method-assign]
+        withdraw = anna.transfers.offer(ben.device, OfferedFiles(reader))
+        fetching = asyncio.ensure_future(fetch(ben, anna, receipt(tmp_path)))
+        await asked.wait()
+        withdraw()
+        with pytest.raises(TandemError) as refused:
+            await fetching
+        assert refused.value.code == NOT_OFFERED.code
+
+
+async def test_who_sends_nothing_for_too_long_is_given_up(tmp_path: Path) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        with pytest.raises(TandemError) as silent:
+            await ben.transfers.fetch(anna.device, receipt(tmp_path), silent_s=0.1)
+        assert silent.value.code == "transfer-silent"

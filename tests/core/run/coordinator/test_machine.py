@@ -931,6 +931,39 @@ def test_a_member_that_has_all_files_is_sent_none() -> None:
     assert not world.jobs
 
 
+def fetches(world: World, device: DeviceId) -> list[DeviceId]:
+    """Whom it is told to fetch from."""
+    return [message.giver for message in world.to_member[device] if isinstance(message, ms.FilesFrom)]
+
+
+def gives(world: World, device: DeviceId) -> list[DeviceId]:
+    return [message.to for message in world.to_member[device] if isinstance(message, ms.GiveFiles)]
+
+
+def test_each_member_fetches_from_the_one_that_began_before_it() -> None:
+    world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
+    wanted = ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)
+    world.tell(ms.From(CLEO, wanted))
+    world.tell(ms.From(BEN, wanted))
+    assert fetches(world, CLEO) == [ANNA] and fetches(world, BEN) == [CLEO]
+    assert gives(world, CLEO) == [BEN] and not gives(world, BEN) and not gives(world, ANNA)
+    assert list(world.jobs) == [co.OfferFiles(CLEO), co.OfferFiles(BEN)], "whatever a member does not give"
+
+
+def test_who_has_all_files_or_is_away_gives_nothing() -> None:
+    plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
+    world = World(plan)
+    world.tell(ms.From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=0)))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    assert fetches(world, BEN) == [ANNA] and not fetches(world, CLEO)
+    world = World(replace(plan, exchange="tls"))
+    world.tell(ms.From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    world.tell(co.MemberAway(CLEO, LOST))
+    assert world.starter.parts[CLEO].away_s is not None
+    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    assert fetches(world, BEN) == [ANNA] and not gives(world, CLEO)
+
+
 def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -> None:
     world = World()
     run = world.starter.plan.run

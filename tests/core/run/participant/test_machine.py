@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
+from core.run.participant import effects as fx
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -16,7 +17,7 @@ from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.events import Shown
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.peer_messages import Send
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Training
@@ -27,6 +28,7 @@ from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, fail
 
 PLAN = plan_of(project=MANIFEST.digest)
 RUN = PLAN.run
+THREE = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
 
 
 class Ben:
@@ -35,10 +37,10 @@ class Ben:
     def __init__(self, plan: Plan = PLAN, checkpoint: Manifest | None = None) -> None:
         prepare = ms.Prepare(plan=plan, manifest=MANIFEST, checkpoint=checkpoint)
         self.known = machine.take_part(BEN, prepare, "Anna's")
-        self.effects: list[pa.Effect] = []
+        self.effects: list[fx.Effect] = []
         self.now_s = 0.0
 
-    def tell(self, *told: pa.Input) -> list[pa.Effect]:
+    def tell(self, *told: pa.Input) -> list[fx.Effect]:
         """Returns the last input's effects."""
         for each in told:
             self.known, effects = machine.step(self.known, each, self.now_s)
@@ -56,7 +58,7 @@ class Ben:
         self.hear(ms.Launch(plan=self.known.plan))
         return self
 
-    def hear(self, message: ms.Message) -> list[pa.Effect]:
+    def hear(self, message: ms.Message) -> list[fx.Effect]:
         return self.tell(ms.From(ANNA, message))
 
     def told(self) -> list[ms.Message]:
@@ -79,7 +81,7 @@ def only(effects: Iterable[object], kind: type) -> list[object]:
 def test_a_refusal_declines_and_leaves_no_trace() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True, refusal=Problem(code="device-busy", what="busy.")))
-    assert [type(effect) for effect in ben.effects] == [Send, pa.Leave]
+    assert [type(effect) for effect in ben.effects] == [Send, fx.Leave]
 
 
 # --- consent -----------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
     assert question.files == MANIFEST.files
     assert question.changed and question.checkpoint_bytes == 0
     assert question.differs == {"train.py": "changed"}
-    assert not only(ben.effects, pa.ListMissing)
+    assert not only(ben.effects, fx.ListMissing)
 
 
 def test_a_checkpoint_that_comes_too_is_asked_about_and_counted() -> None:
@@ -115,7 +117,7 @@ def test_yes_goes_on_to_the_files() -> None:
     ben.tell(pa.Asked(allowed=False))
     ben.tell(pa.Decided(True))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=True)
-    assert only(ben.effects, pa.ListMissing)
+    assert only(ben.effects, fx.ListMissing)
 
 
 def test_no_declines_once() -> None:
@@ -161,8 +163,8 @@ def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
     ben.tell(pa.Asked(allowed=False))
     ben.hear(ms.Launch(plan=PLAN))
     ben.tell(pa.Listed(0), pa.FilesHere(), pa.MadeReady({}))
-    assert not only(ben.effects, pa.StartTrainers)
-    assert not only(ben.effects, pa.MakeReady)
+    assert not only(ben.effects, fx.StartTrainers)
+    assert not only(ben.effects, fx.MakeReady)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -172,11 +174,51 @@ def test_only_missing_files_are_asked_for() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     assert ms.FilesWanted(run=RUN, total_bytes=9) in ben.told()
-    assert not only(ben.effects, pa.MakeReady)
+    assert not only(ben.effects, fx.MakeReady)
     ben.tell(pa.PiecesCame(2, 3, 5.0))
     coming = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", done=2, total=3, rate_bytes_s=5.0)
     assert coming in ben.reported()
-    assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is pa.MakeReady
+    assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is fx.MakeReady
+
+
+def test_files_come_from_the_member_that_the_starter_names_first() -> None:
+    ben = Ben(THREE)
+    ben.tell(pa.Asked(allowed=True))
+    ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
+    assert not only(ben.effects, fx.FetchFrom), "nothing is missing yet"
+    ben.tell(pa.Listed(9))
+    ben.tell(ms.From(CLEO, ms.FilesFrom(run=RUN, giver=CLEO)))
+    assert not only(ben.effects, fx.FetchFrom), "she is not the starter"
+    ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
+    ben.hear(ms.FilesFrom(run=RUN, giver=ANNA))
+    assert only(ben.effects, fx.FetchFrom) == [fx.FetchFrom(CLEO)]
+
+
+@pytest.mark.parametrize("giver", [BEN, DeviceId("nobody")])
+def test_who_cannot_give_is_replaced_by_the_starter(giver: DeviceId) -> None:
+    ben = Ben(THREE)
+    ben.tell(pa.Asked(allowed=True), pa.Listed(9))
+    ben.hear(ms.FilesFrom(run=RUN, giver=giver))
+    assert only(ben.effects, fx.FetchFrom) == [fx.FetchFrom(ANNA)]
+
+
+def test_invariant_files_are_given_only_to_other_members_and_only_before_the_launch() -> None:
+    ben = Ben(THREE)
+    give = ms.GiveFiles(run=RUN, to=CLEO)
+    ben.tell(pa.Asked(allowed=True))
+    ben.hear(give)
+    ben.tell(pa.Listed(9))
+    for device in (ANNA, BEN, DeviceId("nobody")):
+        ben.hear(ms.GiveFiles(run=RUN, to=device))
+    ben.tell(ms.From(CLEO, give))
+    assert not only(ben.effects, fx.GiveTo)
+    ben.hear(give)
+    ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
+    ben.hear(give)
+    assert only(ben.effects, fx.GiveTo) == [fx.GiveTo(CLEO)] * 2
+    ben.hear(ms.Launch(plan=THREE))
+    ben.hear(give)
+    assert len(only(ben.effects, fx.GiveTo)) == 2
 
 
 def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
@@ -193,7 +235,7 @@ def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
     ben.tell(pa.Asked(allowed=True))
     ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
     assert only(ben.told(), ms.Declined)
-    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
+    assert fx.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
     assert isinstance(ben.known.stage, pa.Gone)
     assert not ben.known.waits
 
@@ -202,7 +244,7 @@ def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> 
     ben = Ben()
     ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
-    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
+    assert fx.Leave(outputs_taken=False, joined=True) in ben.effects
     assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
 
 
@@ -227,7 +269,7 @@ def test_the_certificates_of_a_run_are_told_and_those_of_all_come_back() -> None
     ports = {ANNA: {"chief:0": 20000}, BEN: {"worker:0": 20001}}
     made = {ANNA: {"chief:0": b"anna's"}, BEN: {"worker:0": b"ben's"}}
     complete = with_ports(ben.known.plan, ports, made)
-    assert pa.StartTrainers(complete) in ben.hear(ms.Launch(plan=complete))
+    assert fx.StartTrainers(complete) in ben.hear(ms.Launch(plan=complete))
 
 
 def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
@@ -235,7 +277,7 @@ def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
     tasks = tuple(structs.replace(task, port=task.port + 500) for task in PLAN.tasks)
     complete = structs.replace(PLAN, tasks=tasks)
     ben.hear(ms.Launch(plan=complete))
-    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(complete)]
+    assert only(ben.effects, fx.StartTrainers) == [fx.StartTrainers(complete)]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +291,7 @@ def test_trainers_wait_for_a_laptop_that_loads_slowly_but_for_no_absurd_time(
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
     assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, load_s=300.0) in ben.told()
     ben.hear(ms.Launch(plan=ben.known.plan, meet_s=told_s))
-    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(ben.known.plan, meet_s)]
+    assert only(ben.effects, fx.StartTrainers) == [fx.StartTrainers(ben.known.plan, meet_s)]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +308,7 @@ def test_another_run_than_the_allowed_one_is_never_started(other: Plan) -> None:
     assert not same_run(PLAN, other)
     ben = Ben().ready()
     ben.hear(ms.Launch(plan=other))
-    assert not only(ben.effects, pa.StartTrainers)
+    assert not only(ben.effects, fx.StartTrainers)
     ends = only(ben.reported(), ev.MemberEnded)
     assert [end.task for end in ends] == ["worker:0"]  # type: ignore[attr-defined]
 
@@ -276,7 +318,7 @@ def test_a_starter_opens_no_port_to_a_script_where_no_trainer_listens(port: int)
     ben = Ben().ready()
     ports = {ANNA: {"chief:0": port}, BEN: {"worker:0": 20_001}}
     ben.hear(ms.Launch(plan=with_ports(ben.known.plan, ports, {})))
-    assert not only(ben.effects, pa.StartTrainers)
+    assert not only(ben.effects, fx.StartTrainers)
     (end,) = only(ben.reported(), ev.MemberEnded)
     assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
     assert end.exit.problem.code == "broken-talk"
@@ -289,7 +331,7 @@ def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_told()
     at_one_address = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 21_000}}, {})
     assert same_run(plan, at_one_address)
     ben.hear(ms.Launch(plan=at_one_address))
-    assert not only(ben.effects, pa.StartTrainers)
+    assert not only(ben.effects, fx.StartTrainers)
     (end,) = only(ben.reported(), ev.MemberEnded)
     assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
     assert (end.task, end.exit.problem.code) == ("worker:0", "same-address")
@@ -360,7 +402,7 @@ def test_the_laptop_that_has_the_files_looks_for_none() -> None:
     anna.known = machine.take_part(ANNA, prepare, "Anna's")
     anna.tell(pa.Asked(allowed=True))
     assert anna.told() == [ms.FilesWanted(run=RUN, total_bytes=0)]
-    assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
+    assert only(anna.effects, fx.MakeReady) and not only(anna.effects, fx.ListMissing)
 
 
 def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
@@ -391,7 +433,7 @@ def test_epochs_words_and_output_travel_whole() -> None:
 def test_stop_is_passed_to_the_trainers_and_said() -> None:
     ben = Ben().launched()
     effects = ben.hear(ms.StopAsked(run=RUN, force=0))
-    assert pa.StopTrainers(0) in effects
+    assert fx.StopTrainers(0) in effects
     assert phases(ben)[-1] == "stopping"
     ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Met(strategy="x", replicas=2)))
     assert phases(ben)[-1] == "stopping"
@@ -401,7 +443,7 @@ def test_trainers_are_told_which_ranks_are_gone() -> None:
     plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
     ben = Ben(plan).launched()
     effects = ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(CLEO,)))
-    assert effects == [pa.OrderTrainers(trainer_messages.MeetWithout(generation=1, gone=(2,)))]
+    assert effects == [fx.OrderTrainers(trainer_messages.MeetWithout(generation=1, gone=(2,)))]
     ben.tell(pa.TrainerEnded("worker:0", FINISHED))
     assert not ben.hear(ms.GoOnWithout(run=RUN, generation=2, gone=(CLEO,))), "nobody is left to be told"
 
@@ -412,22 +454,22 @@ LEFT = ev.MemberLeft(run=RUN, device=BEN, problem=LOST)
 def test_who_has_left_trains_no_more_and_hears_how_the_run_ends() -> None:
     ben = Ben().launched()
     ben.hear(ms.Mirrored(event=LEFT))
-    assert pa.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
+    assert fx.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
     assert ben.known.gone == (BEN,) and ben.shown()[-1] == LEFT
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Trained)
     for phase in (Starting(), Training(), Finished()):
         ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=phase)))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Finished())
-    assert isinstance(ben.effects[-1], pa.Leave)
+    assert isinstance(ben.effects[-1], fx.Leave)
 
 
 def test_who_left_since_its_trainer_died_has_none_to_end() -> None:
     ben = Ben().launched()
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     own, other = (ms.GoOnWithout(run=RUN, generation=1, gone=(device,)) for device in (BEN, ANNA))
-    assert not only(ben.hear(own), pa.StopTrainers)
-    assert not only(Ben().launched().hear(other), pa.StopTrainers)
+    assert not only(ben.hear(own), fx.StopTrainers)
+    assert not only(Ben().launched().hear(other), fx.StopTrainers)
 
 
 def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
@@ -435,16 +477,16 @@ def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
     ben = Ben(plan)
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"chief:0": 20000}))
     ben.hear(ms.Launch(plan=plan))
-    assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), pa.FindOutputs)
+    assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), fx.FindOutputs)
     assert ben.tell(pa.OutputsFound(OUTPUTS)) == [
         Send(ANNA, ms.OutputsOffered(run=RUN, manifest=OUTPUTS)),
-        pa.SendOutputs(OUTPUTS),
+        fx.SendOutputs(OUTPUTS),
     ]
 
 
 def test_a_workers_outputs_stay() -> None:
     ben = Ben().launched()
-    assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), pa.FindOutputs)
+    assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), fx.FindOutputs)
     assert isinstance(ben.known.stage, pa.Trained)
 
 
@@ -454,13 +496,13 @@ def test_a_workers_outputs_stay() -> None:
 def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
     ben = Ben().launched()
     abandoned = ms.RunAbandoned(run=RUN, problem=Problem(code="x", what="It is over."))
-    assert pa.StopTrainers(2) in ben.hear(abandoned)
-    assert not only(ben.hear(abandoned), pa.StopTrainers)
+    assert fx.StopTrainers(2) in ben.hear(abandoned)
+    assert not only(ben.hear(abandoned), fx.StopTrainers)
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     ben = Ben().launched()
-    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
+    assert fx.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     gone, ended, phase = ben.shown()[-3:]
     assert gone == ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="ended", words="its link was lost")
@@ -468,7 +510,7 @@ def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     assert isinstance(phase, ev.RunPhaseChanged)
     assert isinstance(phase.phase, Failed)
     assert "Anna's, which started the run, was lost" in phase.phase.problem.what
-    assert isinstance(ben.effects[-1], pa.Leave)
+    assert isinstance(ben.effects[-1], fx.Leave)
 
 
 def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
@@ -486,7 +528,7 @@ def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
     ben = Ben().launched()
     failed = Failed(problem=Problem(code="x", what="It is over."))
     effects = ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
-    assert pa.StopTrainers(2) in effects
+    assert fx.StopTrainers(2) in effects
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -530,10 +572,10 @@ def test_the_waits_of_a_member_outlast_the_starters() -> None:
 def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
     ben = Ben().launched()
     closed = Problem(code="closed", what="Tandem was closed on Ben's.")
-    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
+    assert fx.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Stopped(by="Ben's"))
-    assert isinstance(ben.effects[-1], pa.Leave)
+    assert isinstance(ben.effects[-1], fx.Leave)
 
 
 def test_what_makes_a_difference_is_told_as_such() -> None:
