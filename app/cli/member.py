@@ -35,7 +35,7 @@ from core.vocabulary.plan import StrategyKind
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import capitalised, plain_lines
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StandChanged, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StatusChanged, Train
 
 LEAST_SECRET_BYTES = 32
 MORE = """\
@@ -249,8 +249,8 @@ async def _train(
             screen.say(report.words)
             if report.difference:
                 told[report.words] = None
-        elif isinstance(report, StandChanged):
-            for word in waits.on_stand(report.stand):
+        elif isinstance(report, StatusChanged):
+            for word in waits.on_status(report.status):
                 if isinstance(word, Problem):
                     lost.append(word)
                     trainer.stop(2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from core.vocabulary import units
 from core.vocabulary.errors import Problem
-from core.vocabulary.waits import PeerWait, Stand
+from core.vocabulary.waits import PeerWait, TrainerStatus
 
 TOLD_AFTER_S = 10.0
 """A connection that was cut returns sooner than this."""
@@ -25,13 +25,13 @@ class MemberWaits:
     away_s: float
     _missed: set[int] = field(default_factory=set)
 
-    def on_stand(self, stand: Stand | None) -> list[str | Problem]:
-        """Messages for a stand, which the trainer reports every few seconds while it waits; None: it
+    def on_status(self, status: TrainerStatus | None) -> list[str | Problem]:
+        """Messages for a status, which the trainer reports every few seconds while it waits; None: it
         continues.
 
         A ``Problem`` means that the run is over.
         """
-        silent = [peer for peer in stand.peers if peer.heard_s >= TOLD_AFTER_S] if stand is not None else []
+        silent = [peer for peer in status.peers if peer.heard_s >= TOLD_AFTER_S] if status is not None else []
         lost = [peer for peer in silent if peer.heard_s >= self.away_s]
         if lost:
             return [self._given_up(max(lost, key=lambda peer: peer.heard_s))]

@@ -114,7 +114,7 @@ def kind_of(message: Message) -> tuple[Kind, float]:
             return "readings", 1
         case ms.Mirrored(event=event) | ms.Reported(event=event):
             return _kind_of_event(event)
-        case ms.StandTold():
+        case ms.StatusTold():
             return "events", 1
         case ms.CheckpointWanted(checkpoint=None):  # cancelled
             return "events", 1

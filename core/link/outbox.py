@@ -77,6 +77,6 @@ def _replaces(message: Message, is_away: bool) -> object:
             return type(message), event.device
         case ms.Mirrored(event=ev.WaitingChanged() as waits) if is_away:
             return type(waits)
-        case ms.StandTold() if is_away:
+        case ms.StatusTold() if is_away:
             return type(message), message.run, message.task
     return None

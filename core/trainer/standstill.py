@@ -20,8 +20,8 @@ from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
 from core.vocabulary import units
 from core.vocabulary.limits import STAND_TOLD_S
-from core.vocabulary.trainer_messages import Said, StandChanged
-from core.vocabulary.waits import Activity, PeerWait, Stand
+from core.vocabulary.trainer_messages import Said, StatusChanged
+from core.vocabulary.waits import Activity, PeerWait, TrainerStatus
 
 LOOK_S = 1.0
 """Seconds between two checks: rare enough to cost nothing, often enough for a wait that a person notices."""
@@ -47,12 +47,13 @@ class Seen:
 
 @dataclass(slots=True)
 class Standstill:
-    """``look`` returns what to report: a ``Stand``, None once it continues, ``"stack"`` for each thread's."""
+    """``look`` returns what to report: a ``TrainerStatus``, None once it continues, ``"stack"`` for each
+    thread's."""
 
     now_s: float
     _ended: int = 0
     _since_s: float = field(init=False)
-    _told: Stand | None = None
+    _told: TrainerStatus | None = None
     _told_s: float = 0.0
     _awaited_s: float | None = None
     """Since when others wait, and this member for nobody."""
@@ -67,7 +68,7 @@ class Standstill:
 
     def look(
         self, now_s: float, seen: Seen, place: Callable[[], Place]
-    ) -> list[Stand | Literal["stack"] | None]:
+    ) -> list[TrainerStatus | Literal["stack"] | None]:
         """Calls ``place`` only if this member waits for nobody."""
         gap_s, self.now_s = now_s - self.now_s, now_s
         if gap_s > SLEPT_S:
@@ -90,11 +91,11 @@ class Standstill:
             return []  # the script was slow, not this meeting, which may end any moment
         doing: Place = ("exchange", "") if peers else place()
         activity, where = doing
-        stand = Stand(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
-        tell: list[Stand | Literal["stack"] | None] = []
-        if self._is_news(stand) or now_s - self._told_s >= STAND_TOLD_S:
-            self._told, self._told_s = stand, now_s
-            tell.append(stand)
+        status = TrainerStatus(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
+        tell: list[TrainerStatus | Literal["stack"] | None] = []
+        if self._is_news(status) or now_s - self._told_s >= STAND_TOLD_S:
+            self._told, self._told_s = status, now_s
+            tell.append(status)
         is_late = self._awaited_s is not None and now_s - self._awaited_s >= STACK_AFTER_S
         if is_late and not self._has_shown_stack and doing not in self._shown:
             self._has_shown_stack = True
@@ -102,9 +103,9 @@ class Standstill:
             tell.append("stack")
         return tell
 
-    def _is_news(self, stand: Stand) -> bool:
+    def _is_news(self, status: TrainerStatus) -> bool:
         before = self._told
-        return before is None or (before.activity, before.where) != (stand.activity, stand.where)
+        return before is None or (before.activity, before.where) != (status.activity, status.where)
 
     def _peer(self, now_s: float, wait: Waiting) -> PeerWait:
         come = self._come.setdefault(wait.rank, deque())
@@ -158,7 +159,7 @@ class Lookout:
                 if word == "stack":
                     self._show_stack()
                 else:
-                    self._reporter.send(StandChanged(stand=word))
+                    self._reporter.send(StatusChanged(status=word))
 
     def _place(self) -> Place:
         return place_of(sys._current_frames().get(self._script), self._folder)

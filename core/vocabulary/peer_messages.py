@@ -15,7 +15,7 @@ from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.versions import Versions
-from core.vocabulary.waits import Stand
+from core.vocabulary.waits import TrainerStatus
 from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
@@ -268,11 +268,11 @@ class Reported(Tagged, frozen=True, kw_only=True):
     event: MirroredEvent
 
 
-class StandTold(RunMessage, frozen=True, kw_only=True):
+class StatusTold(RunMessage, frozen=True, kw_only=True):
     """What a trainer of this member is doing that waits, or keeps others waiting; None: it goes on."""
 
     task: Name
-    stand: Stand | None = None
+    status: TrainerStatus | None = None
 
 
 class OutputsOffered(RunMessage, frozen=True, kw_only=True):
@@ -312,7 +312,7 @@ Message = (
     | Prepared
     | Declined
     | Reported
-    | StandTold
+    | StatusTold
     | OutputsOffered
 )
 

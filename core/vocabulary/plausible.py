@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from core.vocabulary.plan import Moment, Plan, ranks
 from core.vocabulary.progress import Expectation, Settled, Summary
-from core.vocabulary.waits import Stand, WaitsFor
+from core.vocabulary.waits import TrainerStatus, WaitsFor
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """Bounds of a step's time; ratios of such times stay presentable."""
@@ -51,17 +51,17 @@ def _sound(settled: Settled, plan: Plan) -> bool:
     )
 
 
-def sound_stand(stand: Stand, plan: Plan) -> bool:
+def sound_status(status: TrainerStatus, plan: Plan) -> bool:
     """Checks what a trainer, perhaps on another laptop, reports of its activity and waits."""
-    waits = stand.peers
-    numbers = [stand.lasted_s, stand.cores]
+    waits = status.peers
+    numbers = [status.lasted_s, status.cores]
     for wait in waits:
         numbers += [wait.lasted_s, wait.bytes_come, wait.bytes_total, wait.bytes_s, wait.heard_s]
     known = {wait.rank for wait in waits} <= set(range(len(plan.tasks)))
     return (
         known
         and len(waits) <= len(plan.tasks)
-        and len(stand.where) <= LONGEST_PLACE
+        and len(status.where) <= LONGEST_PLACE
         and all(map(_fits, numbers))
     )
 

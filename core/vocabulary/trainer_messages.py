@@ -31,7 +31,7 @@ from core.vocabulary.options import RunOptions
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
-from core.vocabulary.waits import Stand
+from core.vocabulary.waits import TrainerStatus
 from core.vocabulary.wire import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
@@ -250,10 +250,10 @@ class Said(Tagged, frozen=True, kw_only=True):
         fit(self, words=LOG)
 
 
-class StandChanged(Tagged, frozen=True, kw_only=True):
+class StatusChanged(Tagged, frozen=True, kw_only=True):
     """No meeting with the others has ended for some seconds: what this trainer is doing. None: it goes on."""
 
-    stand: Stand | None = None
+    status: TrainerStatus | None = None
 
 
 class Kept(Tagged, frozen=True, kw_only=True):
@@ -276,7 +276,7 @@ Report = (
     | EpochEnded
     | Evaluated
     | Said
-    | StandChanged
+    | StatusChanged
     | Kept
     | Ended
 )

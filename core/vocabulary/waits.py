@@ -37,7 +37,7 @@ class PeerWait(msgspec.Struct, frozen=True, kw_only=True):
     """Since anything came from it, keep-alives included."""
 
 
-class Stand(msgspec.Struct, frozen=True, kw_only=True):
+class TrainerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The activity of a trainer that has ended no meeting with the others for ``lasted_s`` seconds."""
 
     activity: Activity

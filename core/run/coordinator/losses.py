@@ -55,8 +55,8 @@ def go_on_without(turn: CoordinatorTurn, device: DeviceId, why: Problem) -> None
     """``why``: what happened to it, in words that hold on every laptop."""
     run, plan = turn.state.plan.run, turn.state.plan
     own = {task.name for task in plan.tasks_of(device)}
-    stands = {task: heard for task, heard in turn.state.stands.items() if task not in own}
-    turn.state = replace(turn.state, stands=MappingProxyType(stands))
+    statuses = {task: heard for task, heard in turn.state.statuses.items() if task not in own}
+    turn.state = replace(turn.state, statuses=MappingProxyType(statuses))
     part = turn.state.parts[device]
     turn.know(device, replace(part, left=True, takes_part=False, away_s=None, phase="ended"))
     turn.share(ev.MemberLeft(run=run, device=device, problem=why))
@@ -110,7 +110,7 @@ def on_away_over(turn: CoordinatorTurn) -> None:
         return
     first = min(ends, key=lambda device: ends[device])
     left_s = ends[first] - turn.now_s
-    lively_s = state.vigil.progressed_s + limits.LIVELY_S - turn.now_s
+    lively_s = state.last_report.progressed_s + limits.LIVELY_S - turn.now_s
     if left_s > 0 or lively_s > 0:
         turn.wait("away", max(left_s, lively_s, 1.0))
         return

@@ -130,8 +130,8 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
             _on_stop(turn, state.name(device), force)
         case ms.Reported(event=event):
             _on_report(turn, device, event)
-        case ms.StandTold(task=task, stand=stand):
-            patience.hear_stand(turn, device, task, stand)
+        case ms.StatusTold(task=task, status=status):
+            patience.hear_status(turn, device, task, status)
         case ms.OutputsOffered():
             _on_outputs_offered(turn, device, message)
         case _:

@@ -20,8 +20,8 @@ from core.vocabulary import limits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Starting
-from core.vocabulary.plausible import sound_stand
-from core.vocabulary.waits import Cause, Stand, WaitsFor
+from core.vocabulary.plausible import sound_status
+from core.vocabulary.waits import Cause, TrainerStatus, WaitsFor
 
 _CUT_TOLD_S = 150.0
 """A connection that was cut while a laptop was away fails when the system next sends something over it, up to
@@ -36,36 +36,36 @@ _WATCHED = co.Assembling | co.Running | co.Halting | co.Releasing | co.Draining
 # --- reports from members --------------------------------------------------------------------------------
 
 
-def hear_stand(turn: CoordinatorTurn, device: DeviceId, task: str, stand: Stand | None) -> None:
+def hear_status(turn: CoordinatorTurn, device: DeviceId, task: str, status: TrainerStatus | None) -> None:
     state = turn.state
     own = {each.name for each in state.plan.tasks_of(device)}
     if (
         not state.plan.patient
         or isinstance(state.stage, co.Assembling)
         or task not in own
-        or (stand is not None and not sound_stand(stand, state.plan))
+        or (status is not None and not sound_status(status, state.plan))
     ):
         return
-    stands = {name: heard for name, heard in state.stands.items() if name != task}
-    if stand is not None:
-        if task not in state.stands and not (stand.stopped or stand.held):
-            note_progress(turn, turn.now_s - stand.lasted_s)  # the end of its last meeting, not reported
-        stands[task] = co.Heard(stand, turn.now_s)
-    elif task in state.stands:
+    statuses = {name: heard for name, heard in state.statuses.items() if name != task}
+    if status is not None:
+        if task not in state.statuses and not (status.stopped or status.held):
+            note_progress(turn, turn.now_s - status.lasted_s)  # the end of its last meeting, not reported
+        statuses[task] = co.Heard(status, turn.now_s)
+    elif task in state.statuses:
         note_progress(turn)
-    turn.state = replace(turn.state, stands=MappingProxyType(stands))
+    turn.state = replace(turn.state, statuses=MappingProxyType(statuses))
     come = verdicts.bytes_come(turn.state)
-    if come > turn.state.vigil.come:
+    if come > turn.state.last_report.come_bytes:
         note_progress(turn)
-    turn.state = replace(turn.state, vigil=replace(turn.state.vigil, come=come))
+    turn.state = replace(turn.state, last_report=replace(turn.state.last_report, come_bytes=come))
     look(turn)
 
 
 def note_progress(turn: CoordinatorTurn, at_s: float | None = None) -> None:
     """Record progress, now or at ``at_s``."""
-    vigil = turn.state.vigil
-    progressed_s = turn.now_s if at_s is None else max(vigil.progressed_s, at_s)
-    turn.state = replace(turn.state, vigil=replace(vigil, progressed_s=progressed_s))
+    last_report = turn.state.last_report
+    progressed_s = turn.now_s if at_s is None else max(last_report.progressed_s, at_s)
+    turn.state = replace(turn.state, last_report=replace(last_report, progressed_s=progressed_s))
 
 
 # --- reports to screens ----------------------------------------------------------------------------------
@@ -77,15 +77,15 @@ def look(turn: CoordinatorTurn) -> None:
     if not state.plan.patient:
         return
     waits = verdicts.verdicts(state, turn.now_s) if isinstance(state.stage, _WATCHED) else ()
-    if waits and not state.vigil.told and not state.plan.redials:
+    if waits and not state.last_report.waits and not state.plan.redials:
         note_progress(turn)  # nobody reports steps there: it went on until now
         state = turn.state
-    vigil, after_s = state.vigil, state.plan.ask_after_s
-    asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
-    is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
-    is_due = bool(waits) and turn.now_s - vigil.told_s >= limits.WAITS_TOLD_S
+    last_report, after_s = state.last_report, state.plan.ask_after_s
+    asks = bool(waits) and 0 < after_s <= turn.now_s - last_report.progressed_s
+    is_news = _gist(waits) != _gist(last_report.waits) or asks != last_report.asks
+    is_due = bool(waits) and turn.now_s - last_report.at_s >= limits.WAITS_TOLD_S
     if is_news or is_due:
-        turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
+        turn.state = replace(state, last_report=replace(last_report, waits=waits, at_s=turn.now_s, asks=asks))
         turn.share(ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
     if not waits and not state.is_any_away:
         turn.no_longer("look")
@@ -95,7 +95,7 @@ def look(turn: CoordinatorTurn) -> None:
 
 def wait_on(turn: CoordinatorTurn) -> None:
     """The user lets the run go on waiting."""
-    if turn.state.vigil.asks:
+    if turn.state.last_report.asks:
         note_progress(turn)
         look(turn)
 
@@ -202,4 +202,4 @@ def stop_without(turn: CoordinatorTurn, by: str) -> bool:
 
 def least_force(turn: CoordinatorTurn) -> int:
     """Initial stop force: a stuck step never ends."""
-    return 1 if any(wait.cause in _STUCK or wait.held for wait in turn.state.vigil.told) else 0
+    return 1 if any(wait.cause in _STUCK or wait.held for wait in turn.state.last_report.waits) else 0

@@ -18,7 +18,7 @@ from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.peer_messages import From, Prepared, Send
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Task
-from core.vocabulary.waits import Stand, WaitsFor
+from core.vocabulary.waits import TrainerStatus, WaitsFor
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -268,19 +268,19 @@ class Part:
 class Heard:
     """A trainer's long activity, as reported at ``at_s``."""
 
-    stand: Stand
+    status: TrainerStatus
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Vigil:
+class LastReport:
     """The last report about members waited for, and the time of the last progress."""
 
-    told: tuple[WaitsFor, ...] = ()
-    told_s: float = 0.0
+    waits: tuple[WaitsFor, ...] = ()
+    at_s: float = 0.0
     progressed_s: float = 0.0
-    come: int = 0
-    """Bytes that had arrived then, of what is waited for."""
+    come_bytes: int = 0
+    """Received then, of what is waited for."""
     asks: bool = False
 
 
@@ -312,9 +312,9 @@ class Coordination:
     unix_s: float = 0.0
     """Unix time minus the clock of every step."""
     waits: frozenset[Wait] = frozenset()
-    stands: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
+    statuses: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
     """By task name: trainers that wait, or may keep others waiting."""
-    vigil: Vigil = field(default_factory=Vigil)
+    last_report: LastReport = field(default_factory=LastReport)
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
         return replace(self, waits=waits)

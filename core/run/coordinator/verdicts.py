@@ -1,7 +1,7 @@
 """Decides which member a run waits for and why: one verdict from all members' reports. Pure.
 
-A trainer reports what it sees (``Stand``), its node whether its process is stopped, and its silence shows
-that the laptop sends nothing. In a chain of members that wait for each other only the end is named.
+A trainer reports what it sees (``TrainerStatus``), its node whether its process is stopped, and its silence
+shows that the laptop sends nothing. In a chain of members that wait for each other only the end is named.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import ASK_AFTER_S
 from core.vocabulary.phases import Training
 from core.vocabulary.plan import Role, Task
-from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
+from core.vocabulary.waits import Cause, PeerWait, TrainerStatus, WaitsFor
 
 QUIET_S = 3.5
 """Keep-alives come every second: a member silent for so long is not merely slow."""
@@ -83,27 +83,27 @@ def limit_s(state: Coordination, device: DeviceId) -> float:
 
 def bytes_come(state: Coordination) -> int:
     """Bytes received of everything that is waited for: an increase is progress."""
-    return sum(peer.bytes_come for heard in state.stands.values() for peer in heard.stand.peers)
+    return sum(peer.bytes_come for heard in state.statuses.values() for peer in heard.status.peers)
 
 
 def _needs(state: Coordination, now_s: float) -> dict[int, list[_Need]]:
     found: dict[int, list[_Need]] = {}
-    for _, heard in _live_stands(state):
-        for peer in heard.stand.peers:
+    for _, heard in _live_statuses(state):
+        for peer in heard.status.peers:
             found.setdefault(peer.rank, []).append(_Need(peer, now_s - heard.at_s))
     return found
 
 
-def _live_stands(state: Coordination) -> Iterator[tuple[Task, Heard]]:
+def _live_statuses(state: Coordination) -> Iterator[tuple[Task, Heard]]:
     for task in state.plan.tasks:
-        heard = state.stands.get(task.name)
+        heard = state.statuses.get(task.name)
         part = state.parts[task.device]
         if heard is not None and part.away_s is None and task.name not in part.exits:
             yield task, heard
 
 
 def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
-    part, heard = state.parts[task.device], state.stands.get(task.name)
+    part, heard = state.parts[task.device], state.statuses.get(task.name)
     is_due = isinstance(state.stage, Draining) and task == state.chief and state.lacks_outputs
     if task.name in part.exits and not is_due:
         return None
@@ -115,12 +115,12 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
     if is_due:
         return None  # they come, or the search for them is on
-    own = heard.stand if heard is not None else None
+    own = heard.status if heard is not None else None
     held = own if own is not None and own.held else None
     if held is not None:
         own = None  # its node reported it; keep-alives tell whether it still holds
-    if heard is not None and heard.stand.stopped:
-        return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)
+    if heard is not None and heard.status.stopped:
+        return _waits(task, "stopped", heard.status.lasted_s + now_s - heard.at_s)
     if not needs:
         # Another has finished, and this one is still at work: the run's end waits for it.
         is_last = own is not None and own.activity != "exchange" and state.exits
@@ -135,7 +135,7 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
 
 
 def _on_the_way(
-    task: Task, own: Stand | None, needs: list[_Need], lasted_s: float, held: Stand | None
+    task: Task, own: TrainerStatus | None, needs: list[_Need], lasted_s: float, held: TrainerStatus | None
 ) -> WaitsFor | None:
     """The task is in the exchange itself, as far as anybody knows."""
     # As reported: what has come since is unknown, and an older report no longer proves silence.
@@ -155,7 +155,7 @@ def _on_the_way(
     return _waits(task, "wire", lasted_s, bytes_come=come, bytes_total=total, left_s=left_s)
 
 
-def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
+def _in_script(task: Task, own: TrainerStatus, lasted_s: float) -> WaitsFor:
     return WaitsFor(
         device=task.device,
         cause="script",
@@ -170,12 +170,12 @@ def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
 def _all_in_script(state: Coordination) -> tuple[WaitsFor, ...]:
     """All members run their own code, for as long as it takes until the user is asked, or would be."""
     after_s = state.plan.ask_after_s or ASK_AFTER_S
-    stands = {task.name: heard.stand for task, heard in _live_stands(state)}
+    statuses = {task.name: heard.status for task, heard in _live_statuses(state)}
     busy: dict[DeviceId, WaitsFor] = {}
     for task in state.plan.tasks:
         if state.parts[task.device].left or task.name in state.parts[task.device].exits:
             continue
-        own = stands.get(task.name)
+        own = statuses.get(task.name)
         if own is None or own.held or own.activity == "exchange" or own.lasted_s < after_s:
             return ()
         busy[task.device] = _in_script(task, own, own.lasted_s)

@@ -262,8 +262,8 @@ def _on_said(turn: ParticipantTurn, task: str, said: trainer_messages.Report) ->
             turn.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
         case trainer_messages.Said(words=words, difference=difference):
             turn.say(task, words, difference=difference)
-        case trainer_messages.StandChanged(stand=stand):
-            patience.tell_stand(turn, task, stand)
+        case trainer_messages.StatusChanged(status=status):
+            patience.tell_status(turn, task, status)
         case trainer_messages.Kept():
             turn.state = replace(turn.state, kept=True)
         case trainer_messages.Progressed() | trainer_messages.EpochEnded():

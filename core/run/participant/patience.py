@@ -20,7 +20,7 @@ from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.trainer_messages import Progressed, Report
-from core.vocabulary.waits import Stand, WaitsFor
+from core.vocabulary.waits import TrainerStatus, WaitsFor
 
 # --- the starter -------------------------------------------------------------------------------------------
 
@@ -126,15 +126,15 @@ def see(turn: ParticipantTurn, stopped: frozenset[str]) -> None:
     before = turn.state.stopped
     turn.state = replace(turn.state, stopped=stopped)
     for task in sorted(stopped - before):
-        tell_stand(turn, task, Stand(activity="script", stopped=True))
+        tell_status(turn, task, TrainerStatus(activity="script", stopped=True))
     for task in sorted(before - stopped):
-        tell_stand(turn, task, None)
+        tell_status(turn, task, None)
 
 
 def hear_word(turn: ParticipantTurn, task: str, said: Report) -> None:
     word = turn.state.words.get(task)
     if word is not None and word.held_told_s is not None:
-        tell_stand(turn, task, None)
+        tell_status(turn, task, None)
     stepped_s = word.stepped_s if word is not None else -math.inf
     if isinstance(said, Progressed):
         stepped_s = turn.now_s
@@ -158,7 +158,9 @@ def listen(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:
             _note(turn, task, replace(word, looked_s=turn.now_s, cpu_s=used_s))
         elif lasted_s >= limits.HELD_S and turn.now_s - (word.held_told_s or 0.0) >= limits.STAND_TOLD_S:
             cores = max(0.0, used_s - word.cpu_s) / (turn.now_s - word.looked_s)
-            tell_stand(turn, task, Stand(activity="script", held=True, lasted_s=lasted_s, cores=cores))
+            tell_status(
+                turn, task, TrainerStatus(activity="script", held=True, lasted_s=lasted_s, cores=cores)
+            )
             _note(turn, task, replace(word, held_told_s=turn.now_s))
 
 
@@ -167,5 +169,5 @@ def _note(turn: ParticipantTurn, task: str, word: pa.Word) -> None:
     turn.state = replace(turn.state, words=MappingProxyType(words))
 
 
-def tell_stand(turn: ParticipantTurn, task: str, stand: Stand | None) -> None:
-    turn.tell_starter(ms.StandTold(run=turn.state.plan.run, task=task, stand=stand))
+def tell_status(turn: ParticipantTurn, task: str, status: TrainerStatus | None) -> None:
+    turn.tell_starter(ms.StatusTold(run=turn.state.plan.run, task=task, status=status))

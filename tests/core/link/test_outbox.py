@@ -10,7 +10,7 @@ from core.vocabulary.peer_messages import (
     BusyTold,
     Message,
     Reported,
-    StandTold,
+    StatusTold,
     StopAsked,
     TelemetrySent,
 )
@@ -80,7 +80,7 @@ def test_a_newer_step_takes_the_place_of_an_older_one_while_there_is_no_connecti
 
 def test_of_what_a_waiting_trainer_tells_while_there_is_no_connection_the_newest_counts() -> None:
     outbox = Outbox()
-    first, other, last = (StandTold(run=RunId("r"), task=task) for task in ("a", "b", "a"))
+    first, other, last = (StatusTold(run=RunId("r"), task=task) for task in ("a", "b", "a"))
     for message in (first, other, last):
         outbox.put(message, is_away=True)
     assert taken(outbox) == [body(other), body(last)]

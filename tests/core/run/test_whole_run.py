@@ -14,7 +14,7 @@ from core.vocabulary import trainer_messages
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Starting, Training, ended
 from core.vocabulary.plan import Plan, Role
-from core.vocabulary.waits import PeerWait, Stand
+from core.vocabulary.waits import PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
@@ -33,13 +33,15 @@ REPORTS = (
     trainer_messages.Connecting(),
     trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     progress(),
-    trainer_messages.StandChanged(stand=Stand(activity="script", where="train.py, line 1", lasted_s=3.0)),
-    trainer_messages.StandChanged(
-        stand=Stand(
+    trainer_messages.StatusChanged(
+        status=TrainerStatus(activity="script", where="train.py, line 1", lasted_s=3.0)
+    ),
+    trainer_messages.StatusChanged(
+        status=TrainerStatus(
             activity="exchange", peers=(PeerWait(rank=0, lasted_s=3.0), PeerWait(rank=1, lasted_s=3.0))
         )
     ),
-    trainer_messages.StandChanged(),
+    trainer_messages.StatusChanged(),
 )
 PLANS = (
     plan_of(project=MANIFEST.digest),

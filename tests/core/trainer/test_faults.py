@@ -27,8 +27,8 @@ async def test_who_waits_for_a_killed_member_says_so_until_it_is_stopped(tmp_pat
     assert (await worker.exit()).reason == "killed"
 
     def waits_for_whom_it_cannot_reach() -> bool:
-        stands = [report.stand for report in chief.of(trainer_messages.StandChanged) if report.stand]
-        return any(peer.rank == 1 and not peer.connected for stand in stands for peer in stand.peers)
+        statuses = [report.status for report in chief.of(trainer_messages.StatusChanged) if report.status]
+        return any(peer.rank == 1 and not peer.connected for status in statuses for peer in status.peers)
 
     await chief.wait(waits_for_whom_it_cannot_reach)
     # The nodes find out whether it returns, and end the others.

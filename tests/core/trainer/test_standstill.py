@@ -27,8 +27,8 @@ from core.trainer.standstill import (
     place_of,
 )
 from core.vocabulary.limits import STAND_TOLD_S
-from core.vocabulary.trainer_messages import Report, Said, StandChanged
-from core.vocabulary.waits import Stand
+from core.vocabulary.trainer_messages import Report, Said, StatusChanged
+from core.vocabulary.waits import TrainerStatus
 from core.vocabulary.wire import from_json
 
 LIMIT_S = 60.0
@@ -50,7 +50,7 @@ def wait(come: int = 0, *, since_s: float = 3.0) -> Waiting:
 
 def looked(
     standstill: Standstill, until_s: int, seen: Seen, place: Callable[[], Place] = in_script
-) -> list[tuple[float, Stand | Literal["stack"] | None]]:
+) -> list[tuple[float, TrainerStatus | Literal["stack"] | None]]:
     """Once a second, like the watch."""
     first = int(standstill.now_s) + 1
     return [(now, word) for now in range(first, until_s + 1) for word in standstill.look(now, seen, place)]
@@ -66,7 +66,7 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     told = looked(standstill, 11, Seen(0))
     times = [now for now, _ in told]
     assert times == [TOLD_AFTER_S, TOLD_AFTER_S + STAND_TOLD_S, TOLD_AFTER_S + 2 * STAND_TOLD_S]
-    assert told[0][1] == Stand(activity="callback", where="train.py, line 3", lasted_s=2.0)
+    assert told[0][1] == TrainerStatus(activity="callback", where="train.py, line 3", lasted_s=2.0)
     assert standstill.look(12, Seen(1), never) == [None]
     assert standstill.look(13, Seen(1), never) == []
 
@@ -75,18 +75,18 @@ def test_another_place_is_news_at_once() -> None:
     standstill = Standstill(0.0)
     looked(standstill, 3, Seen(0))
     told = standstill.look(4, Seen(0), lambda: ("script", "train.py, line 9"))
-    assert [word.where for word in told if isinstance(word, Stand)] == ["train.py, line 9"]
+    assert [word.where for word in told if isinstance(word, TrainerStatus)] == ["train.py, line 9"]
 
 
 def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
     standstill = Standstill(0.0)
     assert standstill.look(1, Seen(0, [wait(0)]), never) == []
     (first,) = standstill.look(2, Seen(0, [wait(20)]), never)
-    assert isinstance(first, Stand) and first.activity == "exchange"
+    assert isinstance(first, TrainerStatus) and first.activity == "exchange"
     for now in (3, 4, 5):
         standstill.look(now, Seen(0, [wait(10 * now)]), never)
     (later,) = standstill.look(6, Seen(0, [wait(60)]), never)
-    assert isinstance(later, Stand)
+    assert isinstance(later, TrainerStatus)
     (peer,) = later.peers
     assert (peer.rank, peer.bytes_come, peer.bytes_total) == (1, 60, 100)
     assert peer.bytes_s == pytest.approx(10.0) and peer.connected
@@ -99,10 +99,10 @@ def test_a_wait_of_a_moment_after_the_scripts_own_long_work_is_not_told() -> Non
     assert standstill.look(3, Seen(0, [replace(wait(0), since_s=0.01)]), never) == []
     assert standstill.look(4, Seen(0, [replace(wait(0), since_s=1.01)]), never) == []
     (word,) = standstill.look(5, Seen(0, [replace(wait(0), since_s=2.01)]), never)
-    assert isinstance(word, Stand) and word.activity == "exchange"
+    assert isinstance(word, TrainerStatus) and word.activity == "exchange"
 
 
-def stacks(told: list[tuple[float, Stand | Literal["stack"] | None]]) -> list[float]:
+def stacks(told: list[tuple[float, TrainerStatus | Literal["stack"] | None]]) -> list[float]:
     return [now_s for now_s, word in told if word == "stack"]
 
 
@@ -140,7 +140,7 @@ def test_a_process_that_was_stopped_does_not_count_that_time() -> None:
     looked(standstill, 1, Seen(0, awaited=True))
     assert standstill.look(100, Seen(0, awaited=True), in_script) == []
     told = looked(standstill, 102, Seen(0, awaited=True))
-    assert [word.lasted_s for _, word in told if isinstance(word, Stand)] == [pytest.approx(2.0)]
+    assert [word.lasted_s for _, word in told if isinstance(word, TrainerStatus)] == [pytest.approx(2.0)]
 
 
 # --- where a script is -------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_the_watch_reports_by_itself_and_ends_when_told(tmp_path: Path) -> None:
     with os.fdopen(read, "rb") as lines:
         report: Report = from_json(lines.readline(), Report)  # type: ignore[arg-type]
     assert time.monotonic() - began_s < LIMIT_S
-    assert isinstance(report, StandChanged) and report.stand is not None
+    assert isinstance(report, StatusChanged) and report.status is not None
     watch.end()
     assert "standstill" not in [thread.name for thread in threading.enumerate()]
     assert not isinstance(report, Said)

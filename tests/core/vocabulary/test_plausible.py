@@ -15,13 +15,13 @@ from core.vocabulary.plausible import (
     a_step,
     sound,
     sound_moment,
-    sound_stand,
+    sound_status,
     sound_summary,
     sound_waits,
 )
 from core.vocabulary.progress import Expectation, Settled, Summary
 from core.vocabulary.state import State, apply
-from core.vocabulary.waits import PeerWait, Stand, WaitsFor
+from core.vocabulary.waits import PeerWait, TrainerStatus, WaitsFor
 from tests.core.vocabulary.test_plan import ANNA, BEN, TOGETHER
 
 EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
@@ -121,16 +121,16 @@ def test_a_training_begins_at_nothing_and_never_before_it() -> None:
 
 
 PEER = PeerWait(rank=1, lasted_s=3.0, bytes_come=1, bytes_total=9, bytes_s=0.5, heard_s=1.0)
-STAND = Stand(activity="exchange", where="train.py, line 3", lasted_s=3.0, peers=(PEER,))
+STAND = TrainerStatus(activity="exchange", where="train.py, line 3", lasted_s=3.0, peers=(PEER,))
 
 
 def test_what_a_trainer_says_that_it_does_can_be() -> None:
-    assert sound_stand(STAND, TOGETHER)
-    assert sound_stand(Stand(activity="script", stopped=True), TOGETHER)
+    assert sound_status(STAND, TOGETHER)
+    assert sound_status(TrainerStatus(activity="script", stopped=True), TOGETHER)
 
 
 @pytest.mark.parametrize(
-    "stand",
+    "status",
     [
         replace(STAND, lasted_s=INFINITE),
         replace(STAND, lasted_s=-1.0),
@@ -150,8 +150,8 @@ def test_what_a_trainer_says_that_it_does_can_be() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_not_heard(stand: Stand) -> None:
-    assert not sound_stand(stand, TOGETHER)
+def test_what_cannot_be_is_not_heard(status: TrainerStatus) -> None:
+    assert not sound_status(status, TOGETHER)
 
 
 WAIT = WaitsFor(device=BEN, cause="away", lasted_s=3.0, since_s=1.7e9, left_s=1.0, where="train.py, line 3")

@@ -148,11 +148,11 @@ class ExchangeCollectives(Collectives):
         if self.failure is not None:
             raise self.failure
 
-        def stand() -> None:
+        def status() -> None:
             self._bring(0, np.zeros(1, np.int8), "sum", "f32", what)
             self._end_stage("sum", limit_s)
 
-        self._meet(stand)
+        self._meet(status)
 
     def _hand_over(
         self, tensor: Any, pack: int, kind: Kind, what: str, count: Any = None, of: str = ""

@@ -23,8 +23,8 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, Expectation
-from core.vocabulary.trainer_messages import EpochEnded, Measured, MeetWithout, StandChanged
-from core.vocabulary.waits import PeerWait, Stand
+from core.vocabulary.trainer_messages import EpochEnded, Measured, MeetWithout, StatusChanged
+from core.vocabulary.waits import PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failing, progress
 
@@ -165,7 +165,7 @@ def test_nobody_is_waited_for_any_more_who_left() -> None:
     world = training()
     peer = PeerWait(rank=1, lasted_s=9.0, connected=False, heard_s=9.0)
     world.trainer_says(
-        ANNA, "chief:0", StandChanged(stand=Stand(activity="exchange", lasted_s=9.0, peers=(peer,)))
+        ANNA, "chief:0", StatusChanged(status=TrainerStatus(activity="exchange", lasted_s=9.0, peers=(peer,)))
     )
     world.settle()
     assert world.state.run is not None and world.state.run.waiting is not None

@@ -17,8 +17,8 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
-from core.vocabulary.trainer_messages import Connecting, EpochEnded, StandChanged
-from core.vocabulary.waits import Cause, PeerWait, Stand
+from core.vocabulary.trainer_messages import Connecting, EpochEnded, StatusChanged
+from core.vocabulary.waits import Cause, PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import CLOSED, FINISHED, MANIFEST, World, failing, progress
 
@@ -35,13 +35,13 @@ def training(plan: Plan = TLS) -> World:
     return world
 
 
-def waits_for_ben(lasted_s: float = 3.0, come: int = 0) -> StandChanged:
+def waits_for_ben(lasted_s: float = 3.0, come: int = 0) -> StatusChanged:
     peer = PeerWait(rank=1, lasted_s=lasted_s, bytes_come=come, bytes_total=100)
-    return StandChanged(stand=Stand(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
+    return StatusChanged(status=TrainerStatus(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
 
 
-def busy(where: str = "train.py, line 3") -> StandChanged:
-    return StandChanged(stand=Stand(activity="callback", where=where, lasted_s=3.0))
+def busy(where: str = "train.py, line 3") -> StatusChanged:
+    return StatusChanged(status=TrainerStatus(activity="callback", where=where, lasted_s=3.0))
 
 
 def ben_is_busy(world: World) -> None:
@@ -80,7 +80,7 @@ def test_whom_the_run_waits_for_is_on_every_screen_and_goes_when_it_goes_on() ->
     world = training()
     ben_is_busy(world)
     assert shown(world, ANNA) == shown(world, BEN) == ["script"]
-    world.each_trainer_says(StandChanged())
+    world.each_trainer_says(StatusChanged())
     assert shown(world, ANNA) == shown(world, BEN) == []
     assert "look" not in world.waits
 
@@ -89,7 +89,9 @@ def test_nobody_is_waited_for_any_more_while_outputs_come() -> None:
     world = training(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
     world.trainer_says(BEN, "chief:0", busy())
     peer = PeerWait(rank=0, lasted_s=3.0)
-    world.trainer_says(ANNA, "worker:0", StandChanged(stand=Stand(activity="exchange", peers=(peer,))))
+    world.trainer_says(
+        ANNA, "worker:0", StatusChanged(status=TrainerStatus(activity="exchange", peers=(peer,)))
+    )
     world.settle()
     assert shown(world, ANNA) == shown(world, BEN) == ["script"]
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
@@ -116,10 +118,10 @@ def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
 
 def test_a_trainer_of_which_nobody_knows_says_nothing() -> None:
     world = training()
-    stand = ms.StandTold(run=TLS.run, task="worker:7", stand=busy().stand)
-    world.tell(ms.From(BEN, stand))
-    world.tell(ms.From(BEN, replace(stand, task="chief:0")))
-    assert not world.starter.stands
+    status = ms.StatusTold(run=TLS.run, task="worker:7", status=busy().status)
+    world.tell(ms.From(BEN, status))
+    world.tell(ms.From(BEN, replace(status, task="chief:0")))
+    assert not world.starter.statuses
 
 
 # --- who is away -------------------------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def test_stop_does_not_wait_for_the_end_of_a_step_that_cannot_end(
     world = training()
     bens = PeerWait(rank=0, lasted_s=9.0)
     for device, task, peer in ((ANNA, "chief:0", annas), (BEN, "worker:0", bens)):
-        stand = Stand(activity="exchange", lasted_s=9.0, peers=(peer,))
-        world.trainer_says(device, task, StandChanged(stand=stand))
+        status = TrainerStatus(activity="exchange", lasted_s=9.0, peers=(peer,))
+        world.trainer_says(device, task, StatusChanged(status=status))
     if cause == "stopped":
         world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
     world.settle()
@@ -389,8 +391,8 @@ def test_a_laptop_away_too_long_before_the_launch_ends_the_run_with_nothing_to_r
 
 def test_what_is_told_of_trainers_before_any_runs_is_left_aside() -> None:
     world = World(TLS)
-    world.tell(ms.From(BEN, ms.StandTold(run=TLS.run, task="worker:0", stand=busy().stand)))
-    assert not world.starter.stands
+    world.tell(ms.From(BEN, ms.StatusTold(run=TLS.run, task="worker:0", status=busy().status)))
+    assert not world.starter.statuses
 
 
 def test_a_starter_that_is_no_member_tells_who_comes_back_that_the_run_is_over() -> None:
@@ -621,8 +623,10 @@ def test_where_all_scripts_hang_the_user_is_asked() -> None:
     asked_s = 0.0
     for lasted_s in range(2, 80, 4):
         world.now_s += 4.0
-        stand = StandChanged(stand=Stand(activity="script", where="train.py, line 9", lasted_s=lasted_s))
-        world.each_trainer_says(stand)
+        status = StatusChanged(
+            status=TrainerStatus(activity="script", where="train.py, line 9", lasted_s=lasted_s)
+        )
+        world.each_trainer_says(status)
         if not asked_s and told(world) and told(world)[-1].asks:
             asked_s = float(lasted_s)
     assert 60.0 <= asked_s <= 68.0
@@ -633,7 +637,9 @@ def test_where_all_scripts_hang_they_are_named_although_nobody_is_to_be_asked() 
     world = training(replace(TLS, ask_after_s=0.0))
     for lasted_s in (200.0, 301.0):
         assert not told(world)
-        world.each_trainer_says(StandChanged(stand=Stand(activity="script", where="t.py", lasted_s=lasted_s)))
+        world.each_trainer_says(
+            StatusChanged(status=TrainerStatus(activity="script", where="t.py", lasted_s=lasted_s))
+        )
     assert shown(world, ANNA) == ["script", "script"] and not told(world)[-1].asks
 
 
@@ -683,9 +689,9 @@ def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> Non
 # --- a process that cannot speak ---------------------------------------------------------------------------
 
 
-def cannot_hear_ben(lasted_s: float = 10.0, heard_s: float = 9.0) -> StandChanged:
+def cannot_hear_ben(lasted_s: float = 10.0, heard_s: float = 9.0) -> StatusChanged:
     peer = PeerWait(rank=1, lasted_s=lasted_s, heard_s=heard_s)
-    return StandChanged(stand=Stand(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
+    return StatusChanged(status=TrainerStatus(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
 
 
 def ben_says_nothing(world: World, cpu_s: float = 12.0) -> None:
@@ -707,7 +713,7 @@ def test_a_trainer_in_which_nothing_of_python_runs_is_named_by_its_node_with_wha
     assert shown(world, BEN) == ["script"]
     world.trainer_says(BEN, "worker:0", progress(2))
     world.settle()
-    assert not world.starter.stands.keys() & {"worker:0"}, "it speaks again"
+    assert not world.starter.statuses.keys() & {"worker:0"}, "it speaks again"
 
 
 def test_stop_does_not_wait_for_the_end_of_a_step_where_nothing_of_python_runs() -> None:
@@ -735,7 +741,7 @@ def test_trainers_that_have_nothing_to_say_for_long_are_not_taken_for_scripts_th
             world.tell_member(device, pa.TrainersSeen(frozenset(), {task: world.now_s}))
         world.now_s += 4.0
         world.settle()
-    assert {"chief:0", "worker:0"} <= set(world.starter.stands)
+    assert {"chief:0", "worker:0"} <= set(world.starter.statuses)
     assert told(world) == [], "predict, say: each of its batches ends soon"
 
 
@@ -744,7 +750,7 @@ def test_one_that_has_not_met_the_others_yet_may_be_silent() -> None:
     world.settle()
     world.trainer_says(BEN, "worker:0", Connecting())
     ben_says_nothing(world)
-    assert "worker:0" not in world.starter.stands
+    assert "worker:0" not in world.starter.statuses
 
 
 @pytest.mark.parametrize("stopped_at_last", [True, False])

@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
 from core.vocabulary.options import ASK_AFTER_S
 from core.vocabulary.phases import Exit, MemberPhase
-from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
+from core.vocabulary.waits import Activity, Cause, PeerWait, TrainerStatus, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
 
@@ -24,17 +24,19 @@ RANKS = {ANNA: 0, BEN: 1, CLEO: 2}
 NOW_S = 1000.0
 
 
-def waiting(*devices: DeviceId, lasted_s: float = 10.0, **more: object) -> Stand:
+def waiting(*devices: DeviceId, lasted_s: float = 10.0, **more: object) -> TrainerStatus:
     peers = tuple(PeerWait(rank=RANKS[device], lasted_s=lasted_s, **more) for device in devices)  # type: ignore[arg-type]
-    return Stand(activity="exchange", lasted_s=lasted_s, peers=peers)
+    return TrainerStatus(activity="exchange", lasted_s=lasted_s, peers=peers)
 
 
-def busy(activity: Activity = "script", where: str = "train.py, line 3", *, lasted_s: float = 12.0) -> Stand:
-    return Stand(activity=activity, where=where, lasted_s=lasted_s)
+def busy(
+    activity: Activity = "script", where: str = "train.py, line 3", *, lasted_s: float = 12.0
+) -> TrainerStatus:
+    return TrainerStatus(activity=activity, where=where, lasted_s=lasted_s)
 
 
 def seen(
-    stands: Mapping[DeviceId, Stand],
+    statuses: Mapping[DeviceId, TrainerStatus],
     *,
     members: tuple[DeviceId, ...] = (ANNA, BEN),
     phases: Mapping[DeviceId, MemberPhase] | None = None,
@@ -51,8 +53,10 @@ def seen(
         phase = (phases or {}).get(device, "training")
         exits = {TASKS[device]: Exit(reason="finished")} if device in ended else {}
         parts[device] = replace(part, phase=phase, away_s=(away or {}).get(device), exits=exits)
-    heard = {TASKS[device]: co.Heard(stand, NOW_S - age_s) for device, stand in stands.items()}
-    state = replace(state, parts=MappingProxyType(parts), stands=MappingProxyType(heard), stage=co.Running())
+    heard = {TASKS[device]: co.Heard(status, NOW_S - age_s) for device, status in statuses.items()}
+    state = replace(
+        state, parts=MappingProxyType(parts), statuses=MappingProxyType(heard), stage=co.Running()
+    )
     return {wait.device: wait for wait in verdicts(state, NOW_S)}
 
 
@@ -66,16 +70,16 @@ def test_where_nobody_tells_of_a_wait_nobody_is_waited_for() -> None:
 
 
 def test_where_all_are_in_their_own_code_for_as_long_as_it_takes_to_ask_each_is_named() -> None:
-    stands = {ANNA: busy("step", lasted_s=1000.0), BEN: busy(lasted_s=1000.0)}
-    found = seen(stands)
+    statuses = {ANNA: busy("step", lasted_s=1000.0), BEN: busy(lasted_s=1000.0)}
+    found = seen(statuses)
     assert causes(found) == {ANNA: "script", BEN: "script"}
     assert found[BEN].where == "train.py, line 3" and found[BEN].lasted_s == 1000.0
     assert seen({ANNA: busy(lasted_s=1000.0)}) == {}, "Ben's has told nothing that takes long"
-    assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}) == {}
-    assert causes(seen(stands, away={BEN: NOW_S - 9})) == {BEN: "away"}
-    never = seen(stands, ask_after_s=0.0)
+    assert seen(statuses | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}) == {}
+    assert causes(seen(statuses, away={BEN: NOW_S - 9})) == {BEN: "away"}
+    never = seen(statuses, ask_after_s=0.0)
     assert causes(never) == {ANNA: "script", BEN: "script"}, "nobody is asked, and yet each is named"
-    assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}, ask_after_s=0.0) == {}
+    assert seen(statuses | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}, ask_after_s=0.0) == {}
 
 
 def test_a_script_in_its_own_code_is_named_with_its_line() -> None:
@@ -101,14 +105,14 @@ def test_numbers_on_their_way_are_counted_with_the_time_that_is_left() -> None:
 
 
 def test_a_step_of_which_something_comes_is_the_wires() -> None:
-    stands = {ANNA: waiting(BEN, bytes_come=5, bytes_total=9, bytes_s=1.0), BEN: busy("step")}
-    assert causes(seen(stands)) == {BEN: "wire"}
-    stands[ANNA] = waiting(BEN, bytes_come=5, bytes_total=9)
-    assert causes(seen(stands)) == {BEN: "script"}
+    statuses = {ANNA: waiting(BEN, bytes_come=5, bytes_total=9, bytes_s=1.0), BEN: busy("step")}
+    assert causes(seen(statuses)) == {BEN: "wire"}
+    statuses[ANNA] = waiting(BEN, bytes_come=5, bytes_total=9)
+    assert causes(seen(statuses)) == {BEN: "script"}
 
 
 def test_a_stopped_process_counts_more_than_what_it_said_before() -> None:
-    found = seen({ANNA: waiting(BEN), BEN: Stand(activity="script", stopped=True)})
+    found = seen({ANNA: waiting(BEN), BEN: TrainerStatus(activity="script", stopped=True)})
     assert causes(found) == {BEN: "stopped"}
 
 
@@ -129,20 +133,20 @@ def test_what_an_absent_laptop_said_of_others_does_not_count() -> None:
 
 
 def test_a_trainer_that_still_loads_tensorflow_is_no_silent_one() -> None:
-    stands = {ANNA: waiting(BEN, connected=False, heard_s=20.0)}
-    assert causes(seen(stands, phases={BEN: "starting"})) == {BEN: "starting"}
-    assert causes(seen(stands, phases={BEN: "meeting"})) == {BEN: "connection"}
+    statuses = {ANNA: waiting(BEN, connected=False, heard_s=20.0)}
+    assert causes(seen(statuses, phases={BEN: "starting"})) == {BEN: "starting"}
+    assert causes(seen(statuses, phases={BEN: "meeting"})) == {BEN: "connection"}
 
 
 @pytest.mark.parametrize(("connected", "cause"), [(True, "silent"), (False, "connection")])
 def test_a_peer_without_a_sign_of_life_is_silent_or_not_connected(connected: bool, cause: Cause) -> None:
-    stands = {ANNA: waiting(BEN, connected=connected, heard_s=6.0), BEN: waiting(ANNA)}
-    assert seen(stands)[BEN].cause == cause
+    statuses = {ANNA: waiting(BEN, connected=connected, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(statuses)[BEN].cause == cause
 
 
 def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
-    stands = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
-    assert seen(stands)[BEN].cause == "wire"
+    statuses = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
+    assert seen(statuses)[BEN].cause == "wire"
 
 
 @pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, STAND_TOLD_S])
@@ -154,8 +158,8 @@ def test_between_two_words_of_a_trainer_the_verdict_stays(age_s: float) -> None:
 
 
 def test_what_was_told_long_ago_makes_nobody_silent() -> None:
-    stands = {ANNA: waiting(BEN, heard_s=6.0), BEN: waiting(ANNA)}
-    assert seen(stands, age_s=FRESH_S)[BEN].cause == "wire"
+    statuses = {ANNA: waiting(BEN, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(statuses, age_s=FRESH_S)[BEN].cause == "wire"
 
 
 def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
@@ -165,13 +169,13 @@ def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
 
 
 def test_of_a_chain_only_the_end_is_named() -> None:
-    stands = {ANNA: waiting(BEN, CLEO), BEN: waiting(CLEO), CLEO: busy()}
-    assert causes(seen(stands, members=(ANNA, BEN, CLEO))) == {CLEO: "script"}
+    statuses = {ANNA: waiting(BEN, CLEO), BEN: waiting(CLEO), CLEO: busy()}
+    assert causes(seen(statuses, members=(ANNA, BEN, CLEO))) == {CLEO: "script"}
 
 
 def test_two_that_keep_a_third_waiting_are_both_named() -> None:
-    stands = {ANNA: waiting(BEN, CLEO), BEN: busy(), CLEO: Stand(activity="script", stopped=True)}
-    assert causes(seen(stands, members=(ANNA, BEN, CLEO))) == {BEN: "script", CLEO: "stopped"}
+    statuses = {ANNA: waiting(BEN, CLEO), BEN: busy(), CLEO: TrainerStatus(activity="script", stopped=True)}
+    assert causes(seen(statuses, members=(ANNA, BEN, CLEO))) == {BEN: "script", CLEO: "stopped"}
 
 
 def test_who_works_on_after_another_has_finished_is_named() -> None:
