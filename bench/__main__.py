@@ -35,6 +35,7 @@ MEASUREMENTS = {
     "sealed": ("What the seal costs", "bench.sealed_speed"),
     "walls": ("What walls cost", "bench.walls"),
     "transfer": ("A project on its way", "bench.transfer_speed"),
+    "chain": ("A project on its way to two laptops", "bench.transfer_chain"),
     "audits": ("What audits cost", "bench.audits"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),

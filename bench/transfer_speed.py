@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Self
 
@@ -52,7 +52,7 @@ class Load:
         (folder / "train.py").write_text("print('never gets here')\n")
         random_of = random.Random(seed)
         for number in range(self.files):
-            inside = folder / "data" / f"{number // 500}"
+            inside = folder / f"data-{seed}" / f"{number // 500}"
             inside.mkdir(parents=True, exist_ok=True)
             with (inside / f"{number}.bin").open("wb") as file:
                 for at in range(0, self.file_bytes, MB):
@@ -81,7 +81,7 @@ def measure() -> list[Row]:
 
 def _measure(load: Load, mbit: int, limit: float) -> list[Row]:
     parts, found = list[float](), list[Transferred]()
-    with _two(mbit) as (lab, anna, ben):
+    with laptops(mbit) as (lab, (anna, ben)):
         for number in range(ROUNDS):
             bare = raw_tcp.bytes_s(
                 lab.enter(0), lab.enter(1), lab.network.address(1), load.files * load.file_bytes
@@ -93,42 +93,55 @@ def _measure(load: Load, mbit: int, limit: float) -> list[Row]:
 
 
 @contextmanager
-def _two(mbit: int) -> Iterator[tuple[Lab, Agent, Agent]]:
+def laptops(mbit: int, hosts: int = 2) -> Iterator[tuple[Lab, list[Agent]]]:
+    """Each paired with each; the first may run its projects everywhere."""
     try:
         with (
             tempfile.TemporaryDirectory(
                 prefix="tandem-bench-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None
             ) as base,
-            Lab(Path(base), rate=f"{mbit}mbit") as lab,
+            Lab(Path(base), hosts=hosts, rate=f"{mbit}mbit") as lab,
         ):
-            anna, ben = lab.agent(0), lab.agent(1)
-            assert ben.state.me is not None
-            pair(anna, ben, ben.state.me.addresses[0])
-            ben.do(SetCodePolicy(device=anna.device, policy="always"))
-            yield lab, anna, ben
+            agents = [lab.agent(host) for host in range(hosts)]
+            for one, other in combinations(agents, 2):
+                assert other.state.me is not None
+                pair(one, other, other.state.me.addresses[0])
+            for other in agents[1:]:
+                other.do(SetCodePolicy(device=agents[0].device, policy="always"))
+            yield lab, agents
     except NoLab as refusal:
         raise RuntimeError(str(refusal)) from refusal
 
 
 def transferred(anna: Agent, ben: Agent, script: Path) -> Transferred:
     """Transfers one project from anna to ben. The run is stopped once it has arrived."""
-    since, seen = len(ben.told), (len(anna.told), len(ben.told))
-    run = anna.train(RunSpec(script=str(script), devices=(ben.device,)))
+    seen = (len(anna.told), len(ben.told))
     with Peak([anna.process, ben.process]) as memory:
-        first = ben.hears(ev.MemberPhaseChanged, _comes(ben, True), since=since, limit_s=LIMIT_S)
-        begun = ben.told.index(first)
-        last = ben.hears(ev.MemberPhaseChanged, _comes(ben, False), since=begun, limit_s=LIMIT_S)
+        ((first, last),) = received(anna, [ben], script)
     assert isinstance(first.event, ev.MemberPhaseChanged)
-    for _ in range(3):
-        anna.ask(StopRun())
-    for agent in (anna, ben):
-        agent.ends(run)
     pairs = ((anna, ben, seen[0]), (ben, anna, seen[1]))
     return Transferred(
         bytes_s=first.event.total / (last.at_s - first.at_s),
         late_s=max(lateness_s(here.told[at:], there, first.at_s, last.at_s) for here, there, at in pairs),
         memory_mb=memory.most / MB,
     )
+
+
+def received(anna: Agent, others: list[Agent], script: Path) -> list[tuple[Told, Told]]:
+    """When each of the others began to receive a project, and when it had it. The run is stopped then."""
+    seen = [len(other.told) for other in others]
+    run = anna.train(RunSpec(script=str(script), devices=tuple(other.device for other in others)))
+    found = []
+    for other, since in zip(others, seen, strict=True):
+        first = other.hears(ev.MemberPhaseChanged, _comes(other, True), since=since, limit_s=LIMIT_S)
+        begun = other.told.index(first)
+        last = other.hears(ev.MemberPhaseChanged, _comes(other, False), since=begun, limit_s=LIMIT_S)
+        found.append((first, last))
+    for _ in range(3):
+        anna.ask(StopRun())
+    for agent in (anna, *others):
+        agent.ends(run)
+    return found
 
 
 def _comes(agent: Agent, it_does: bool) -> Callable[[ev.MemberPhaseChanged], bool]:

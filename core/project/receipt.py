@@ -67,11 +67,12 @@ class Receipt:
         self.similar: Mapping[int, Path] = {}
         """By number of a missing file: another version of it on this disk."""
         self._reused: dict[int, deque[Reused]] = {}
-        self._fresh: dict[int, int] = {}
-        """By number: how much of a file's beginning may be given on, see ``given``."""
+        self._compared: set[int] = set()
+        self._fresh: dict[int, list[tuple[int, int]]] = {}
+        """By number: the parts that came over the network, from and to which byte."""
         self._is_finished = False
         self._lock = threading.Lock()
-        """For ``given``: guards ``_fresh`` and the files' places."""
+        """For ``given``: guards the parts that are here, and the files' places."""
         self.on_came: Callable[[], None] = lambda: None
         """Called after each piece."""
         self.received_bytes = 0
@@ -79,7 +80,6 @@ class Receipt:
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             for number in range(len(manifest.files)):
                 self._resume(number)
-        self._fresh.update((number, 0) for number, have in self._have.items() if not have)
         self.received_bytes = manifest.total_bytes - self.missing_bytes
         check_room(parts, self.missing_bytes)
 
@@ -118,10 +118,14 @@ class Receipt:
                     link_file(self.manifest.files[number], source, part)
             except Changed:
                 return False
-        self._keep_back(number)
         del self._have[number]
         self.received_bytes += self.manifest.files[number].size
         return True
+
+    @property
+    def uncompared(self) -> tuple[int, ...]:
+        """Files of which another version is here, and whose outline is still to be fetched."""
+        return tuple(number for number in self.similar if number not in self._compared)
 
     def compare(self, number: int, outline: Callable[[], memoryview]) -> None:
         """Take the parts that another version of this file has in common with it.
@@ -135,7 +139,9 @@ class Receipt:
                 before = list(chunks(old, size))
         except (OSError, NotRegular):
             before = []
-        if not (data := outline()):
+        data = outline()
+        self._compared.add(number)
+        if not data:
             return
         try:
             found = reused(unpacked(data, size), before)
@@ -156,10 +162,7 @@ class Receipt:
         if not 0 < len(piece.data) <= PIECE_BYTES or end > file.size:
             raise _bad_piece(f"a piece of {shown(file.path)} of a wrong size")
         with storing(self._parts):
-            self._append(piece)
-            with self._lock:
-                if self._fresh.get(piece.file) == piece.offset or not piece.offset:
-                    self._fresh[piece.file] = end
+            self._append(piece, is_fresh=True)
             self._take_reused(piece.file)
         self.on_came()
 
@@ -168,19 +171,27 @@ class Receipt:
         parts = self._reused.get(number)
         while parts and number in self._have and parts[0].chunk.offset == self._have[number]:
             part = parts.popleft()
-            self._keep_back(number)
             with open_regular(self.similar[number]) as old:
                 old.seek(part.offset)
                 data = old.read(part.chunk.length)
             self._append(FilePiece(file=number, offset=part.chunk.offset, data=data))
 
-    def _append(self, piece: FilePiece) -> None:
+    def _append(self, piece: FilePiece, *, is_fresh: bool = False) -> None:
+        """``is_fresh``: it came over the network."""
         file, have = self.manifest.files[piece.file], self._have[piece.file]
         end = piece.offset + len(piece.data)
         self._hash_before(piece)
         self._write(piece)
         self._digest.update(piece.data)
-        self._have[piece.file] = end
+        with self._lock:
+            self._have[piece.file] = end
+            fresh = self._fresh.setdefault(piece.file, [])
+            if not piece.offset:
+                fresh.clear()
+            if is_fresh and fresh and fresh[-1][1] == piece.offset:
+                fresh[-1] = (fresh[-1][0], end)
+            elif is_fresh:
+                fresh.append((piece.offset, end))
         self.received_bytes += end - have
         if end == file.size and not self._settle(piece.file, self._digest.hexdigest() == file.sha256):
             raise _bad_piece(f"{shown(file.path)} with another content than announced")
@@ -218,11 +229,12 @@ class Receipt:
         end = extent.offset + extent.length
         try:
             with self._lock:
-                fresh = self._fresh.get(extent.file)
-                if fresh is None or end > self.manifest.files[extent.file].size:
+                fresh = self._fresh.get(extent.file, ())
+                if not any(begin <= extent.offset and end <= until for begin, until in fresh):
+                    have = self._have.get(extent.file)
+                    if have is not None and have < end <= self.manifest.files[extent.file].size:
+                        raise NotYet
                     raise TandemError.of(NOT_OFFERED)
-                if end > fresh:
-                    raise NotYet
                 path = self._part(extent.file)
                 if self._is_finished:
                     path = self._place.joinpath(*self.manifest.files[extent.file].path.split("/"))
@@ -235,11 +247,6 @@ class Receipt:
         if len(data) < extent.length:  # it is being received anew
             raise TandemError.of(NOT_OFFERED)
         return data
-
-    def _keep_back(self, number: int) -> None:
-        """Content of this disk is in the file."""
-        with self._lock:
-            self._fresh.pop(number, None)
 
     def abandon(self) -> None:
         """Delete everything received so far."""
@@ -296,16 +303,16 @@ class Receipt:
         else:
             with self._lock:
                 self._part(number).unlink()
-                self._fresh[number] = 0
-            self.received_bytes -= self._have[number]
-            self._have[number] = 0
+                self.received_bytes -= self._have[number]
+                self._have[number] = 0
+                self._fresh.pop(number, None)
         return right
 
 
 class ListingReceipt:
     """A manifest that comes as a file. In memory, which its size bounds."""
 
-    similar: Mapping[int, Path] = {}
+    uncompared: tuple[int, ...] = ()
     """Always empty."""
 
     def __init__(self, listing: Listing) -> None:
@@ -336,7 +343,21 @@ class ListingReceipt:
         return read_listing(bytes(self._data))
 
 
-AnyReceipt = Receipt | ListingReceipt
+class Outlines:
+    """Fetches only what a receipt compares: the files themselves come from elsewhere."""
+
+    wanted: tuple[Wanted, ...] = ()
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    """Always empty."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.manifest, self.uncompared, self.compare = receipt.manifest, receipt.uncompared, receipt.compare
+
+    def take(self, piece: FilePiece) -> None:
+        """Never called."""
+
+
+AnyReceipt = Receipt | ListingReceipt | Outlines
 
 
 def _bad_piece(what: str) -> TandemError:

@@ -13,7 +13,7 @@ from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.data import LocalData, scan_data
 from core.project.files import ReadMeter
-from core.project.receipt import BROKEN, ListingReceipt, Receipt
+from core.project.receipt import BROKEN, ListingReceipt, Outlines, Receipt
 from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
 from core.run.chain import Giving
 from core.run.context import RunContext
@@ -192,9 +192,10 @@ class Delivery:
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
         starter, had_bytes = self._plan.starter, receipt.received_bytes
-        # Only the starter can tell what another version has in common with a file.
-        if self._giver != starter and not receipt.similar:
+        if self._giver != starter:
             try:
+                if receipt.uncompared:  # Members have no outlines.
+                    await self._context.transfers.fetch(starter, Outlines(receipt), tell)
                 await self._fetch_from(self._giver, receipt, tell, self._context.limits.giver_silent_s)
                 return
             except TandemError as error:

@@ -330,7 +330,7 @@ class Fetch:
     def run(self) -> None:
         """Raises ``TandemError``."""
         try:
-            for file in self._receipt.similar:
+            for file in self._receipt.uncompared:
                 self._lane.outline(self, file)
                 self._receipt.compare(file, lambda: self._next()[1])
                 self._on_piece()

@@ -274,9 +274,10 @@ def test_invariant_what_lay_on_this_disk_before_is_given_to_nobody(tmp_path: Pat
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
     for piece in pieces(source, MANIFEST, again.wanted):
         again.take(piece)
-    assert given_of(again, A_BIN, 0, 1) is None and given_of(again, TRAIN, 0, 8) is None
     again.finish()
     assert given_of(again, A_BIN, 0, 1) is None and given_of(again, TRAIN, 0, 8) is None
+    assert given_of(again, A_BIN, PIECE_BYTES - 1, 2) is None, "the first byte was here before"
+    assert given_of(again, A_BIN, PIECE_BYTES, 2) == FILES["data/a.bin"][PIECE_BYTES : PIECE_BYTES + 2]
     last = len(FILES) - 1
     assert given_of(again, last, 0, 1) == b"z", "it came over the network"
 

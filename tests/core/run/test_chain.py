@@ -29,7 +29,7 @@ from core.vocabulary.phases import Training
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.project.making import content, manifest_for, write
+from tests.core.project.making import content, manifest_for, pieces, write
 from tests.core.run.lan import Lan, LanNode
 from tests.core.transfer.nodes import GONE, Node, linked_nodes
 
@@ -67,10 +67,11 @@ class Laptop:
     async def begins(self) -> None:
         self.delivery = Delivery(self.context, self.plan, MANIFEST, None)
         assert await self.context.files.do(self.delivery.begin) == MANIFEST.total_bytes
+        self.had_bytes = sum(each.received_bytes for each in self.delivery._receipts)
 
     async def fetches(self, giver: DeviceId) -> None:
-        def came(pieces: PiecesCame) -> None:
-            if pieces.done:
+        def came(told: PiecesCame) -> None:
+            if told.done > self.had_bytes:
                 self.some.set()
 
         async with asyncio.timeout(LIMIT_S):
@@ -117,10 +118,10 @@ async def chain(folder: Path, silent_s: float = LIMIT_S) -> AsyncIterator[tuple[
 
 
 def until_cleo_has_some(anna: Starter, ben: Laptop, cleo: Laptop) -> None:
-    """Anna sends Ben only half until something has come to Cleo."""
+    """Anna sends Ben only the beginning until something has come to Cleo."""
 
     def pause(device: DeviceId) -> None:
-        if device == ben.device and anna.sent[device] > MANIFEST.total_bytes // 2:
+        if device == ben.device and anna.sent[device] > 3 * PIECE_BYTES:
             assert cleo.some.wait(LIMIT_S)
 
     anna.pauses = pause
@@ -208,6 +209,33 @@ async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_o
         has_all.giving.end()
         await cleo.fetches(ben.device)
         assert anna.sent[cleo.device] == MANIFEST.total_bytes
+
+
+@pytest.mark.real
+async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_path: Path) -> None:
+    """Security invariant: and nothing of what they had."""
+    common = FILES["data/large.bin"][: 9 * PIECE_BYTES]
+    old = {**FILES, "data/large.bin": common + random.Random(1).randbytes(9)}
+    async with chain(tmp_path) as (anna, ben, cleo):
+        source = write(tmp_path / "old", dict(old))
+        for each in (ben, cleo):
+            came = each.context.store.receive(manifest_for(old))
+            for piece in pieces(source, came.manifest, came.wanted):
+                came.take(piece)
+            each.context.store.keep(came)
+            await each.begins()
+        until_cleo_has_some(anna, ben, cleo)
+        fetching = asyncio.ensure_future(cleo.fetches(ben.device))
+        ben.delivery.giving.to(cleo.device)
+        await ben.fetches(anna.device)
+        await fetching
+        new = len(FILES["data/large.bin"]) - len(common)
+        assert list(anna.sent) == [ben.device], "but for the outline nothing to Cleo"
+        assert new <= anna.sent[ben.device] < new + PIECE_BYTES
+        had = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+        with pytest.raises(TandemError):
+            await cleo.node.transfers.fetch(ben.device, had)
+        assert not had.received_bytes
 
 
 # --- whole runs --------------------------------------------------------------------------------------------
