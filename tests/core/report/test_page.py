@@ -268,7 +268,7 @@ def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -
         "0:08 Anna's began to train",
         "1:15 Ben's was away: nothing came from it",
         "1:01:40 Ben's left: It was killed.",
-        f"What Tandem said {said[0]}",
+        f"Messages from Tandem {said[0]}",
         "Best epochs val_loss 0.55 in epoch 3",
         'TF_CONFIG chief:0 on Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',
     ):
@@ -278,7 +278,7 @@ def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -
 
 def test_a_record_of_an_earlier_tandem_has_none_of_these_tables() -> None:
     text = shown(run_told()).text
-    for title in ("Machines", "Who was there", "What Tandem said", "Best epochs"):
+    for title in ("Machines", "Who took part", "Messages from Tandem", "Best epochs"):
         assert title not in text
 
 
