@@ -1,13 +1,12 @@
 """A trainer is killed in a run in which both laptops have loaded the next one: the time until the other makes
 its next step, and until the laptop is back in the run, beside the start of the same run from cold and with
-trainers that are kept ready. And what it costs that every step can be undone if a member leaves: two pairs in
-turn, one of which can undo none."""
+trainers that are kept ready."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,7 +15,6 @@ import psutil
 
 from app.demo.agent import Agent
 from bench import processes
-from bench.engine.pair import Pair
 from bench.first_step import make_ready
 from bench.laptops import two_paired
 from bench.result import Row, median, ratios, spread
@@ -33,9 +31,6 @@ from core.vocabulary.settings import SettingsChange
 
 ROUNDS = 5
 NEXT_STEP_S, NEXT_STEP_OF_COLD, BACK_OF_KEPT = 1.5, 0.25, 1.5
-COST_ROUNDS = 9
-WORKS = {"digits": ("digits CNN", 20, 0.94), "5m": ("5 million parameters", 2, 0.97)}
-"""Title of each, the epochs of a round, and the least speed with ÷ without."""
 LIMIT_S = 180.0
 SCRIPT = """
 import time
@@ -66,10 +61,7 @@ class Took(NamedTuple):
 
 
 def measure() -> list[Row]:
-    found = rows(asyncio.run(_measure()))
-    for work, (words, epochs, limit) in WORKS.items():
-        found += cost_rows(words, _speeds(work, epochs), limit)
-    return found
+    return rows(asyncio.run(_measure()))
 
 
 async def _measure() -> list[Took]:
@@ -163,38 +155,6 @@ async def _stop(nodes: Sequence[Agent]) -> None:
     for node in nodes:
         await node.until(lambda state: state.run is None or ended(state.run.phase) or None, LIMIT_S, "stop")
         node.follower.skip()
-
-
-def _speeds(work: str, epochs: int) -> dict[str, list[float]]:
-    """Steps per second, round by round."""
-    speeds: dict[str, list[float]] = {"with": [], "without": []}
-    with (
-        Pair("tandem", work, audits=False) as undoing,
-        Pair("tandem", work, audits=False, undoes=False) as plain,
-    ):
-        pairs = {"with": undoing, "without": plain}
-        for pair in pairs.values():
-            pair.train(epochs)
-        for number in range(COST_ROUNDS):
-            # Each goes first equally often.
-            for kind in sorted(pairs, reverse=number % 2 == 1):
-                steps, seconds = pairs[kind].train(epochs)
-                speeds[kind].append(steps / seconds)
-    return speeds
-
-
-def cost_rows(what: str, speeds: Mapping[str, Sequence[float]], limit: float) -> list[Row]:
-    """``speeds`` in steps per second."""
-    over = ratios(speeds["with"], speeds["without"])
-    return [
-        Row(
-            what=f"{what}: steps that can be undone ÷ without",
-            value=median(over),
-            limit=limit,
-            at="least",
-            note=spread(over, 3),
-        )
-    ]
 
 
 def rows(took: Sequence[Took]) -> list[Row]:

@@ -14,8 +14,3 @@ def test_ratios_are_of_the_same_round() -> None:
     assert (cold.value, kept.value, next_step.value, back.value) == (10.0, 4.0, 1.2, 5.0)
     assert (of_cold.value, of_kept.value) == (0.1, 1.25)
     assert next_step.kept and of_cold.kept and of_kept.kept
-
-
-def test_the_cost_of_undoing_is_compared_round_by_round() -> None:
-    [cost] = leaving.cost_rows("digits", {"with": [98.0, 45.0, 97.0], "without": [100.0, 50.0, 100.0]}, 0.94)
-    assert (cost.value, cost.kept) == (0.97, True)

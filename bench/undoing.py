@@ -1,0 +1,53 @@
+"""What it costs that every step can be undone if a member leaves: two pairs of processes in turn, one of which
+can undo none; both without audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.engine.pair import Pair
+from bench.result import Row, median, ratios, spread
+
+ROUNDS = 9
+WORKS = {"digits": ("digits CNN", 20, 0.94), "5m": ("5 million parameters", 2, 0.97)}
+"""Title of each, the epochs of a round, and the least speed with ÷ without."""
+
+
+def measure() -> list[Row]:
+    return [
+        row
+        for work, (words, epochs, limit) in WORKS.items()
+        for row in rows(words, _speeds(work, epochs), limit)
+    ]
+
+
+def _speeds(work: str, epochs: int) -> dict[str, list[float]]:
+    """Steps per second, round by round."""
+    speeds: dict[str, list[float]] = {"with": [], "without": []}
+    with (
+        Pair("tandem", work, audits=False) as undoing,
+        Pair("tandem", work, audits=False, undoes=False) as plain,
+    ):
+        pairs = {"with": undoing, "without": plain}
+        for pair in pairs.values():
+            pair.train(epochs)
+        for number in range(ROUNDS):
+            # Each goes first equally often.
+            for kind in sorted(pairs, reverse=number % 2 == 1):
+                steps, seconds = pairs[kind].train(epochs)
+                speeds[kind].append(steps / seconds)
+    return speeds
+
+
+def rows(what: str, speeds: Mapping[str, Sequence[float]], limit: float) -> list[Row]:
+    """``speeds`` in steps per second."""
+    over = ratios(speeds["with"], speeds["without"])
+    return [
+        Row(
+            what=f"{what}: steps that can be undone ÷ without",
+            value=median(over),
+            limit=limit,
+            at="least",
+            note=spread(over, 3),
+        )
+    ]
