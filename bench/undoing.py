@@ -1,5 +1,5 @@
-"""What it costs that every step can be undone if a member leaves: two pairs of processes in turn, one of which
-can undo none; both without audits."""
+"""The cost of being able to undo a step in which a member leaves: two pairs of processes take turns, one of
+which can undo none; both without audits."""
 
 from __future__ import annotations
 
