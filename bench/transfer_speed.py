@@ -128,14 +128,14 @@ def transferred(anna: Agent, ben: Agent, script: Path) -> Transferred:
 
 
 def received(anna: Agent, others: list[Agent], script: Path) -> list[tuple[Told, Told]]:
-    """When each of the others began to receive a project, and when it had it. The run is stopped then."""
+    """When each of the others began to receive a project, and when its last byte had come. The run is stopped
+    then."""
     seen = [len(other.told) for other in others]
     run = anna.train(RunSpec(script=str(script), devices=tuple(other.device for other in others)))
     found = []
     for other, since in zip(others, seen, strict=True):
-        first = other.hears(ev.MemberPhaseChanged, _comes(other, True), since=since, limit_s=LIMIT_S)
-        begun = other.told.index(first)
-        last = other.hears(ev.MemberPhaseChanged, _comes(other, False), since=begun, limit_s=LIMIT_S)
+        first = other.hears(ev.MemberPhaseChanged, _receives(other), since=since, limit_s=LIMIT_S)
+        last = other.hears(ev.MemberPhaseChanged, _receives(other, all=True), since=since, limit_s=LIMIT_S)
         found.append((first, last))
     for _ in range(3):
         anna.ask(StopRun())
@@ -144,8 +144,12 @@ def received(anna: Agent, others: list[Agent], script: Path) -> list[tuple[Told,
     return found
 
 
-def _comes(agent: Agent, it_does: bool) -> Callable[[ev.MemberPhaseChanged], bool]:
-    return lambda told: told.device == agent.device and (told.phase == "receiving") == it_does
+def _receives(agent: Agent, *, all: bool = False) -> Callable[[ev.MemberPhaseChanged], bool]:
+    def receives(told: ev.MemberPhaseChanged) -> bool:
+        is_due = not all or 0 < told.total == told.done
+        return told.device == agent.device and told.phase == "receiving" and is_due
+
+    return receives
 
 
 def lateness_s(told: list[Told], other: Agent, begin_s: float, end_s: float) -> float:

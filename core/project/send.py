@@ -154,7 +154,7 @@ class _Reading:
 
     def __init__(self, folder: Folder, path: str, file: ProjectFile) -> None:
         self.file, self.at = file, 0
-        self._digest, self._stream = hashlib.sha256(), folder.open_regular(path)
+        self._digest, self._stream = hashlib.sha256(), folder.open_regular(path, buffering=0)
 
     def skip(self, offset: int) -> None:
         """Read even what the peer already has: the hash covers the whole file."""
@@ -163,14 +163,19 @@ class _Reading:
 
     def read(self, length: int) -> bytes:
         """Raises ``TandemError`` where the file differs from the manifest."""
-        data = self._stream.read(length)
-        self._digest.update(data)
         self.at += length
         ends = self.at == self.file.size
-        if len(data) < length or (
-            ends and (self._digest.hexdigest() != self.file.sha256 or self._stream.read(1))
-        ):
+        data = self._read(length + ends)  # a byte after the end shows that the file has grown
+        self._digest.update(data)
+        if len(data) != length or (ends and self._digest.hexdigest() != self.file.sha256):
             raise _changed(self.file)
+        return data
+
+    def _read(self, length: int) -> bytes:
+        """Less at the end of the file, as of a buffered file."""
+        data = self._stream.read(length)
+        while len(data) < length and (more := self._stream.read(length - len(data))):
+            data += more
         return data
 
     def close(self) -> None:

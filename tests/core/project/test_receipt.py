@@ -179,7 +179,7 @@ def test_a_file_that_this_disk_did_not_have_is_wanted_from_its_first_byte(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_said_plainly(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipt, "_part", lambda number: Path("/dev/full"))
+    monkeypatch.setattr(receipt, "_part_name", lambda number: "/dev/full")
     with pytest.raises(TandemError, match="is full") as caught:
         receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print"))
     assert caught.value.code == "disk-full"
