@@ -1,7 +1,7 @@
-"""What members come to with each loss, metric, optimizer and layer of Keras; pytest's process imports none.
+"""How members compute each loss, metric, optimizer and layer of Keras. pytest's process imports none of them.
 
-A name that a new release adds is in no table here, and `test_every_name_of_keras_is_classed` fails until it
-is. Every name is also trained with, at (48, 16), by a scenario of `scenarios/keras_*.py`.
+A name that a new release adds is in no table here, so `test_every_name_of_keras_is_classed` fails until it
+is. A scenario of `scenarios/keras_*.py` trains with every name at (48, 16).
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 Class = Literal["exact", "gathered", "random", "whole", "told", "not trained"]
-"""`exact`: as one process. `gathered`: exact, of all members' predictions. `whole`: exact, as every member
-computes each batch whole, which is told. `random`: members are equal, each draws its own, which is told.
-`told`: another value, told. `not trained`: a base,
-or no part of a step."""
+"""`exact`: as one process. `gathered`: exact, from all members' predictions. `whole`: exact and reported, as
+every member computes each batch whole. `random`: members are equal but draw their own numbers; reported.
+`told`: another value, reported. `not trained`: a base class, or no part of a step."""
 Table = Mapping[str, Class]
 
 

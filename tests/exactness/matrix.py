@@ -50,7 +50,7 @@ WALLED_ALWAYS = ("saving_and_loading", "model_checkpoint", "backup_and_restore",
 
 
 def left_out(cell: Cell) -> bool:
-    """`make test` omits all shares but (48, 16), and of the scenarios that run once all but the core."""
+    """`make test` omits all shares but (48, 16), and runs only the core of the scenarios that run once."""
     name, members = cell
     if name in ONCE and not SCENARIOS[name].core:
         return True
@@ -63,25 +63,25 @@ def named(cell: Cell) -> str:
 
 
 DEVICES: dict[Members, tuple[int, ...]] = {EVEN: (0, 1)}
-"""These members compute on unlike devices: logical ones, in place of a graphics card."""
+"""These members compute on different devices: logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for this long is stuck; an idle machine needs 3 s for one."""
 MOST_TOGETHER = 70
-"""Scenarios per set of processes: each leaves some 20 MiB in TensorFlow that nothing frees."""
+"""Scenarios per set of processes: TensorFlow never frees about 20 MiB per scenario."""
 MOST_BROKEN = 3
-"""Scenarios that may break their set of processes; after the last of them nothing more is tried."""
+"""Scenarios that may break their set of processes; after that many, no more are run."""
 AT_ONCE = 2
-"""Sets of processes: the members of one wait for each other, and the other one uses that time."""
+"""Sets of processes: while the members of one wait for each other, the other uses the time."""
 
 CELLS: list[Cell] = [(name, members) for members, names in NAMES.items() for name in names]
 
 
 class Told(NamedTuple):
-    """What the chief's user learns of a scenario, and what nobody is told."""
+    """The messages to the chief's user during a scenario, and those reported to nobody."""
 
     words: list[str]
     gathers: bool
-    """Losses had the predictions of all rows."""
+    """Whether losses had the predictions of all rows."""
 
 
 @dataclass

@@ -48,7 +48,7 @@ def begin() -> None:
 
 
 class Quiet:
-    """An observer that counts what it hears, and keeps what it is told in words."""
+    """An observer that counts reports, and records messages."""
 
     def __init__(self) -> None:
         self.heard: dict[str, int] = {}
@@ -71,7 +71,7 @@ class Quiet:
 
 
 def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
-    """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
+    """Becomes a member. The strategy is created first, as nothing of TensorFlow may run before it."""
     import tensorflow as tf
 
     from core.trainer.exact.interface import Cluster
@@ -99,14 +99,14 @@ def train_order(order: dict[str, Any]) -> Train:
 
 
 def end() -> None:
-    """At once: TensorFlow's own shutdown may hang in a cluster."""
+    """Exit without TensorFlow's own shutdown, which may hang in a cluster."""
     for leave in _leaves:
         leave()
     os._exit(0)
 
 
 def leave(out: Path, record: dict[str, Any]) -> None:
-    """Writes down what came out, and ends."""
+    """Writes the results, and exits."""
     (out / "record.json").write_text(json.dumps(record, default=float))
     (out / "done").write_text("")
     end()

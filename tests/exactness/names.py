@@ -29,7 +29,7 @@ EVERY = tuple(name for name, named in SCENARIOS.items() if not named.once)
 CORE = tuple(name for name in EVERY if SCENARIOS[name].core)
 ONCE = tuple(name for name, named in SCENARIOS.items() if named.once)
 AUDITED = tuple(name for module in AUDITED_MODULES for name, named in _found(module).items() if named.once)
-"""At (40, 16, 8), too: what only an audit finds depends on where rows are cut."""
+"""Also at (40, 16, 8): what only an audit finds depends on where rows are cut."""
 NOT_FOR_ONE_ROW = ("mixed_precision",)
-"""The gradient of a single row may be more than float16 holds, where the mean of all rows is not: one process
-trains by a step that members then leave out, as a LossScaleOptimizer does."""
+"""The gradient of a single row may overflow float16 although the mean of all rows does not: then members skip
+a step that one process makes, as a LossScaleOptimizer does."""

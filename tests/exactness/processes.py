@@ -1,4 +1,4 @@
-"""Starts the matrix's processes and waits for them; says what a child said when one dies or hangs."""
+"""Starts the matrix's processes and waits for them; if one dies or hangs, shows its last output."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tests.core.trainer.attended import keys_for
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 800.0
-"""For members of a single test: a little less than the test's own, so that their last words are shown."""
+"""For members of a single test: a little less than the test's own limit, so that their last output is shown.
+"""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports in 20000-32000 that nobody listens on just now; below the range the system hands out itself."""
+    """Ports in 20000-32000, below the ephemeral range, on which nothing listens at the moment."""
     found: list[int] = []
     with ExitStack() as stack:
         while len(found) < count:
@@ -47,7 +48,7 @@ def folders_in(out: Path, shares: tuple[int, ...]) -> list[Path]:
 
 
 def finished(folder: Path, name: str) -> bool:
-    """Whether a process came to the end of a scenario, be it an error."""
+    """Whether a process finished a scenario, even with an error."""
     return (folder / f"{name}.npz").exists() or (folder / f"{name}.error").exists()
 
 
@@ -141,7 +142,7 @@ def environment() -> dict[str, str]:
 
 
 def _wait(children: list[subprocess.Popen[bytes]], folders: list[Path], limit_s: float) -> None:
-    """Until all are done, one has died, or none has finished a scenario for limit_s."""
+    """Waits until all are done, one has died, or none has finished a scenario for limit_s."""
     marks: list[float] = []
     since = time.monotonic()
     while any(child.poll() is None for child in children):

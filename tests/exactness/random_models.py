@@ -17,7 +17,7 @@ from tests.exactness.scenarios.registry import BATCH, FEATURES, table
 
 STEPS, EPOCHS = int(os.environ.get("TANDEM_FUZZ_STEPS", "12")), 2
 _MISSING = 2.0
-"""Outside of all targets, and near enough to them that a squared distance keeps its last bits."""
+"""Outside of all targets, but close enough that a squared distance keeps its last bits."""
 
 
 class RandomModel(NamedTuple):
@@ -25,7 +25,7 @@ class RandomModel(NamedTuple):
 
     words: str
     of_rows: bool
-    """Nothing in it depends on the batch as a whole: it is shared, and nothing is reported."""
+    """Nothing in the model depends on the batch as a whole: it is shared, and nothing is reported."""
     model: Any
 
     def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any]) -> None:
@@ -57,7 +57,7 @@ def _of_batch(name: str, true: Any, seen: Any) -> Any:
 
 
 def trained(seed: int) -> RandomModel:
-    """Trains on `STEPS` steps of 64 rows, twice. The same in one process and in members."""
+    """Trains for `STEPS` steps of 64 rows, twice; alike in one process and in members."""
     keras.utils.set_random_seed(seed)
     drawn = random.Random(seed)
     rows = drawn.choice(["squares", "absolute", "smooth"])

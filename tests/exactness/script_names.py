@@ -1,4 +1,4 @@
-"""What members come to with each script in `scripts/`, as the decorator of a scenario says it."""
+"""How members compute each script in `scripts/`, in the form of a scenario's decorator."""
 
 from tests.exactness.expected import Named
 
@@ -55,6 +55,5 @@ SCRIPTS: dict[str, Named] = {
     "wgan_gp.py": Named(once=True),
     "word2vec.py": Named(once=True),
 }
-"""The tolerances: a key's bias in attention, and a bias before a normalisation, have gradients that are
-zero but for rounding, of which Adam makes a step.
-"""
+"""Beyond the tolerances: a key's bias in attention, and a bias before a normalisation, have gradients that
+are zero except for rounding, which Adam turns into steps."""

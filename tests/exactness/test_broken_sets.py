@@ -1,4 +1,4 @@
-"""A scenario that breaks its processes is named, and takes no other with it."""
+"""A scenario that breaks its processes is named, and stops no other."""
 
 from __future__ import annotations
 

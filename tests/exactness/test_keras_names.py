@@ -32,8 +32,7 @@ def test_every_name_of_keras_is_classed(matrix: Matrix, kind: str) -> None:
 @pytest.mark.complete
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_name_is_trained_with_as_it_is_classed(matrix: Matrix, kind: str) -> None:
-    """The scenarios that the matrix compares do the training: this checks only which of them has which
-    name."""
+    """The matrix's scenarios do the training: this only checks which of them has which name."""
     found: dict[str, set[str]] = {}
     for scenario in OF_KERAS:
         expected = SCENARIOS[scenario]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(7200)]
 FIRST = int(os.environ.get("TANDEM_FUZZ_FIRST", "1"))
 SEEDS = [str(FIRST + number) for number in range(int(os.environ.get("TANDEM_FUZZ_MODELS", "40")))]
 SHORT = 20
-"""Models of `make test`: what they are made of is also in scenarios of the matrix."""
+"""Models of `make test`: scenarios of the matrix have the same parts."""
 
 
 @pytest.mark.parametrize(

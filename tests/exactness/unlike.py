@@ -1,4 +1,4 @@
-"""Run by members that compute on unlike devices: where they compute, and the effect on rounding."""
+"""Run by members that compute on different devices: where they compute, and the effect on rounding."""
 
 from __future__ import annotations
 

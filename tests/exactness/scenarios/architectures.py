@@ -1,4 +1,4 @@
-"""Kinds of models: sequential, functional with several inputs and outputs, dicts, subclasses, own steps."""
+"""Kinds of models: sequential, functional with several inputs and outputs, dicts, subclasses, custom steps."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def subclassed_unbuilt(folder: Path) -> Outcome:
 
 
 class OwnStep(Own):
-    """A train_step of its own around compute_loss."""
+    """A custom train_step around compute_loss."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -104,7 +104,7 @@ def own_train_step(folder: Path) -> Outcome:
 
 
 class PlainStep(Own):
-    """A train_step that knows nothing of Keras' losses, as tutorials write it."""
+    """A train_step without Keras' losses, as tutorials write it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ def embedding(folder: Path) -> Outcome:
 
 @scenario()
 def embedding_clipped(folder: Path) -> Outcome:
-    """Keras clips sparse gradients slice by slice; the slices come in the order of the rows."""
+    """Keras clips sparse gradients slice by slice; the slices arrive in the order of the rows."""
     x, y = sequences()
     model = keras.Sequential(
         [keras.Input((6,), dtype="int32"), layers.Embedding(20, 4), layers.Flatten(), layers.Dense(1)]
@@ -188,7 +188,7 @@ def embedding_clipped(folder: Path) -> Outcome:
 
 @scenario()
 def embedding_large(folder: Path) -> Outcome:
-    """A table of which only the touched rows travel."""
+    """An embedding table: only the gradients of used rows travel."""
     x, y = sequences()
     model = keras.Sequential(
         [
@@ -206,7 +206,7 @@ def embedding_large(folder: Path) -> Outcome:
 
 @scenario()
 def large_and_small_tensors(folder: Path) -> Outcome:
-    """A kernel that travels on its own, two packs before and after it."""
+    """A kernel that travels on its own, with two packs before and after it."""
     x, y = table()
     model = keras.Sequential(
         [
@@ -269,7 +269,7 @@ def batch_normalisation_of_what_is_not_masked(folder: Path) -> Outcome:
 
 @scenario()
 def batch_normalisation_of_one_row(folder: Path) -> Outcome:
-    """In the last batch of each epoch: some members have none."""
+    """Some members have no rows in the last batch of each epoch."""
     return normalised(False, 3 * BATCH + 1)
 
 
@@ -298,7 +298,7 @@ def gradient_penalty_through_batch_normalisation(folder: Path) -> Outcome:
 
 
 class NormalisedInALoop(keras.layers.Layer):
-    """Of each time by itself, in a loop of the graph."""
+    """Handles each time step separately, in a loop of the graph."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -376,7 +376,7 @@ def normalisation_adapted(folder: Path) -> Outcome:
 
 @scenario(exact=False, near=True, tolerance=2e-3, values_tolerance=2e-3)
 def mixed_precision(folder: Path) -> Outcome:
-    """Sums in float16 round by where they are cut: members are equal, one process is near."""
+    """The rounding of float16 sums depends on where they are cut: members are equal, one process is near."""
     x, y = table()
     policy = keras.mixed_precision.dtype_policy()
     keras.mixed_precision.set_dtype_policy("mixed_float16")

@@ -1,4 +1,4 @@
-"""What the look at the first batch cannot see: an audit finds it while it trains."""
+"""Differences that the check of the first batch cannot see: an audit finds them during training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _dense(loss: Any, rate: float = 0.05, outputs: int = 1) -> Any:
 
 
 def _rare(seed: int, from_row: int) -> Any:
-    """Targets of which some are missing, none of them in the first batches."""
+    """Targets with some missing values, none of them in the first batches."""
     _, y = table()
     missing = np.random.RandomState(seed).uniform(size=y.shape) < 0.3
     missing[:from_row] = False
@@ -53,7 +53,7 @@ def missing_from_the_second_batch(folder: Path) -> Outcome:
 
 
 class Later(keras.Model):
-    """Adds what depends on the batch as a whole, from a step on."""
+    """Adds a term that depends on the batch as a whole, from a given step on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def term_that_begins_later(folder: Path) -> Outcome:
 
 @scenario(once=True, core=True, exact=False, told="not audited")
 def term_that_begins_before_a_callback(folder: Path) -> Outcome:
-    """What a callback saw of single batches cannot be taken back."""
+    """Values that a callback saw after single batches cannot be taken back."""
     heard: list[int] = []
     hears = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: heard.append(batch))
     x, y = table()
@@ -101,7 +101,7 @@ def term_that_begins_before_a_callback(folder: Path) -> Outcome:
 
 
 class Turned(keras.callbacks.Callback):
-    """Turns a weight of the loss up when the second epoch begins."""
+    """Increases a weight of the loss when the second epoch begins."""
 
     def __init__(self, weight: Any) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def weight_turned_up_by_a_callback(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def hard_examples(folder: Path) -> Outcome:
-    """Once the loss is low, only rows that are still far off count."""
+    """Once the loss is low, only rows with a large error count."""
 
     def loss(true: Any, seen: Any) -> Any:
         far = ops.square(true - seen)

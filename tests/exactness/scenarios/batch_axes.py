@@ -1,4 +1,5 @@
-"""Batches whose first axis is not the rows', or not everybody's: exact, as every member takes them whole."""
+"""Batches whose first axis is not the rows', or not in all leaves: exact, as every member computes them
+whole."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _PAIRS = 20
 
 
 class PairsOfClasses(keras.utils.PyDataset):
-    """As in metric learning: of each class an anchor and one of its kind, x of (2, classes, features)."""
+    """As in metric learning: an anchor and a positive of each class, x of (2, classes, features)."""
 
     def __len__(self) -> int:
         return 20
@@ -28,7 +29,7 @@ class PairsOfClasses(keras.utils.PyDataset):
 
 
 class Embedding(keras.Model):
-    """Each anchor is to be nearest to its own partner: a loss over classes, not over the first axis."""
+    """Pulls each anchor towards its own positive: a loss over classes, not over the first axis."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ def metric_learning_eagerly(folder: Path) -> Outcome:
 
 
 def views(take: Callable[[Any], tuple[Any, Any]], *leaves: Any) -> Outcome:
-    """Trains on batches of `leaves`, which `take` puts into (x, y) of rows inside the step."""
+    """Trains on batches of `leaves`, which `take` turns into (x, y) by rows inside the step."""
 
     class Taking(keras.Model):
         def __init__(self) -> None:
@@ -107,7 +108,7 @@ def two_views_beside_labels(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def a_table_given_to_predict(folder: Path) -> Outcome:
-    """No fit has seen this batch before."""
+    """No fit has had this batch before."""
     x, _ = table(200)
     looked_into = np.random.RandomState(4).normal(size=(40, FEATURES)).astype("float32")
     rows, look = keras.Input((FEATURES,)), keras.Input((FEATURES,))
@@ -122,7 +123,7 @@ def a_table_given_to_predict(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def time_first(folder: Path) -> Outcome:
-    """x and y with time along their first axis: each row's last prediction counts most."""
+    """x and y with time as their first axis: each row's last prediction has the largest weight."""
     x, y = table()
     steps = np.linspace(0.5, 1.5, 10, dtype="float32")[:, None, None]
     xs = np.stack([x.reshape(-1, BATCH, FEATURES) * step for step in steps], axis=1)
@@ -134,7 +135,7 @@ def time_first(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def a_table_as_long_as_the_batch(folder: Path) -> Outcome:
-    """All leaves have 64 entries, and those of the table are no rows."""
+    """All leaves have 64 entries, but those of the table are not rows."""
     x, y = table()
     looked_into = np.random.RandomState(4).normal(size=(BATCH, FEATURES)).astype("float32")
     tables = np.broadcast_to(looked_into, (len(x) // BATCH, BATCH, FEATURES))

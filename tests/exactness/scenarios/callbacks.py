@@ -1,4 +1,5 @@
-"""Keras' callbacks and the user's: the same decisions as one process takes, files by each or by the chief."""
+"""Keras' callbacks and the user's: the same decisions as in one process; files of each member or of the
+chief."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def stopping_at_a_batch(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def user_written(folder: Path) -> Outcome:
-    """Hears every batch with the logs of all members; changes the rate; evaluates in between."""
+    """Runs at every batch with the logs of all members; changes the learning rate; evaluates in between."""
     heard: list[float] = []
 
     class Listen(keras.callbacks.Callback):
@@ -96,7 +97,7 @@ def lambda_callback(folder: Path) -> Outcome:
 
 @scenario()
 def model_checkpoint(folder: Path) -> Outcome:
-    """Written by every member in its own folder, and read by the script there."""
+    """Every member writes it in its own folder, and its script reads it there."""
     path = folder / "best.weights.h5"
     save = keras.callbacks.ModelCheckpoint(path, save_best_only=True, save_weights_only=True)
     outcome = fitted([save], epochs=2)
@@ -108,7 +109,7 @@ def model_checkpoint(folder: Path) -> Outcome:
 
 @scenario()
 def model_checkpoint_outside(folder: Path) -> Outcome:
-    """In a folder that is not the member's own: written by the chief alone, then read by every member."""
+    """A folder outside the member's own: the chief alone writes there, and every member reads."""
     with tempfile.TemporaryDirectory() as outside:
         path = Path(outside) / "best.weights.h5"
         save = keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
@@ -145,7 +146,7 @@ def tensorboard(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def backup_and_restore(folder: Path) -> Outcome:
-    """A fit that breaks off in its third epoch, and another that goes on from each member's own backup."""
+    """A fit that fails in its third epoch, and another that continues from each member's own backup."""
 
     class Break(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -174,7 +175,8 @@ def backup_and_restore(folder: Path) -> Outcome:
 
 @scenario()
 def backup_of_the_chief_alone(folder: Path) -> Outcome:
-    """As where the chief runs in the script's own folder: what an earlier run left there is not elsewhere."""
+    """As if the chief ran in the script's own folder: the others lack the files that an earlier run left
+    there."""
     path = folder / "backup"
 
     class Lose(keras.callbacks.Callback):

@@ -1,4 +1,4 @@
-"""What a script calls besides one fit: evaluate, predict, single batches, several models, another compile."""
+"""Calls besides a single fit: evaluate, predict, single batches, several models, compiling again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def train_on_batch(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def adversaries_by_single_batches(folder: Path) -> Outcome:
-    """A GAN as older tutorials write it: a critic, and a second model in which the maker learns from it."""
+    """A GAN as older tutorials write it: a critic, and a second model that trains the generator through it."""
     x, _ = table()
     maker = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(2)])
     critic = keras.Sequential([keras.Input((2,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
@@ -109,7 +109,7 @@ def several_fits(folder: Path) -> Outcome:
 
 @scenario()
 def compiling_again(folder: Path) -> Outcome:
-    """Fine tuning: freeze, train, thaw, compile again with another loss and optimizer."""
+    """Fine tuning: freeze, train, unfreeze, compile again with another loss and optimizer."""
     x, y = table(BATCH * 8)
     model = dense()
     model.layers[0].trainable = False

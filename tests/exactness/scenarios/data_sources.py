@@ -1,4 +1,4 @@
-"""Where batches come from, and how the last one ends."""
+"""Sources of batches, and how their last batch ends."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def dataset_of_unknown_length(folder: Path) -> Outcome:
 
 @scenario()
 def dataset_across_epochs(folder: Path) -> Outcome:
-    """steps_per_epoch that does not divide the data: the iterator goes on in the next epoch."""
+    """steps_per_epoch does not divide the data: the iterator continues in the next epoch."""
     x, y = table(BATCH * 9)
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH)
     return fitted(data, epochs=3, steps_per_epoch=3)

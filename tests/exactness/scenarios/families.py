@@ -1,6 +1,5 @@
-"""Losses and steps that people write, with something in them that is of the batch as a whole: rare in the
-data, beginning later, or only in the gradient. And some that look alike, but are not.
-"""
+"""Losses and steps that people write, with a part that depends on the batch as a whole: rare in the data,
+starting later, or only in the gradient. And some that look similar, but do not."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def _fitted(model: Any, x: Any, y: Any, epochs: int = 1, **options: Any) -> Outc
 
 
 class Stepped(keras.Model):
-    """A model with a step as most people write one, and a loss of the script's own."""
+    """A model with a custom step as most people write one, and a custom loss."""
 
     def __init__(self, loss_of: Callable[..., Any], outputs: int = 1, rate: float = 0.05) -> None:
         super().__init__()
@@ -56,7 +55,7 @@ def _mean_square(true: Any, seen: Any) -> Any:
 
 @scenario(once=True, told="audit")
 def frauds_and_the_rest(folder: Path) -> Outcome:
-    """The mean over the few positives counts as much as that over the negatives. None come first."""
+    """The mean over the few positives counts as much as that over the negatives. The first batches have none."""
 
     def loss(true: Any, seen: Any) -> Any:
         each = ops.square(true - seen)
@@ -74,7 +73,7 @@ def frauds_and_the_rest(folder: Path) -> Outcome:
 
 
 class AppliedWhereFinite(keras.Model):
-    """Leaves out the update of a batch whose loss is not finite."""
+    """Skips the update if the batch's loss is not finite."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +104,7 @@ def update_where_the_loss_is_finite(folder: Path) -> Outcome:
 
 
 class CapacityOfExperts(layers.Layer):
-    """Sends each row to one expert, which takes so many of a batch, and no more."""
+    """Sends each row to one expert, which accepts a limited number of rows of a batch."""
 
     def __init__(self, capacity: float) -> None:
         super().__init__()
@@ -124,7 +123,7 @@ class CapacityOfExperts(layers.Layer):
 
 @scenario(once=True, told="audit")
 def experts_with_a_capacity(folder: Path) -> Outcome:
-    """Rows drift, until more than an expert takes choose the same one."""
+    """Rows drift, until more rows than an expert accepts choose the same one."""
     x, y = table()
     x[:, 0] += np.linspace(0, 6, ROWS, dtype="float32")
     model = keras.Sequential([keras.Input((FEATURES,)), CapacityOfExperts(0.9 * BATCH), layers.Dense(1)])
@@ -132,12 +131,12 @@ def experts_with_a_capacity(folder: Path) -> Outcome:
     return _fitted(model, x, y, 2)
 
 
-# Beginning later
+# Starting later
 
 
 @scenario(once=True, told="audit")
 def guesses_that_are_sure(folder: Path) -> Outcome:
-    """Learns from its own guesses where they are sure enough, and at first none is."""
+    """Trains on its own predictions where they are confident enough; at first none is."""
 
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         seen = model(x)
@@ -154,7 +153,7 @@ def guesses_that_are_sure(folder: Path) -> Outcome:
 
 
 class WarmedUp(layers.Layer):
-    """Lets its input pass at first; later takes the batch's mean from it."""
+    """Passes its input through at first; later subtracts the batch's mean."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -179,7 +178,7 @@ def layer_that_centres_later(folder: Path) -> Outcome:
 
 
 class SwitchedOn(layers.Layer):
-    """Wants its outputs spread over the batch, once it is switched on."""
+    """Once switched on, pushes its outputs apart within the batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +205,7 @@ def spread_that_is_switched_on(folder: Path) -> Outcome:
 
 
 class Mining(keras.Model):
-    """The hardest rows alone, once a callback says so."""
+    """Only the hardest rows count, from when a callback says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,7 +241,7 @@ class Mine(keras.callbacks.Callback):
 
 @scenario(once=True)
 def attribute_that_is_not_looked_at_again(folder: Path) -> Outcome:
-    """A step is traced once: what a callback sets changes nothing, as with one process."""
+    """A step is traced once: what a callback sets has no effect, as in one process."""
     model = Mining()
     model.compile(keras.optimizers.SGD(0.05))
     return _fitted(model, *table(), 2, callbacks=[Mine(anew=False)])
@@ -256,7 +255,7 @@ def step_that_is_made_anew(folder: Path) -> Outcome:
 
 
 class Adversaries(keras.Model):
-    """The critic learns only while it is not too good: what that is, it sees from its batch."""
+    """The critic is trained only while its accuracy on the batch is not too high."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -308,7 +307,7 @@ def _turned_back(x: Any, strength: Any) -> Any:
 
 @scenario(once=True, told="audit")
 def domains_that_are_unlearnt(folder: Path) -> Outcome:
-    """The gradient of a second loss is turned round, brought to a size, and let in from the 25th step on."""
+    """The gradient of a second loss is reversed, normalised, and added from the 25th step on."""
 
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         found = model.features(x)
@@ -321,7 +320,7 @@ def domains_that_are_unlearnt(folder: Path) -> Outcome:
     return _fitted(model, *table(), 3)
 
 
-# Right as they are
+# Correct as written
 
 
 @scenario(once=True)
@@ -337,7 +336,7 @@ def rare_rows_of_great_weight(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def missing_targets_that_count_as_right(folder: Path) -> Outcome:
-    """Divided by all rows, whatever is missing."""
+    """Divided by the number of all rows, however many targets are missing."""
 
     def loss(true: Any, seen: Any) -> Any:
         there = ops.isfinite(true)
@@ -363,7 +362,7 @@ def focal_loss_of_a_rare_class(folder: Path) -> Outcome:
 
 
 class Projected(keras.Model):
-    """Two tasks: where their gradients conflict, each loses what is against the other."""
+    """Two tasks: if their gradients conflict, each loses its part against the other."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -398,7 +397,7 @@ def gradients_that_conflict(folder: Path) -> Outcome:
 
 
 class Taught(keras.Model):
-    """A teacher that is the mean of past students; how much it counts, a callback turns up."""
+    """A teacher that averages past students; a callback increases its weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -439,7 +438,7 @@ def teacher_of_past_students(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def rare_words_and_outliers(folder: Path) -> Outcome:
-    """An embedding of words that hardly occur, outliers, and a gradient that is clipped where they are."""
+    """An embedding of rare words, outliers, and a gradient that is clipped for them."""
     random = np.random.RandomState(3)
     words = np.minimum(random.geometric(0.4, size=(ROWS, 5)), 30).astype("int32")
     y = np.sin(words.sum(-1, keepdims=True)).astype("float32")
@@ -452,7 +451,7 @@ def rare_words_and_outliers(folder: Path) -> Outcome:
 
 
 class LaterDropout(layers.Layer):
-    """Drops more and more, from the tenth step on."""
+    """The dropout rate increases from the tenth step on."""
 
     def __init__(self) -> None:
         super().__init__()

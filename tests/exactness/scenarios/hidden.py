@@ -1,4 +1,4 @@
-"""What is hidden from a look at the first batch: lengths that change, what runs eagerly, draws in a loop."""
+"""Hidden from the check of the first batch: changing lengths, eager steps, random draws in a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _WORDS = [f"w{number}" for number in range(12)]
 
 
 def texts() -> tuple[Any, Any]:
-    """Some words a row. In the first batch every part of it has a row of the most words, later none may."""
+    """Some words per row. In the first batch every part has a row with the most words; later perhaps none
+    has."""
     x, y = table(1200)
     random = np.random.RandomState(3)
     lengths = random.randint(1, 8, len(x))
@@ -28,7 +29,7 @@ def texts() -> tuple[Any, Any]:
 
 
 def of_words(*after: Any, mask_zero: bool = False) -> Outcome:
-    """A model of texts that are padded to the longest of a batch, inside a step."""
+    """A text model whose rows are padded to the longest of a batch, inside a step."""
     x, y = texts()
     words = layers.TextVectorization(vocabulary=_WORDS)
     embedding = layers.Embedding(len(_WORDS) + 2, 4, mask_zero=mask_zero)
@@ -41,7 +42,7 @@ def of_words(*after: Any, mask_zero: bool = False) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def padded_to_the_longest(folder: Path) -> Outcome:
-    """The mean over words counts the padding as well."""
+    """The mean over words includes the padding."""
     return of_words(layers.GlobalAveragePooling1D())
 
 
@@ -51,7 +52,7 @@ def padded_and_masked(folder: Path) -> Outcome:
 
 
 class Places(layers.Layer):
-    """Adds to each word what is learnt of its place."""
+    """Adds to each word a learned embedding of its position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ class Places(layers.Layer):
 
 @scenario(told="computes each batch whole")
 def places_of_padded_words(folder: Path) -> Outcome:
-    """Members would have tables of unequal lengths."""
+    """Members would have tables of different lengths."""
     return of_words(Places(), layers.GlobalAveragePooling1D(), mask_zero=True)
 
 
@@ -89,7 +90,7 @@ def drawn_in_a_loop(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def loss_in_a_loop(folder: Path) -> Outcome:
-    """No look can compute it by itself."""
+    """It cannot be computed separately."""
 
     class Repeated(keras.Sequential):
         def compute_loss(self, *given: Any, **named: Any) -> Any:
@@ -107,7 +108,7 @@ def loss_in_a_loop(folder: Path) -> Outcome:
 
 @scenario()
 def sums_over_many_pixels(folder: Path) -> Outcome:
-    """Their rounding is no finding of an audit: the gradient of a bias adds up 262,144 numbers."""
+    """An audit must not report their rounding: the gradient of a bias adds up 262,144 numbers."""
     random = np.random.default_rng(0)
     x, y = random.random((512, 32, 32, 3), np.float32), random.integers(0, 10, 512)
     model = keras.Sequential(
@@ -127,7 +128,7 @@ def sums_over_many_pixels(folder: Path) -> Outcome:
 
 
 class Blurred(layers.Layer):
-    """Adds noise of a generator of its own."""
+    """Adds noise from its own generator."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +183,7 @@ def own_step_eagerly(folder: Path) -> Outcome:
 
 
 class Keeping(layers.Layer):
-    """Keeps one variable from the rows that it sees, by ``keep``."""
+    """Updates one variable from its rows by ``keep``."""
 
     def __init__(self, keep: Any, shape: tuple[int, ...] = (), dtype: str = "float32") -> None:
         super().__init__()
@@ -224,7 +225,7 @@ def queue_of_rows(folder: Path) -> Outcome:
 
 
 class Adversarial(Worked):
-    """Learns from rows moved along the gradient of the batch's loss by its inputs."""
+    """Trains on rows moved along the gradient of the batch's loss by its inputs."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -236,7 +237,7 @@ class Adversarial(Worked):
 
 @scenario(told="computes each batch whole")
 def gradient_by_the_inputs(folder: Path) -> Outcome:
-    """It is of a mean over the own rows alone."""
+    """It is of a mean over the member's own rows."""
     x, y = table(1200)
     model = Adversarial(applied)
     model.compile(keras.optimizers.SGD(0.05))
@@ -257,7 +258,7 @@ def too_much_to_gather(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def loss_without_reduction(folder: Path) -> Outcome:
-    """One value a row, of which Keras' step takes the gradient of the sum."""
+    """One value per row; Keras' step differentiates their sum."""
     x, y = table(1200)
     model = dense()
     model.compile(keras.optimizers.SGD(0.001), loss=keras.losses.MeanSquaredError(reduction=None))
@@ -266,7 +267,7 @@ def loss_without_reduction(folder: Path) -> Outcome:
 
 
 class Shrinking(layers.Layer):
-    """Adds a small sum over rows to the loss, and gives nothing."""
+    """Adds a small sum over rows to the loss; its own value is zero."""
 
     def call(self, x: Any) -> Any:
         self.add_loss(1e-6 * ops.sum(ops.square(x)))
@@ -275,7 +276,7 @@ class Shrinking(layers.Layer):
 
 @scenario()
 def small_sum_that_is_added(folder: Path) -> Outcome:
-    """Adam makes as large a step of a small loss as of a large one."""
+    """Adam's step is as large for a small loss as for a large one."""
     x, y = table(1200)
     inputs = keras.Input((FEATURES,))
     added = layers.Add()([layers.Dense(1)(inputs), Shrinking()(layers.Dense(1)(inputs))])
@@ -287,14 +288,14 @@ def small_sum_that_is_added(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def predicted_as_a_whole(folder: Path) -> Outcome:
-    """By a model that was never trained here: no loss has shown what it does."""
+    """By a model that was never trained here, so that no loss has shown how it treats a batch."""
     x, _ = table(200)
     model = keras.Sequential([keras.Input((FEATURES,)), Centred(), layers.Dense(2)])
     return Outcome([model], {"predicted": model.predict(x, batch_size=50, verbose=0)})
 
 
 class Dropping(layers.Dropout):
-    """Stays on, to see how sure a model is."""
+    """Dropout that stays on, to estimate a model's uncertainty."""
 
     def call(self, x: Any, training: bool = False) -> Any:
         return super().call(x, training=True)

@@ -1,4 +1,4 @@
-"""More scripts as people write them, with something in them that is of the batch as a whole, or looks so."""
+"""More scripts as people write them, with a part that depends on the batch as a whole, or seems to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _sgd(rate: float = 0.05) -> Any:
 
 @scenario(once=True, told="audit")
 def detector_with_few_objects(folder: Path) -> Outcome:
-    """A focal loss divided by the number of positives, or by one: as detectors have it."""
+    """A focal loss divided by the number of positives, at least one: as in detectors."""
 
     def loss(true: Any, seen: Any) -> Any:
         each = ops.binary_crossentropy(true, seen) * ops.square(ops.abs(true - seen))
@@ -46,7 +46,7 @@ def detector_with_few_objects(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def reversed_huber(folder: Path) -> Outcome:
-    """BerHu: where it turns to squares depends on the largest error of the batch, once that is large."""
+    """BerHu: the threshold to squares depends on the largest error of the batch, once that is large."""
 
     def loss(true: Any, seen: Any) -> Any:
         far = ops.abs(true - seen)
@@ -62,7 +62,7 @@ def reversed_huber(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def batches_that_are_left_out_where_not_finite(folder: Path) -> Outcome:
-    """A batch with a broken target adds nothing."""
+    """A batch with an invalid target contributes nothing."""
 
     def loss(true: Any, seen: Any) -> Any:
         found = ops.mean(ops.square(ops.where(ops.isfinite(true), true, 0.0) - seen))
@@ -95,7 +95,7 @@ def mixup_that_a_callback_begins(folder: Path) -> Outcome:
 
 
 class Stepped(keras.Model):
-    """A model with a step as the guide has it."""
+    """A model with a custom step as in Keras' guide."""
 
     def __init__(self, outputs: int = 1) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Stepped(keras.Model):
 
 @scenario(once=True)
 def penalty_at_every_eighth_step(folder: Path) -> Outcome:
-    """R1 as StyleGAN has it, lazily: of each row's own gradient."""
+    """R1 as in StyleGAN, lazily: from each row's own gradient."""
 
     class Lazy(Stepped):
         def loss_of(self, x: Any, y: Any) -> Any:
@@ -140,7 +140,7 @@ def penalty_at_every_eighth_step(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def easiest_rows_first(folder: Path) -> Outcome:
-    """A curriculum: all rows at first; from the tenth step on only those that are not too far off."""
+    """A curriculum: all rows at first; from the tenth step on only those with a moderate error."""
 
     class Curriculum(Stepped):
         def loss_of(self, x: Any, y: Any) -> Any:
@@ -173,7 +173,7 @@ def divided_by_its_moving_mean(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def loop_that_turns_a_weight_up(folder: Path) -> Outcome:
-    """Batch by batch; the script turns a term up when it is half through."""
+    """Batch by batch; the script increases a term halfway through."""
     weight = tf.Variable(0.0, trainable=False)
     model = _dense()
     model.compile(_sgd(), loss=lambda true, seen: ops.mean(ops.square(true - seen)) + weight * ops.std(seen))
@@ -186,7 +186,7 @@ def loop_that_turns_a_weight_up(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def loop_with_rare_targets(folder: Path) -> Outcome:
-    """Batch by batch; a divisor that counts valid targets, all of them valid at first."""
+    """Batch by batch; the divisor counts valid targets, all of which are valid at first."""
 
     def loss(true: Any, seen: Any) -> Any:
         there = ops.cast(true < 50.0, "float32")
@@ -203,7 +203,7 @@ def loop_with_rare_targets(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def weights_of_losses_that_follow_them(folder: Path) -> Outcome:
-    """Dynamic weight averaging: after each epoch, what falls slowest counts most."""
+    """Dynamic weight averaging: after each epoch, the task that improves least gets the largest weight."""
     counts = [tf.Variable(1.0, trainable=False), tf.Variable(1.0, trainable=False)]
 
     class Follow(keras.callbacks.Callback):
@@ -291,7 +291,7 @@ def gradient_that_is_evened_later(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def optimizer_that_normalises(folder: Path) -> Outcome:
-    """LARS by hand: each layer's gradient is brought to its weights' norm."""
+    """LARS by hand: each layer's gradient is scaled to its weights' norm."""
 
     class Lars(keras.optimizers.SGD):
         def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -305,7 +305,7 @@ def optimizer_that_normalises(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def gradients_of_two_steps_together(folder: Path) -> Outcome:
-    """Look ahead: every fifth step the weights go half the way back to where they were."""
+    """Lookahead: at every fifth step the weights go halfway back to their earlier values."""
 
     class Ahead(keras.callbacks.Callback):
         def on_train_begin(self, logs: Any = None) -> None:
@@ -323,7 +323,7 @@ def gradients_of_two_steps_together(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def temperature_that_follows_the_batch(folder: Path) -> Outcome:
-    """A softmax whose temperature comes from the batch's largest logit, as soon as that is over 2."""
+    """A softmax whose temperature is the batch's largest logit, once that exceeds 2."""
 
     class Tempered(layers.Layer):
         def call(self, x: Any) -> Any:
@@ -350,7 +350,7 @@ def noise_of_tf_random_in_a_long_fit(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def prints_a_loss_of_missing_targets(folder: Path) -> Outcome:
-    """Somebody looks for a fault by tf.print, and leaves it in."""
+    """A tf.print from debugging was left in."""
 
     class Printing(Stepped):
         def loss_of(self, x: Any, y: Any) -> Any:

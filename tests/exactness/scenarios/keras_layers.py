@@ -1,4 +1,4 @@
-"""Every layer of Keras, each between weights of its own: what is wrong with one shows in these."""
+"""Every layer of Keras, each between its own weights, in which its faults show."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.exactness.keras_names import LAYERS, classed
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 Branch = Callable[[Any], Any]
-"""Adds a layer behind a tensor."""
+"""Adds a layer after a tensor."""
 ROWS = 4 * BATCH + 20
 """The last batch is smaller."""
 IDS = 9
 
 
 def spread(x: np.ndarray, *shape: int) -> Any:
-    """Numbers of a shape for each row, from its features."""
+    """Numbers of a given shape per row, computed from its features."""
     places = np.random.RandomState(2).normal(size=(FEATURES, int(np.prod(shape))))
     return np.sin(x @ places).reshape(-1, *shape).astype("float32")
 
@@ -40,7 +40,7 @@ def drawn_images(*names: str) -> Mapping[str, Branch]:
 
 
 class Inside(layers.Layer):
-    """Calls a layer that takes no symbolic tensor."""
+    """Calls a layer that accepts no symbolic tensor."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Inside(layers.Layer):
 
 
 def two(layer: Any, *arguments: Any) -> Branch:
-    """Of a layer that joins its input and what a Dense makes of it."""
+    """For a layer that merges its input with a Dense of it."""
     return lambda seen: layer(*arguments)([seen, layers.Dense(seen.shape[-1])(seen)])
 
 
@@ -261,7 +261,8 @@ _DRAWN_IMAGES: Mapping[str, dict[str, Any]] = {
 
 
 def trained_with(branches: Mapping[str, Branch], x: np.ndarray, *, learns_before: bool = True) -> Outcome:
-    """A model with a branch for each layer, weights before it (unless it takes no numbers) and behind it."""
+    """A model with a branch for each layer, with weights before it (unless its input is not numeric) and
+    after it."""
     y = table(ROWS)[1]
     inputs = keras.Input(x.shape[1:], dtype="string" if x.dtype.kind == "U" else x.dtype.name)
     outputs = []
@@ -304,7 +305,7 @@ def keras_layers_of_images(folder: Path) -> Outcome:
 
 @scenario(once=True, told="computes each batch whole")
 def keras_layers_of_whole_batches(folder: Path) -> Outcome:
-    """A histogram of all images at once."""
+    """One histogram for all images."""
     equal = {"Equalization": Inside(layers.Equalization((0, 1), bins=8))}
     return trained_with(equal, spread(features(), 8, 8, 3))
 
@@ -325,7 +326,7 @@ def keras_layers_of_text(folder: Path) -> Outcome:
 
 @scenario(once=True)
 def keras_layers_with_a_state(folder: Path) -> Outcome:
-    """What they adapt to is no part of a step."""
+    """Adapting is not part of a step."""
     x = features()
     scaled = layers.Normalization()
     scaled.adapt(x)

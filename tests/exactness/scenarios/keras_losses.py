@@ -1,4 +1,4 @@
-"""Every loss of Keras, each with a head of its own: what is wrong with one shows in its own weights."""
+"""Every loss of Keras, each with its own head, in whose weights its faults show."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.exactness.keras_names import LOSSES, classed
 from tests.exactness.scenarios.registry import BATCH, CLASSES, FEATURES, Outcome, scenario, table
 
 WIDE = 4
-"""Numbers a row that a loss is given, where it may be any."""
+"""Numbers per row for losses that accept any."""
 SYMBOLS, HEARD, SPOKEN = 5, 8, 3
-"""Of CTC: symbols, moments that are heard, symbols a row."""
+"""For CTC: symbols, time steps, symbols per row."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a loss compares: targets from smooth numbers of shape (rows, WIDE), and a head to predict them."""
+    """Inputs of a loss: targets from smooth numbers of shape (rows, WIDE), and a head to predict them."""
 
     targets: Callable[[np.ndarray], np.ndarray]
     head: Callable[[], list[Any]]
@@ -87,7 +87,7 @@ _WEIGHTS = {"MeanAbsolutePercentageError": 0.01, "CTC": 0.02}
 
 
 def _kind(name: str) -> str:
-    """The class of a loss, or of what a function computes."""
+    """A loss class, or a class for a loss function."""
     by_name = {keras.src.utils.naming.to_snake_case(each): each for each in _KINDS}
     return name if name in _KINDS else {**by_name, "ctc": "CTC", "kl_divergence": "KLDivergence"}[name]
 
@@ -99,7 +99,7 @@ def _made(loss: Any, arguments: dict[str, Any]) -> Any:
 
 
 def smooth(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Features, and WIDE numbers a row in (-1, 1), none of them 0."""
+    """Features, and WIDE numbers per row in (-1, 1), none of them 0."""
     x, _ = table(rows)
     return x, np.sin(x @ np.random.RandomState(7).normal(size=(FEATURES, WIDE))).astype("float32")
 

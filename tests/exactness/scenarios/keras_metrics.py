@@ -1,4 +1,4 @@
-"""Every metric of Keras, at the outputs of one model that are of its kind."""
+"""Every metric of Keras, on those outputs of one model that suit it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AT = {
     "far": "MeanAbsolutePercentageError MeanSquaredLogarithmicError Poisson mean_absolute_percentage_error "
     "mean_squared_logarithmic_error poisson",
 }
-"""The kind of predictions that a metric is of; ``numbers`` where it is not named."""
+"""The kind of predictions for a metric; ``numbers`` if it is not named."""
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "IoU": {"num_classes": CLASSES, "target_class_ids": [0, 2], "sparse_y_pred": False},
     "MeanIoU": {"num_classes": CLASSES, "sparse_y_pred": False},
@@ -52,7 +52,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def measured(names: list[str]) -> Outcome:
-    """Trained with them, and validated; the last batch of each is smaller."""
+    """Trained and validated with them; the last batch of each is smaller."""
     x, numbers = smooth(8 * BATCH - 12)
     inputs = keras.Input((FEATURES,))
     outputs, metrics, targets = {}, {}, {}
@@ -81,7 +81,7 @@ def _made(name: str) -> Any:
 
 
 class Averaged(keras.Model):
-    """Keeps a Mean and a Sum of its own."""
+    """Keeps its own Mean and Sum."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def keras_metrics_as_functions(folder: Path) -> Outcome:
     return measured([name for name in classed(METRICS, "exact") if name[0].islower()])
 
 
-# A sum of 340: neighbouring float32 numbers lie 3e-5 apart there.
+# A sum of 340: neighbouring float32 numbers differ by 3e-5 there.
 @scenario(once=True, values_tolerance=1e-4)
 def keras_mean_and_sum(folder: Path) -> Outcome:
     x, numbers = smooth(8 * BATCH - 12)

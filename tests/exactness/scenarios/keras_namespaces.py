@@ -1,4 +1,4 @@
-"""What Keras has to train with, as it lists it itself: names for the tables of `keras_names.py`."""
+"""Everything that Keras lists for training: names for the tables of `keras_names.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAKERS = {"deserialize", "get", "serialize"}
 
 
 def listed(namespace: ModuleType, *, functions: bool) -> list[str]:
-    """Public classes under the name that they give themselves; functions as well, where they are wanted."""
+    """Public classes by their own names; functions as well, if wanted."""
     found = {}
     for name in dir(namespace):
         value = getattr(namespace, name)

@@ -1,4 +1,4 @@
-"""Every optimizer of Keras, and every schedule of a learning rate: each trains a model of its own."""
+"""Every optimizer and learning-rate schedule of Keras: each trains its own model."""
 
 from __future__ import annotations
 

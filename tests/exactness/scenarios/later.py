@@ -1,4 +1,4 @@
-"""What comes later than the first batch: other lengths, many rows after one; and code that must run once."""
+"""Changes after the first batch: other lengths, many rows after one; and code that must run only once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenari
 
 @scenario(once=True, gathers=True)
 def lengths_by_batch(folder: Path) -> Outcome:
-    """Each batch is as long as its longest row, and the loss is a mean over what is not masked."""
+    """Each batch is as long as its longest row, and the loss is a mean over the unmasked entries."""
 
     def masked(true: Any, seen: Any) -> Any:
         mask = ops.cast(true != 0, "float32")
@@ -78,7 +78,7 @@ def predicted_one_row_and_then_many(folder: Path) -> Outcome:
 
 
 class Noisy(layers.Layer):
-    """Adds noise of a generator of its own, also to predictions."""
+    """Adds noise from its own generator, also to predictions."""
 
     def __init__(self) -> None:
         super().__init__()

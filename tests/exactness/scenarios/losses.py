@@ -1,4 +1,4 @@
-"""Every way a loss weighs rows: sample and class weights, masks, sums, regularisers, additional losses."""
+"""Every way in which a loss weights rows: sample and class weights, masks, sums, regularisers, added losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weights(rows: int = ROWS) -> np.ndarray:
 
 
 def sequences(rows: int = ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Words 1..19 padded with 0 to 6, lengths very unequal between the first and the last rows of a batch."""
+    """Words 1..19 padded with 0 to 6, very different in length in the first and last rows of a batch."""
     random = np.random.RandomState(9)
     lengths = 1 + (np.arange(rows) % BATCH) * 5 // BATCH
     words = random.randint(1, 20, (rows, 6)) * (np.arange(6) < lengths[:, None])
@@ -161,7 +161,7 @@ def activity_regulariser(folder: Path) -> Outcome:
 
 
 class Spread(layers.Layer):
-    """Adds the mean square of what passes through, as a scalar, and a tenth of it row by row."""
+    """Adds the mean square of its input as a scalar, and a tenth of it row by row."""
 
     def call(self, x: Any) -> Any:
         self.add_loss(0.05 * ops.mean(ops.square(x)))
@@ -182,7 +182,7 @@ def add_loss(folder: Path) -> Outcome:
 
 @scenario()
 def own_loss_function(folder: Path) -> Outcome:
-    """One value a row, and one value a batch."""
+    """One value per row, and one value per batch."""
     x, y = table()
     outcome = []
     for axis in (-1, None):
@@ -197,7 +197,7 @@ def own_loss_function(folder: Path) -> Outcome:
 
 
 class SmoothMean(keras.metrics.Metric):
-    """A metric of the user's: sums of rows."""
+    """A custom metric: sums of rows."""
 
     def __init__(self, name: str = "smooth") -> None:
         super().__init__(name=name)

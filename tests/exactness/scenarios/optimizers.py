@@ -98,7 +98,7 @@ def static_loss_scale(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def loss_scale_with_an_overflow(folder: Path) -> Outcome:
-    """A row of the chief's overflows in the 8th batch, one of the last member's in the 12th."""
+    """A row of the chief's overflows in the 8th batch, and one of the last member's in the 12th."""
     x, y = table()
     x[7 * BATCH + 5] = 3e38
     x[11 * BATCH + 63] = 3e38

@@ -1,4 +1,4 @@
-"""What ordinary scripts do beside Keras' own losses and steps: gradients worked on, losses of a batch."""
+"""What ordinary scripts do besides Keras' own losses and steps: changed gradients, losses of a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.exactness.scenarios.registry import BATCH, CLASSES, FEATURES, Outcome
 
 
 class Worked(keras.Model):
-    """A train_step that does something with the gradients before they are applied, or applies them itself."""
+    """A train_step that changes the gradients before they are applied, or applies them itself."""
 
     def __init__(self, work: Callable[[Any, list[Any]], Any], loss: Any = None) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def signs_of_gradients(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def weights_assigned_by_hand(folder: Path) -> Outcome:
-    """Without any optimizer."""
+    """Without an optimizer."""
 
     def step(model: Any, grads: Any) -> None:
         for variable, grad in zip(model.trainable_variables, grads, strict=True):
@@ -104,7 +104,7 @@ def sharpness_aware(folder: Path) -> Outcome:
 
 
 class Smoothed(Worked):
-    """Punishes the norm of its own gradient: a gradient of a gradient."""
+    """Penalises the norm of its own gradient: a gradient of a gradient."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -128,7 +128,7 @@ def gradient_of_a_gradient(folder: Path) -> Outcome:
 
 @scenario()
 def accumulated_by_hand(folder: Path) -> Outcome:
-    """Gradients of two batches in variables of the script's own."""
+    """Gradients of two batches in the script's own variables."""
     kept: list[Any] = []
 
     def step(model: Any, grads: Any) -> None:
@@ -157,7 +157,7 @@ def accumulated_by_hand(folder: Path) -> Outcome:
 
 @scenario(core=True, told="metric 'loss'")
 def train_step_that_sums(folder: Path) -> Outcome:
-    """Over rows, by reduce_sum and by leaving one value a row to the tape."""
+    """Over rows, by reduce_sum, and by giving the tape one value per row."""
     summed = worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen)), 0.001)
     by_row = worked(applied, lambda true, seen: tf.reduce_sum(tf.square(true - seen), axis=-1), 0.001)
     return Outcome(summed.models + by_row.models)
@@ -247,7 +247,7 @@ def correlation(folder: Path) -> Outcome:
 
 @scenario(gathers=True)
 def small_loss_beside_a_large_one(folder: Path) -> Outcome:
-    """Adam makes as large a step of a small loss as of a large one."""
+    """Adam's step is as large for a small loss as for a large one."""
     x, y = table(1200)
     inputs = keras.Input((FEATURES,))
     large, small = layers.Dense(1, name="large")(inputs), layers.Dense(1, "sigmoid", name="small")(inputs)
@@ -262,7 +262,7 @@ def small_loss_beside_a_large_one(folder: Path) -> Outcome:
 
 
 class Mixed(Worked):
-    """Mixup with the batch turned around."""
+    """Mixup with the batch in reverse."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -279,7 +279,7 @@ def mixed_rows(folder: Path) -> Outcome:
 
 
 class Half(Worked):
-    """Learns from the first half of each batch."""
+    """Trains on the first half of each batch."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -340,7 +340,7 @@ def contrastive_pairs(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def a_tensor_without_rows(folder: Path) -> Outcome:
-    """A table that every row looks into, in the batch with them."""
+    """A table in the batch that every row looks into."""
     x, y = table()
     looked_into = np.random.RandomState(4).normal(size=(40, FEATURES)).astype("float32")
     rows, look = keras.Input((FEATURES,)), keras.Input((FEATURES,))
@@ -356,7 +356,8 @@ def a_tensor_without_rows(folder: Path) -> Outcome:
 
 
 class Positions(layers.Layer):
-    """Looked up alike for every row: as many slices of a gradient in a step, however many rows it has."""
+    """The same lookup for every row: a step's gradient has the same number of slices, however many rows it
+    has."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -379,7 +380,7 @@ def embedding_of_positions(folder: Path) -> Outcome:
 
 
 class Counting(layers.Layer):
-    """Counts rows, sums and takes the largest of them, and keeps a mean that moves."""
+    """Counts rows, keeps their sum, their maximum and a moving mean."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -414,7 +415,7 @@ def state_of_an_own_layer(folder: Path) -> Outcome:
 
 @scenario(told="computes each batch whole")
 def stateful_recurrent(folder: Path) -> Outcome:
-    """Its state has a row for each row of the batch, whose size is fixed."""
+    """Its state has an entry for each row of the batch, whose size is fixed."""
     x, y = table()
     model = keras.Sequential(
         [keras.Input((2, 4), batch_size=BATCH), layers.LSTM(5, stateful=True), layers.Dense(1)]
@@ -430,7 +431,7 @@ def stateful_recurrent(folder: Path) -> Outcome:
 
 
 class Noisy(Worked):
-    """Draws for its rows in every way, and for what has no rows."""
+    """Draws random numbers for its rows in every way, and others without rows."""
 
     def __init__(self) -> None:
         super().__init__(applied)
@@ -452,7 +453,7 @@ class Noisy(Worked):
 
 @scenario()
 def noise_of_every_kind(folder: Path) -> Outcome:
-    """Each row's is the one that one process draws."""
+    """Each row gets the number that one process draws for it."""
     x, y = table(1200)
     model = Noisy()
     model.compile(keras.optimizers.SGD(0.05))
@@ -483,7 +484,7 @@ def rmse(true: Any, seen: Any) -> Any:
 
 @scenario(told="is of the batch as a whole, not a sum or a mean over its rows: its value may")
 def metrics_of_a_batch(folder: Path) -> Outcome:
-    """The weights are those of one process; the metrics need not be."""
+    """The weights are those of one process; the metrics may differ."""
     x, y = table()
     model = dense()
     model.compile(keras.optimizers.SGD(0.05), loss="mse", metrics=[Largest(), rmse, "mae"])
@@ -492,7 +493,7 @@ def metrics_of_a_batch(folder: Path) -> Outcome:
 
 
 class Named(Worked):
-    """Gives its logs other names than its metrics have, and values that follow from two of them."""
+    """Its logs' names differ from its metrics', and include values computed from two of them."""
 
     def __init__(self) -> None:
         super().__init__(applied)

@@ -1,7 +1,7 @@
-"""Faults of the engine itself, planted: an audit finds each, and the members go on without shares.
+"""Faults planted in the engine: an audit finds each, and the members continue without shares.
 
-Most begin at the 11th step, so that no look at the first batch sees them. In one plain process there is
-nothing to be planted in.
+Most begin at the 11th step, so that the check of the first batch does not see them. In one plain process
+there is nowhere to plant them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from core.trainer.exact.patch import gradients, random_numbers
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 _done: list[Any] = []
-"""The variable that counts the steps of the model that is trained."""
+"""The variable that counts the trained model's steps."""
 
 
 def _late(condition: Any = True) -> Any:
-    """Within a step: whether `condition` holds and the fault has begun."""
+    """Within a step: whether `condition` is true and the fault has begun."""
     return condition & (tf.convert_to_tensor(_done[-1]) >= 10)
 
 
 def _trained(owner: Any, name: str, fault: Callable[..., Any], *between: Any, **compiled: Any) -> Outcome:
-    """A small model, trained while `fault`, which takes the original first, is in its place."""
+    """A small model, trained while `fault`, which receives the original first, replaces it."""
     original = getattr(owner, name)
     x, y = table()
     x = (10 * (x + 1)).astype("int32") if any(isinstance(each, layers.Embedding) for each in between) else x
@@ -116,7 +116,7 @@ def planted_gradients_in_sixteen_bits(folder: Path) -> Outcome:
 
 @scenario(once=True, told="an audit found")
 def planted_a_divisor_of_the_own_rows(folder: Path) -> Outcome:
-    """A loss over what is not masked."""
+    """A loss over the unmasked entries."""
 
     class Masking(layers.Layer):
         def call(self, x: Any) -> Any:

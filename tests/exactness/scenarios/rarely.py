@@ -1,4 +1,4 @@
-"""What shows in some steps only: those of the first seconds are audited one and all."""
+"""Faults that show in some steps only: in the first seconds every step is audited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = 99.0
 
 
 class Sometimes(keras.Model):
-    """Adds what depends on the batch as a whole, in steps that `due` chooses by their number."""
+    """Adds a term that depends on the batch as a whole, in the steps whose numbers `due` selects."""
 
     def __init__(self, due: Any) -> None:
         super().__init__()
@@ -54,13 +54,13 @@ def _fitted(model: Any, steps: int = 20, epochs: int = 1, **given: Any) -> Outco
 
 @contextmanager
 def as_slow_steps(*, affords: bool = False) -> Iterator[None]:
-    """Of the first 64 steps those are audited that are whatever it takes."""
+    """Of the first 64 steps only those are audited that are audited whatever the cost."""
     with mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: affords):
         yield
 
 
 def as_quick_steps() -> AbstractContextManager[None]:
-    """However slow this machine is, all are audited."""
+    """However slow this machine is, all steps are audited."""
     return as_slow_steps(affords=True)
 
 
@@ -104,7 +104,7 @@ def three_batches_with_missing_targets(folder: Path) -> Outcome:
 
 @scenario(once=True, told="audit")
 def larger_of_two_terms(folder: Path) -> Outcome:
-    """Which of them it is tips over from step to step."""
+    """Which one it is changes from step to step."""
 
     def loss(true: Any, seen: Any) -> Any:
         far = true - seen
@@ -117,13 +117,13 @@ def larger_of_two_terms(folder: Path) -> Outcome:
 
 @scenario(once=True, core=True, told="The result is exact, but")
 def slow_steps_that_are_done_again(folder: Path) -> Outcome:
-    """From the 13th on: an audit of the 16th finds it, and all since the second are done again."""
+    """From the 13th on: an audit of the 16th finds it, and all steps since the second are repeated."""
     with as_slow_steps():
         return _fitted(Sometimes(lambda step: step >= 12))
 
 
 @scenario(once=True, exact=False, told="Of the 10 steps before, some were not audited")
 def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
-    """In the sixth, and from the 16th on: what came of the first epoch cannot be taken back."""
+    """In the sixth, and from the 16th on: results of the first epoch cannot be taken back."""
     with as_slow_steps():
         return _fitted(Sometimes(lambda step: (step == 5) | (step >= 15)), 10, epochs=2)

@@ -1,4 +1,4 @@
-"""What a scenario is: ordinary single-machine Keras code, and data for it."""
+"""Scenarios: ordinary single-machine Keras code, and data for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.exactness.limits import TOLERANCE, VALUES_TOLERANCE
 
 @dataclass
 class Outcome:
-    """What a scenario leaves: models whose weights count, and values (numbers, arrays) that count as well."""
+    """A scenario's results: models whose weights are compared, and values (numbers, arrays) that are compared
+    too."""
 
     models: list[Any]
     values: dict[str, Any] = field(default_factory=dict)
@@ -44,11 +45,11 @@ def scenario(
 ) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
     """Registers a scenario under its function's name.
 
-    `core`: runs at all four shares. `once`: runs at (48, 16) alone, in `make test` only if it is `core`, too;
-    what audits find runs at (40, 16, 8) as well (names.py). `exact=False`: members must be equal, one process
-    may differ; with `near=True` by no more than the tolerances. `told`: words of what the user is told;
-    nothing else is told, and where it is empty nothing at all. `gathers`: losses of one of its models have
-    the predictions of all rows. The options are read from the source, so they are literals.
+    `core`: runs at all four shares. `once`: runs at (48, 16) alone, in `make test` only if it is also `core`;
+    scenarios for audits also run at (40, 16, 8) (names.py). `exact=False`: members must be equal, one process
+    may differ; with `near=True` by no more than the tolerances. `told`: words of a message to the user; there
+    must be no other message, and none at all if it is empty. `gathers`: losses of one of its models have the
+    predictions of all rows. The options are read from the source, so they must be literals.
     """
 
     def register(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:
@@ -65,7 +66,7 @@ ROWS, BATCH, FEATURES, CLASSES = 1280, 64, 8, 3
 
 
 def table(rows: int = ROWS, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Features in [-1, 1] and a smooth target a row."""
+    """Features in [-1, 1] and a smooth target per row."""
     random = np.random.RandomState(seed)
     x = random.uniform(-1, 1, (rows, FEATURES)).astype("float32")
     y = np.sin(x @ random.normal(size=(FEATURES, 1))).astype("float32")
@@ -73,6 +74,6 @@ def table(rows: int = ROWS, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes(rows: int = ROWS, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Features and a class a row."""
+    """Features and a class per row."""
     x, y = table(rows, seed)
     return x, np.digitize(y[:, 0], [-0.3, 0.3]).astype("int32")

@@ -1,4 +1,5 @@
-"""Scripts as users write them (`tests/exactness/scripts/`), each a scenario that leaves what it names."""
+"""Scripts as users write them (`tests/exactness/scripts/`), each a scenario whose results are the variables
+it names."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from tests.exactness.script_names import SCRIPTS
 
 FOLDER = Path(__file__).parents[1] / "scripts"
 _LARGEST = 100_000
-"""Numbers of one value; what is larger is data."""
+"""Numbers of one value; larger arrays are data."""
 
 
 def run(path: Path, folder: Path) -> Outcome:
-    """Runs a script as `python script.py` does; gives its models, histories and numbers, by their names."""
+    """Runs a script as `python script.py` does; returns its models, histories and numbers, by their names."""
     main = types.ModuleType("__main__")
     main.__dict__["__file__"] = str(path)
     before, sys.modules["__main__"] = sys.modules["__main__"], main
