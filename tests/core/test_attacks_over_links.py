@@ -121,7 +121,7 @@ async def test_what_is_sent_or_launched_before_the_answer_is_neither_kept_nor_ru
         hostile = Hostile(mallory.node, ben.node)
         plan = hostile.asks(EVIL)
         hostile.offers(EVIL, EVIL_FILE)
-        # Sent immediately, before anybody can have read the question.
+        # Sent immediately, before the question can have been read.
         hostile.say(ms.Launch(plan=plan))
         await wait_for(ben.node, lambda s: bool(s.consents))
         hostile.say(ms.Launch(plan=plan), ms.OutputsReceived(run=plan.run))

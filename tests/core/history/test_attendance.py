@@ -1,4 +1,4 @@
-"""Who came to a run and who went."""
+"""Which laptops joined a run and left it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of a report that another laptop sent, whatever it is."""
+"""Reports from another laptop, whatever they contain."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_report_is_kept_and_its_user_told(tmp_path: Path) -> None:
 
 
 def test_the_page_of_another_laptop_stays_in_its_frame() -> None:
-    """It cannot end the attribute, and what the outer page forbids is said before the frame begins."""
+    """It cannot end the attribute, and the outer page's restrictions precede the frame."""
     page = contained('"><script>evil()</script>', "<b>eve</b>", "</title>x.py")
     outer, frame = page.split("srcdoc=")
     assert "default-src 'none'" in outer and 'sandbox="allow-scripts"' in outer

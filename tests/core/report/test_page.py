@@ -166,7 +166,7 @@ def test_a_run_that_reported_nothing_says_so() -> None:
 
 
 def test_a_run_began_when_its_id_says_so_on_every_laptop() -> None:
-    """As in the list of runs: each laptop's record is a little later, and by another clock."""
+    """As in the list of runs: the other laptop's record is a little later, and by another clock."""
     details = run_told()
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(1795288324))
     assert details.entry.run == "20261121-191204-9f3a01bc"

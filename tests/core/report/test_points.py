@@ -130,7 +130,7 @@ def resumed(moment: Moment) -> Plan:
 
 
 def test_a_continued_run_goes_on_where_the_one_before_ended() -> None:
-    """Its trainer counts from the epoch that it begins in: batch 6 of epoch 3 is the 31st step overall."""
+    """Its trainer counts from the epoch in which it begins: batch 6 of epoch 3 is the 31st step overall."""
     points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
     first = step(5, loss=1.0)
     progress = replace(first.progress, epoch=2, epochs=9, batch=5, steps_in_epoch=12)

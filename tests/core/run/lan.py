@@ -236,8 +236,8 @@ class Lan:
                 self.carry(partial(node.arrive, peer.device, data))
 
     async def crash(self, name: str, *, go_on: bool = False) -> LanNode:
-        """A node that is cut off from all others ends without a word, and is started again. ``go_on``: its
-        user wants that runs go on then."""
+        """A node that is cut off from all others crashes and is started again. ``go_on``: the setting to go
+        on with interrupted runs."""
         before = self.nodes[name]
         for trainer in before.trainers:
             if not trainer.over:

@@ -1,4 +1,4 @@
-"""A member gives the files of a run on to the next one: over real connections, and in runs in memory."""
+"""A member passes a run's files on to the next one: over real connections, and in runs in memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MANIFEST = manifest_for(FILES)
 
 
 class Laptop:
-    """One member's files of the run. ``coming``: what has come, each time that this is told."""
+    """One member's files of the run. ``coming``: what has arrived, each time that this is reported."""
 
     def __init__(self, node: Node, folder: Path, plan: Plan, silent_s: float) -> None:
         self.node, self.device = node, node.device
@@ -118,7 +118,7 @@ async def chain(folder: Path, silent_s: float = LIMIT_S) -> AsyncIterator[tuple[
 
 
 def until_cleo_has_some(anna: Starter, ben: Laptop, cleo: Laptop) -> None:
-    """Anna sends Ben only the beginning until something has come to Cleo."""
+    """Anna sends Ben only the beginning until something has reached Cleo."""
 
     def pause(device: DeviceId) -> None:
         if device == ben.device and anna.sent[device] > 3 * PIECE_BYTES:
@@ -137,7 +137,7 @@ async def test_the_thirds_files_come_from_the_second_as_they_come_there(tmp_path
         await fetching
         assert anna.sent == {ben.device: MANIFEST.total_bytes}, "and nothing to Cleo"
         assert set(cleo.context.rates) == {ben.device}
-        # It gives on what it has stored, too, until the run starts.
+        # It passes on what it has stored, too, until the run starts.
         again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
         await cleo.node.transfers.fetch(ben.device, again)
         assert content(again.finish()) == FILES
@@ -196,7 +196,7 @@ async def test_wrong_bytes_of_a_member_cost_time_and_nothing_else(
 async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_one_is_given_up(
     tmp_path: Path,
 ) -> None:
-    """Security invariant: what lies on a disk already is given to nobody."""
+    """Security invariant: files that were already on a disk are given to nobody."""
     async with chain(tmp_path, silent_s=0.2) as (anna, ben, cleo):
         await ben.fetches(anna.device)
         has_all = Delivery(ben.context, ben.plan, MANIFEST, None)
@@ -213,7 +213,7 @@ async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_o
 
 @pytest.mark.real
 async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_path: Path) -> None:
-    """Security invariant: and nothing of what they had."""
+    """Security invariant: nor any part of the version that it had."""
     common = FILES["data/large.bin"][: 9 * PIECE_BYTES]
     old = {**FILES, "data/large.bin": common + random.Random(1).randbytes(9)}
     async with chain(tmp_path) as (anna, ben, cleo):
@@ -242,7 +242,7 @@ async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_p
 
 
 def fetched_by(node: LanNode) -> list[tuple[DeviceId, ProjectId]]:
-    """From whom it fetches which manifest from now on."""
+    """From which device it fetches which manifest from now on."""
     found, fetch = list[tuple[DeviceId, ProjectId]](), node.files.fetch
 
     async def noted(

@@ -52,7 +52,7 @@ def declare(node: LanNode, place: Path) -> None:
 
 
 async def run(lan: Lan, spec: RunSpec) -> ev.ConsentAsked:
-    """Until both train; returns the question that Ben was asked."""
+    """Waits until both train; returns the question that Ben was asked."""
     anna, ben = both(lan)
     ben.ask_before_running(anna)
     await anna.runs.start(spec)
@@ -145,7 +145,7 @@ async def test_one_file_may_be_data(tmp_path: Path, spec: RunSpec) -> None:
 
 
 async def stopped_with_data(lan: Lan, spec: RunSpec) -> tuple[RunId, Data]:
-    """A run of Anna's with a checkpoint at Ben's."""
+    """A run of Anna's with a checkpoint on Ben's laptop."""
     anna, ben = both(lan)
     (data,) = (await run(lan, spec)).data
     for node in (anna, ben):
@@ -161,7 +161,7 @@ async def stopped_with_data(lan: Lan, spec: RunSpec) -> tuple[RunId, Data]:
 
 
 def fetches(node: LanNode) -> list[Manifest]:
-    """What it asks other laptops for from now on."""
+    """Its requests to other laptops from now on."""
     found, fetch = list[Manifest](), node.files.fetch
 
     async def counted(
@@ -256,7 +256,7 @@ def test_invariant_a_path_that_leads_elsewhere_is_no_download(tmp_path: Path) ->
 
 
 def test_invariant_what_keras_did_not_download_is_no_download_whatever_the_starter_says() -> None:
-    """Walls leave a download that is here open, and nobody is asked about that."""
+    """Walls leave a download on this laptop open, and nobody is asked about it."""
     listing = Listing(digest="a" * 64, size=3)
     for below, kept in (
         (".keras/datasets/mnist.npz", "datasets/mnist.npz"),

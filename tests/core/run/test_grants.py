@@ -58,7 +58,7 @@ async def test_who_takes_no_part_is_asked_for_nothing(tmp_path: Path) -> None:
 async def test_invariant_who_stands_in_for_a_starter_opens_no_folder_that_became_a_link_since_the_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, became_a_link: bool
 ) -> None:
-    """A script that may change a folder exchanges one in it, and its starter goes away."""
+    """A script that may change a folder replaces one in it by a link, and its starter leaves."""
     home = tmp_path.resolve() / "home"
     (home / "data" / "photos").mkdir(parents=True)
     (home / "Documents").mkdir()

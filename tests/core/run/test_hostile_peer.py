@@ -70,7 +70,7 @@ class Mallory:
         return plan
 
     async def ask_and_allow(self, manifest: Manifest, **changes: object) -> list[ev.ConsentAsked]:
-        """The questions to Ben's user before the run was joined; the run is then abandoned."""
+        """The questions to Ben's user before the run was joined; then the run is abandoned."""
         self.ben.events.clear()
         self.heard.clear()
         plan = self.prepare(manifest, **changes)

@@ -1,4 +1,4 @@
-"""What a laptop takes from its own folders instead of having it sent back."""
+"""Files that a laptop copies from its own folders instead of having them sent back."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_users_own_files_are_copied_while_they_are_the_same(runs: Path, tmp_pa
 
 
 def test_invariant_only_who_was_in_the_run_gets_what_it_sent_then(runs: Path, tmp_path: Path) -> None:
-    """Whoever knows a file's hash could have its script read that file otherwise."""
+    """Otherwise, anyone who knows a file's hash could have their script read that file."""
     hashes = tmp_path / "hashes"
     assert not own_files(runs, ANNA, plan_of((CLEO, ANNA), starter=CLEO), hashes)
     assert not own_files(runs, ANNA, plan_of((BEN, ANNA), starter=BEN, script="other.py"), hashes)

@@ -72,7 +72,7 @@ async def train(lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True
 
 
 def newest(node: LanNode) -> int:
-    """The newest step of this laptop."""
+    """The newest step on this laptop."""
     run = node.state.run
     progress = run.members[node.device].progress if run is not None else None
     return progress.step if progress is not None else -1
@@ -106,12 +106,12 @@ def is_idle_for(node: LanNode, other: LanNode) -> bool:
 
 
 def has_looked(node: LanNode) -> bool:
-    """It has drawn its conclusions from what is new, and invited nobody."""
+    """It has handled all news, and invited nobody."""
     return not tasks_that_look() and node.runs.returns.invitation is None
 
 
 def heard(node: LanNode) -> list[ms.Message]:
-    """What it hears from now on."""
+    """The messages that it receives from now on."""
     messages: list[ms.Message] = []
     receive = node.runs.on_message
     node.runs.on_message = lambda device, message: (messages.append(message), receive(device, message))  # type: ignore
@@ -343,7 +343,7 @@ async def test_who_says_no_stays_out_and_nobody_waits(three: Lan, spec: RunSpec)
 async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
     three: Lan, spec: RunSpec, says: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor who says again and again that it receives files."""
+    """Nor one that keeps reporting that it receives files."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben)
     heard: list[object] = []
@@ -396,7 +396,7 @@ async def test_the_first_checkpoint_brings_back_who_waits_for_it(three: Lan, spe
 
 
 async def test_no_timer_runs_while_nothing_happens(three: Lan, spec: RunSpec) -> None:
-    """An absent laptop is waited for without looking: its link tells that it is there."""
+    """Nothing polls for an absent laptop: its link reports when it is back."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     before = {due.number for due in three.clock.waiting}
@@ -442,7 +442,7 @@ async def test_who_is_lost_again_stays_out_longer(three: Lan, spec: RunSpec) -> 
 
 
 async def test_invariant_who_comes_back_brings_no_state_of_its_own(three: Lan, spec: RunSpec) -> None:
-    """The others stopped at step 40; Ben says that he was further."""
+    """The others stopped at step 40; Ben claims to have done more."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     keep(ben.home.runs / run / run_folder.CHECKPOINTS, 60)
@@ -454,7 +454,7 @@ async def test_invariant_who_comes_back_brings_no_state_of_its_own(three: Lan, s
 async def test_invariant_who_has_the_run_stopped_and_does_not_come_stays_out_for_a_while(
     tmp_path: Path, spec: RunSpec
 ) -> None:
-    """Otherwise a laptop that is always ready, and never comes, keeps the others from training."""
+    """Otherwise a laptop that is always ready, and never joins, keeps the others from training."""
     async with Lan(
         tmp_path, ("Anna", "Ben", "Cleo"), dataclasses.replace(QUICK, idle_s=0.05), tells_busy=True
     ) as three:

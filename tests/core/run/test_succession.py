@@ -144,7 +144,7 @@ async def test_without_a_checkpoint_the_run_ends_with_its_starter(two: Lan, spec
 
 
 async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec) -> None:
-    """Whatever the setting says about going on after a crash: the run never ended."""
+    """The setting about going on after a crash does not matter: the run never ended."""
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
     run = await train(two, spec, anna, ben)
     checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none

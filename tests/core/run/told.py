@@ -1,4 +1,4 @@
-"""An ended run, as in its record."""
+"""A finished run, as in its record."""
 
 from __future__ import annotations
 

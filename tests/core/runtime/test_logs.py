@@ -1,4 +1,4 @@
-"""The log contains a node's messages, no other node's, and no key."""
+"""The log contains this node's messages, no other node's, and no key."""
 
 import asyncio
 import logging

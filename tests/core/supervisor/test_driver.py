@@ -1,4 +1,4 @@
-"""The run thread with real processes as trainers: limits, ladder, the one last word."""
+"""The run thread with real processes as trainers: limits, increasing force, exactly one final report."""
 
 from __future__ import annotations
 

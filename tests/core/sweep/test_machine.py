@@ -1,4 +1,4 @@
-"""Which laptop takes which trial, and what becomes of trials that are lost, stopped or fail."""
+"""Which laptop gets which trial, and what happens to trials that are lost, stopped or fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Table:
         return self.sweep.trial(number)
 
     def free(self, *devices: DeviceId) -> list[tuple[int, DeviceId]]:
-        """They are free: the trials that begin."""
+        """Laptops become free: the trials that begin."""
         new = self.do(*(sw.LaptopSeen(device, there=True, free=True) for device in devices))
         begun = [(each.number, each.device) for each in new if isinstance(each, sw.StartTrial)]
         self.do(*(sw.TrialStarted(number, RunId(f"run{number}")) for number, _ in begun))

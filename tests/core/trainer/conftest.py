@@ -12,7 +12,7 @@ from tests.core.trainer.crew import Crew, crew
 
 @pytest.fixture(scope="package")
 def crews(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[tuple[int, ...]], Crew]]:
-    """Members with these shares, of whom each number is started once."""
+    """Members with these shares; each number of members is started once."""
     started: dict[int, Crew] = {}
     with ExitStack() as stack:
 

@@ -52,10 +52,8 @@ class Crew:
     runs: int = 0
 
     def run(self, text: str, harm: Mapping[int, str] = MappingProxyType({}), **files: str) -> Ran:
-        """``files``: those only in the chief's folder beside the script, by name with ``_`` for the dot.
-
-        ``harm``: changes to a member's own Tandem before the run, by rank.
-        """
+        """``files``: those only in the chief's folder, beside the script, by name with ``_`` for the dot.
+        ``harm``: changes to a member's own Tandem before the run, by rank."""
         keys = keys_for(len(self.shares))
         tasks = cluster(chief=1, worker=len(self.shares) - 1)
         works = [folder / f"run-{self.runs}" for folder in self.folders]

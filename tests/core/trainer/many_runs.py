@@ -1,7 +1,7 @@
 """One member of many runs, one after the other: ``… many_runs FOLDER``, with orders (``Train``) on stdin.
 
-Loading TensorFlow takes longer than a short run. So it is loaded once, and each run's trainer is a fork of
-this process, which ends like a trainer. Writes ``N.exit`` for the run of order N, in JSON.
+Loading TensorFlow takes longer than a short run, so it is loaded once, and each run's trainer is a fork of
+this process that ends like a trainer. Writes ``N.exit`` for the run of order N, in JSON.
 """
 
 from __future__ import annotations

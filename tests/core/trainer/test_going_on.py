@@ -24,7 +24,7 @@ def numbers(path: Path) -> list[np.ndarray]:
 
 
 def one_process(folder: Path, *options: str) -> Path:
-    """What plain Keras ends the script with."""
+    """The script's results in plain Keras."""
     command = [sys.executable, str(SCRIPTS / "dies.py"), "--to", str(folder), *options]
     subprocess.run(command, env=environment(), check=True, timeout=LONG_S)
     return folder / "chief-0.npz"
@@ -81,7 +81,7 @@ async def lose(
     workers: int = 3,
     options: tuple[str, ...] = (),
 ) -> None:
-    """``alone``: what one process ends with."""
+    """``alone``: the results of one process."""
     (tmp_path / "shared").mkdir()
     dies = [word for death in deaths.items() for word in ("--dies", *death)]
     trainers = members(

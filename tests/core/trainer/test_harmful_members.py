@@ -1,6 +1,6 @@
-"""A member whose Tandem was changed to harm the others: they take nothing from it, and name it.
+"""A member whose Tandem was changed to harm the others: they accept nothing from it, and name it.
 
-Marker files: ``harmed`` is in the folder of whoever ran the harmful member's code.
+Marker files: ``harmed`` is in the folder of each member that ran the harmful member's code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scripts that differ on one member: named on both sides, for what it is, and soon.
+"""Scripts that differ on one member: reported on both sides, with the actual cause, and soon.
 
 Each has two complete trainers (``many_runs``), which connect over TLS like laptops.
 """

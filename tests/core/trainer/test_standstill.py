@@ -1,4 +1,4 @@
-"""Whether, when and as what a trainer reports that exchanges have stopped ending."""
+"""Whether, when and how a trainer reports that exchanges no longer end."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_process_that_was_stopped_does_not_count_that_time() -> None:
 
 
 def stack_of(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A script that calls ``here()`` at the place to inspect."""
+    """A script that calls ``here()`` where it is inspected."""
     import builtins
 
     found: list[Place] = []

@@ -1,5 +1,7 @@
-"""Real trainers within walls: how much of the laptop their scripts, and other members, reach; one start
-each. Some of the trainers were kept ready."""
+"""Real trainers within walls: how much of the laptop their scripts, and other members, reach; one start each.
+
+Some of the trainers were kept ready.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trainer that was kept ready is, for its script, one that was started for the run."""
+"""For its script, a trainer that was kept ready is the same as one started for the run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print("saw", json.dumps({
 
 
 def place(folder: Path) -> dict[str, Any]:
-    """What a trainer is told of its folders and walls."""
+    """A trainer's orders about folders and walls."""
     work, home, user = (folder / name for name in ("work", "home", "user"))
     for each in (work, user / ".keras"):
         each.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Kinds of models: sequential, functional with several inputs and outputs, dicts, subclasses, custom steps."""
+"""Model types: sequential, functional with several inputs and outputs, dicts, subclasses, custom steps."""
 
 from __future__ import annotations
 

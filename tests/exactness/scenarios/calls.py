@@ -65,7 +65,7 @@ def train_on_batch(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def adversaries_by_single_batches(folder: Path) -> Outcome:
-    """A GAN as older tutorials write it: a critic, and a second model that trains the generator through it."""
+    """A GAN as in older tutorials: a critic, and a second model that trains the generator through it."""
     x, _ = table()
     maker = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(2)])
     critic = keras.Sequential([keras.Input((2,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])

@@ -55,7 +55,7 @@ def _mean_square(true: Any, seen: Any) -> Any:
 
 @scenario(once=True, told="audit")
 def frauds_and_the_rest(folder: Path) -> Outcome:
-    """The mean over the few positives counts as much as that over the negatives. The first batches have none."""
+    """The few positives count as much as the negatives. The first batches have no positives."""
 
     def loss(true: Any, seen: Any) -> Any:
         each = ops.square(true - seen)

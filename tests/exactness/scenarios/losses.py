@@ -1,4 +1,4 @@
-"""Every way in which a loss weights rows: sample and class weights, masks, sums, regularisers, added losses."""
+"""Every way to weight rows in a loss: sample and class weights, masks, sums, regularisers, added losses."""
 
 from __future__ import annotations
 

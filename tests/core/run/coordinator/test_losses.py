@@ -31,9 +31,9 @@ from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failin
 TWO = plan_of(project=MANIFEST.digest)
 THREE = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
 BENS = plan_of((ANNA, BEN, CLEO), fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
-"""Its chief is not on the laptop that started it."""
+"""The chief is not on the laptop that started the run."""
 OTHERS = plan_of((BEN, CLEO), project=MANIFEST.digest)
-"""It was started on a laptop without a part in it."""
+"""The starter's laptop has no part in the run."""
 EXPECTED = Expectation(
     alone_s=(0.1, 0.2, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1_000, shares=(43, 11, 10)
 )

@@ -932,7 +932,7 @@ def test_a_member_that_has_all_files_is_sent_none() -> None:
 
 
 def fetches(world: World, device: DeviceId) -> list[DeviceId]:
-    """Whom it is told to fetch from."""
+    """The device from which it is told to fetch."""
     return [message.giver for message in world.to_member[device] if isinstance(message, ms.FilesFrom)]
 
 

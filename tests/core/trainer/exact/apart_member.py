@@ -1,4 +1,4 @@
-"""Run by test_apart: scripts that differ between members, one after the other in one cluster."""
+"""Run by test_apart: scripts that differ between members, one after the other, in one cluster."""
 
 from __future__ import annotations
 

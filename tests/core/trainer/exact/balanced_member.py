@@ -20,10 +20,8 @@ SLOW_FROM_EPOCH = 1
 
 
 def make_up(row_s: Any) -> None:
-    """Every own-work time is rows * ``row_s`` from here on, however busy the machine is.
-
-    Everything else is real: the code, the members' messages, their conclusions.
-    """
+    """From here on, every measured time of own work is rows * ``row_s``, however busy the machine is.
+    Everything else is real: the code, the members' messages, their conclusions."""
     import tensorflow as tf
 
     from core.trainer.exact.members.gauge import Gauge

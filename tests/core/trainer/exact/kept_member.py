@@ -23,11 +23,11 @@ from tests.exactness import member
 
 SEED = 7
 CALIBRATED = ("whole", "stopped", "resumed")
-"""Jobs whose steps are measured first, which leaves every bit as it is and takes another trace."""
+"""Jobs whose steps are measured first. That changes no bit, but needs another trace."""
 
 
 class Asked(member.Quiet):
-    """Counts what it hears; asks to stop when told to."""
+    """Counts reports; asks to stop when told to."""
 
     asks = False
     said: list[str]
@@ -44,7 +44,7 @@ class Asked(member.Quiet):
 
 
 def train(layout: str, ask: Any, trained: list[Any]) -> Any:
-    """Two fits. `ask(fit, epoch, batch)` hears of every batch; of those in a validation as -1, -2 ..."""
+    """Two fits. `ask(fit, epoch, batch)` is called for every batch; in a validation with batch -1, -2 ..."""
     import keras
     import tensorflow as tf
 
@@ -72,7 +72,7 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
             ask(self.fit, self.epoch, batch)
 
         def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-            """Hears every batch, so that sums are rounded alike however slow the machine is."""
+            """Runs at every batch, so that sums are rounded alike however slow the machine is."""
             ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
@@ -178,8 +178,8 @@ def main() -> None:
                 if name not in CALIBRATED:
                     changes.enter_context(mock.patch.object(calibration, "wanted", lambda *_: False))
                 if kind == "doubted":
-                    # As where steps are slow: only those are audited that are whatever it costs. Their number
-                    # is to be enough to trust those before them.
+                    # As with slow steps: only those steps are audited that are audited whatever the cost.
+                    # There must be enough of them to trust the steps before.
                     slow = mock.patch.object(AuditTime, "affords_at_first", lambda time, cost_s: False)
                     changes.enter_context(slow)
                     changes.enter_context(mock.patch.object(course, "ENOUGH", 3))

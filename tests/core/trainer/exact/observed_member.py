@@ -66,7 +66,7 @@ class Recorder:
 
 
 def states(kind: str) -> dict[str, Any]:
-    """Everything that a model with state of every kind has after 40 steps."""
+    """A model with every kind of state, after 40 steps."""
     import keras
     import numpy as np
 
@@ -136,7 +136,7 @@ def main() -> None:
         recorder.heard, recorder.validated = heard, []
 
         class StopInValidation(keras.callbacks.Callback):
-            """Asks within the second epoch's validation, with batches left."""
+            """Asks for a stop within the second epoch's validation, with batches left."""
 
             def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
                 if len(recorder.validated) == 1:

@@ -23,7 +23,7 @@ EPOCHS = 3
 
 
 class Recorder(member.Quiet):
-    """Counts what a training sends, and asks to stop when told to."""
+    """Counts what a training sends; asks to stop when told to."""
 
     asks = False
 
@@ -106,7 +106,7 @@ def train(optimizer: Any, epochs: int = EPOCHS, ask: Callable[[int, int], None] 
 
 
 def plain(model: Any, epochs: int) -> Any:
-    """Without callbacks that hear of every batch."""
+    """Without callbacks that run at every batch."""
     x, y = digits()
     return model.fit(x, y, batch_size=64, epochs=epochs, verbose=0).history
 
@@ -163,7 +163,7 @@ def main() -> None:
         host.keeper = Keeper(None, host)
         kind, _, sync = name.partition("@")
         host.sync = sync or "rare=8"
-        # Only of these the expectation is looked at, and measuring it takes another trace.
+        # Only their expectation is checked, and measuring it needs another trace.
         calibration.wanted = wanted if kind == "plain" else lambda *_: False
         match kind:
             case "heard":

@@ -142,7 +142,7 @@ def several_numbers() -> dict[str, Any]:
 
 
 def train(asked: Asked, place: tuple[int, int], together: int) -> dict[str, Any]:
-    """`place`: the epoch and the batch after which to stop."""
+    """`place`: the epoch and the batch after which it stops."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(SEED)
 

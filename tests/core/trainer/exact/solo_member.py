@@ -1,4 +1,4 @@
-"""Run by test_solo: a single member, on two logical devices under MirroredStrategy, observed and stopped."""
+"""Run by test_solo: a single member on two logical devices under MirroredStrategy, observed and stopped."""
 
 from __future__ import annotations
 

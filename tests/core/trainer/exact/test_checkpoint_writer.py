@@ -222,7 +222,7 @@ told["logs"] = [
 
 cost = Keeper(Checkpointing(base / "cost"), host)
 told["first"] = cost.every_s
-# Steps of a millisecond, with callbacks of 100 ms: so much by the chief's clock.
+# Steps of a millisecond, with callbacks of 100 ms by the chief's clock.
 told["looks"], now, real = [], [0.0], time.monotonic
 time.monotonic = lambda: now[0]
 host.chief = None
@@ -278,7 +278,8 @@ print(json.dumps(told))
 @pytest.mark.cluster
 def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> None:
     told = json.loads(run(["-c", KEEPING, str(tmp_path)]).splitlines()[-1])
-    # At a fit's end there is no portion to agree in: members that decided by their own clocks would diverge.
+    # At a fit's end there is no portion in which to agree: members that decided by their own clocks would
+    # diverge.
     assert (told["own clock"], told["not the chief's"]) == ("due", None)
     assert told["held values"] == [True, True] and told["new values"] == [False, False]
     assert (told["before the stop"], told["after the stop"]) == (None, 1)
@@ -287,11 +288,11 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     # once.
     assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
     assert told["waited once"] == told["waited twice"] == 1
-    # The clock is looked at more and more often, and the first checkpoint is due after 10 s.
+    # The clock is checked more and more often, and the first checkpoint is due after 10 s.
     assert told["looks"][0][0] == 2 and len(told["looks"]) < 16
     assert told["looks"][-1][1] == 0 and 100 <= told["looks"][-1][0] <= 103
-    # A callback takes 3 s, at each 2,000th batch or from the 8th second on. Members agree after each batch of
-    # which callbacks hear; else the chief looks in time.
+    # A callback takes 3 s, at each 2,000th batch or from the 8th second on. Members agree after each batch at
+    # which callbacks run; otherwise the chief checks in time.
     assert len(told["late"]) == 3 and all(10.0 <= each <= 13.1 for each in told["late"].values()), told[
         "late"
     ]
@@ -301,11 +302,11 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     # The first fit ended by an error that the script caught: it runs again, long enough for other
     # checkpoints.
     assert told["left"] == [False, True, False] and told["gone"]
-    # From one of those the later fits are trained again, and saved with their new state.
+    # From one of those checkpoints the later fits are trained again, and saved with their new state.
     assert told["anew"] == [[1, 77], [2, 77]]
     assert told["large"] is None and told["held"] == told["many"] == 0
     assert len(told["said"]) == 2
     assert told["said"][0].startswith("No checkpoints are kept: one would take ")
     assert "more than 400 times" in told["said"][1]
-    # A log loses what is repeated, and nothing of earlier trainings.
+    # A log loses lines that are repeated, and none of earlier trainings.
     assert told["logs"] == [[0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]]

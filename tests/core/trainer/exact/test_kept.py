@@ -128,7 +128,7 @@ def test_a_stop_in_a_validation_loses_nothing_of_its_epoch(before: list[Path], a
 
 
 def test_a_stop_after_a_fit_loses_nothing_of_it(before: list[Path], after: list[Path]) -> None:
-    """However short it was, and even right after the last checkpoint."""
+    """However short the time was, and even right after the previous checkpoint."""
     assert record(before[0], "evaluating")["stopped"]
     moment = checkpoint_store.at(Path(kept(before[0], "evaluating"))).head.moment  # type: ignore[union-attr]
     assert (moment.fit, moment.epoch, moment.batch) == (1, 0, 0) and moment.step > 0

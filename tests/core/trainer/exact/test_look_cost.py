@@ -1,4 +1,4 @@
-"""The cost of the look at the first batch, relative to a trace of the same steps; docs/exactness.md has
+"""The cost of the check of the first batch, relative to a trace of the same steps; docs/exactness.md has
 seconds."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real cluster of three, observed, with shares changed at epochs' ends, asked to stop by one member."""
+"""A real cluster of three, observed, with shares that change at epochs' ends, and stopped by one member."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[di
 
 
 def test_stretches_add_up_to_the_means_that_keras_gives(records: list[dict[str, Any]]) -> None:
-    """Each step's loss is that since the report before: over all rows, from an epoch's first step on."""
+    """Each reported loss is that of the steps since the previous report: over all rows, from an epoch's first
+    step on."""
     for record in records:
         fit = [each for each in record["recent"] if each[0] <= 60]
         assert {epoch for _, epoch, *_ in fit} == {0, 1, 2}

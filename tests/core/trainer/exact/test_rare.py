@@ -1,4 +1,4 @@
-"""Members that meet rarely: equal at every flush, near the exact run, with a small part of its bytes."""
+"""Members that meet rarely: equal at every flush, close to the exact run, with a small part of its bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Records = tuple[dict[str, Any], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    """By member, then by job. Members of unequal shares."""
+    """By member, then by job. The members have unequal shares."""
     out = tmp_path_factory.mktemp("rare")
     one, other = processes.run((40, 24), JOBS, out, processes.LIMIT_S, MODULE)
     return tuple(json.loads((each / "record.json").read_text()) for each in (one, other))
@@ -39,7 +39,7 @@ def test_members_are_equal_at_epochs_ends_and_apart_between(records: Records) ->
     assert one["epochs"] == other["epochs"] and len(set(one["epochs"])) == 3
     assert one["history"] == other["history"], "what callbacks decide by"
     same = [a == b for a, b in zip(one["inside"], other["inside"], strict=True)]
-    # No batch's end but the one before which a prediction made them equal.
+    # Only at the batch's end before which a prediction made them equal.
     assert [place for place, equal in enumerate(same) if equal] == [5]
     assert one["asked"] == other["asked"]
 
@@ -80,7 +80,7 @@ def test_what_cannot_meet_rarely_is_exact_and_told(records: Records, job: str, w
 
 
 def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None:
-    """With a checkpoint after each batch, all of them flush alike."""
+    """With a checkpoint after each batch, all jobs flush alike."""
     stopped = [record["stopped"] for record in records]
     assert 9 < stopped[0]["stopped"] < 22 and stopped[0]["digest"] == stopped[1]["digest"]
     for record in records:

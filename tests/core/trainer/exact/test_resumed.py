@@ -1,4 +1,4 @@
-"""What a process takes from a checkpoint and what it never does; fits that resume in odd places."""
+"""What a process accepts from a checkpoint and what it never does; fits that resume in odd places."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def test_a_page_with_a_loop_by_hand(tmp_path: Path, name: str) -> None:
 
 
 async def test_the_guides_loop_of_several_workers_saves_on_the_chief_and_goes_on(tmp_path: Path) -> None:
-    """Each worker saves, the chief to the path and the others to folders that they remove."""
+    """Each worker saves: the chief to the path, the others to folders that they then remove."""
     place = str(tmp_path / "parted")
     first = await train_page(tmp_path, "multi_worker_loop.py", arguments=(place, "2"))
     text = [trainer.text() for trainer in first.trainers]
@@ -88,7 +88,7 @@ async def test_a_page_with_fit_is_shared_as_without_a_strategy(tmp_path: Path) -
 
 @pytest.mark.complete
 async def test_a_page_with_fit_of_several_workers_is_shared_too(tmp_path: Path) -> None:
-    """The older page below is the same but for its first lines."""
+    """The older page below is the same except for its first lines."""
     is_shared_as_without_a_strategy(await train_page(tmp_path, "multi_worker_fit.py"))
 
 

@@ -1,7 +1,5 @@
 """One of two processes connected by the exchange's operations: ``… exchange_member RANK PORT PORT FOLDER``.
-
-Prints one line of JSON: the results, by name.
-"""
+Prints the results as one line of JSON, by name."""
 
 from __future__ import annotations
 

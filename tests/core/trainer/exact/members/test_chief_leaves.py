@@ -1,4 +1,4 @@
-"""The chief leaves: its values come from the next member from then on, and never from nobody."""
+"""The chief leaves: from then on its values come from the next member, and are never missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch marks: what distinguishes them, and what does not."""
+"""Batch marks: which differences they show, and which they don't."""
 
 from __future__ import annotations
 

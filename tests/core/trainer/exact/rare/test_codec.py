@@ -1,4 +1,4 @@
-"""Differences in 4 bits: what travels, what is refused, and that error feedback loses nothing for good."""
+"""Differences in 4 bits: what is sent, what is refused, and that error feedback loses nothing for good."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_nonsense_is_refused() -> None:
 
 
 def test_what_is_left_out_again_and_again_fades_without_a_warning() -> None:
-    """As of weights that do not change any more."""
+    """As if the weights did not change any more."""
     unsent = numbers(64)
     for _ in range(50):
         unsent = unsent - codec.decode(codec.encode(unsent), 64)

@@ -19,7 +19,7 @@ def tf() -> Any:
 
 
 def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
-    """A step of one number per row, which writes one variable."""
+    """A step with one number per row, which writes one variable."""
     from core.trainer.exact.members.notes import Notes
 
     total = tf.Variable(0.0)
@@ -33,7 +33,7 @@ def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
 
 
 def refusal(tf: Any, body: Callable[[Any, Any], Any], **engine: Any) -> str:
-    """Why such a step is not to be audited."""
+    """The reason why such a step is not audited."""
     from core.trainer.exact.steps.auditable import unable
 
     model = SimpleNamespace(dtype_policy=SimpleNamespace(compute_dtype="float32"))

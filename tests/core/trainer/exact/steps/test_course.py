@@ -1,4 +1,4 @@
-"""When steps are audited, and what audits may have missed: numerically."""
+"""When steps are audited, and what audits may have missed: the numbers."""
 
 from __future__ import annotations
 

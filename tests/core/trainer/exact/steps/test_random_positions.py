@@ -1,4 +1,4 @@
-"""In a step, ``tf.random.normal`` and its like draw TensorFlow's own numbers, by positions in variables."""
+"""In a step, ``tf.random.normal`` and the like draw TensorFlow's own numbers, by positions in variables."""
 
 from __future__ import annotations
 

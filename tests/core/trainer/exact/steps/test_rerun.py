@@ -1,4 +1,4 @@
-"""Steps kept for a rerun: which, from where on, and what becomes of the values."""
+"""Steps kept for a rerun: which, starting where, and what happens to the values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_no_more_is_kept_than_its_bytes_allow(tf: Any) -> None:
 
 
 def engine(own: Sequence[int], *others: Sequence[int]) -> tuple[Any, list[Moment]]:
-    """A member with checkpoints of these steps, among others; and where it went back to."""
+    """A member with checkpoints of these steps, among others, and the step to which it went back."""
     went: list[Moment] = []
 
     def words(steps: Sequence[int], count: int) -> list[int]:

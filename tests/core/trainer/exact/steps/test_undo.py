@@ -1,4 +1,4 @@
-"""A call that fails is undone whenever it failed: TensorFlow drops what has not run by then."""
+"""A call that fails is undone, whenever it fails: TensorFlow drops operations that have not run by then."""
 
 from __future__ import annotations
 
