@@ -25,9 +25,9 @@ and goes on from there with all laptops. A laptop that was lost comes back by it
 
 def add_add(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "add", "bring a paired laptop into the run under way", add, json=True, more=MORE
+        parsers, "add", "add paired laptops to the run under way", add, json=True, more=MORE
     )
-    names = parser.add_argument("names", metavar="NAME,…", help="one laptop or several")
+    names = parser.add_argument("names", metavar="NAME,…", help="one or more laptops")
     completion.completes(names, completion.device_list)
 
 

@@ -29,9 +29,7 @@ state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless
 
 
 def add_agent(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "agent", "run a node without a window, for this or another laptop to use", agent, more=MORE
-    )
+    parser = add_subcommand(parsers, "agent", "run a node without a window", agent, more=MORE)
     allow = parser.add_argument(
         "--allow",
         action="append",
@@ -43,7 +41,7 @@ def add_agent(parsers: Any) -> None:
     parser.add_argument(
         "--without-walls",
         action="store_true",
-        help="--allow also counts where this system has no walls: DEVICE's code can do anything that you can",
+        help="--allow applies even without walls on this system: DEVICE's code can do anything that you can",
     )
     completion.completes(allow, completion.devices)
     parser.add_argument(
@@ -84,4 +82,4 @@ async def _live(
             except TandemError as error:
                 if error.code != "node-gone":
                     raise
-                screen.say("This agent was ended from elsewhere.")
+                screen.say("This agent was closed by another command.")

@@ -52,7 +52,8 @@ CHANGES: dict[Change, str] = {
 
 
 class AllowOptions(NamedTuple):
-    """Whose questions are answered with *once*; ``without_walls``: even where this system has none."""
+    """``devices``: answer their questions with *once*. ``without_walls``: even if this system has no
+    walls."""
 
     devices: Sequence[str] = ()
     without_walls: bool = False
@@ -85,7 +86,7 @@ class Allowed:
 
 
 def is_allowed(asked: ev.ConsentAsked, state: State, allow_options: AllowOptions) -> bool:
-    """Whether ``--allow`` answers it: never for access beyond the walls' own folders and data folders."""
+    """Whether ``--allow`` covers the request: never access beyond the walls' own folders and data folders."""
     if asked.walls == "none" and not allow_options.without_walls:
         return False
     folders = state.me.settings.data.values() if state.me is not None else ()
@@ -95,12 +96,12 @@ def is_allowed(asked: ev.ConsentAsked, state: State, allow_options: AllowOptions
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
-    """Whether one of ``names`` means this paired device and no other."""
+    """Whether one of ``names`` means this paired device unambiguously."""
     for name in names:
         try:
             found = device_names.find(state, name, paired=True)
         except TandemError:
-            continue  # Several devices have this name: nobody is meant.
+            continue  # Several devices have this name: it is ambiguous.
         if found is not None and found.device == device:
             return True
     return False
@@ -190,7 +191,7 @@ class AgentTalk:
         for line in consent_lines(consent, name, state):
             self._screen.say(line)
         if is_allowed(event, state, self._allow_options):
-            self._screen.say(f"Allowed: {name} was named with --allow.")
+            self._screen.say(f"Allowed, because {name} was named with --allow.")
             return
         self._consents[event.run] = asyncio.create_task(self._decide(event.run, name), name="agent-consent")
 
@@ -202,7 +203,9 @@ class AgentTalk:
         async with self._turn:
             decision = await decide(self._follower.node, self._asker, self._screen, run, name)
         if decision is None:
-            self._screen.say("Nobody answers here (the input has ended): no. Use --allow DEVICE, or --jsonl.")
+            self._screen.say(
+                "Nobody can answer here (the input has ended): no. Use --allow DEVICE, or --jsonl."
+            )
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
     def _name(self, state: State, device: DeviceId) -> str:
@@ -232,7 +235,7 @@ def look_lines(read: RequestRead) -> list[str]:
         if file.change not in ("same", "gone"):
             shown = file.diff or file.text
             lines += (
-                ["  (no text, or too large to come before the yes)"] if shown is None else shown.split("\n")
+                ["  (not text, or too large to send before the yes)"] if shown is None else shown.split("\n")
             )
     return lines
 
@@ -251,13 +254,13 @@ def consent_lines(consent: ev.ConsentAsked, name: str, state: State) -> list[str
     words = shell_words((consent.script, *(() if sets else consent.arguments)))
     lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
     if sets:
-        lines.append(f"It tries {len(sets)} sets of arguments, one after another:")
+        lines.append(f"It will be run with {len(sets)} sets of arguments, one after another:")
         lines.extend(f"  {shell_words(each) or '(none)'}" for each in sets)
     if careful := caution(name, device_names.other_names(state, consent.device)):
         lines.append(careful)
     if consent.changed:
         lines.append(
-            f"It is not what was allowed here before. {changed_words(consent.differs, consent.beyond)}"
+            f"It differs from what was allowed here before. {changed_words(consent.differs, consent.beyond)}"
         )
     lines.append(f"{len(consent.files)} files, {total:,} bytes, project {short(consent.project)}:")
     lines.extend(f"  {file.size:>12,}  {spelled(file.path)}" for file in consent.files[:LISTED_FILES])

@@ -18,10 +18,10 @@ def add_clear(parsers: Any) -> None:
     add_subcommand(
         parsers,
         "clear",
-        "remove the files of other laptops' projects and runs from this one",
+        "remove other laptops' project and run files from this laptop",
         clear,
         json=True,
-        more="The record of each run stays: when it was, and how it went. Your own runs stay whole.",
+        more="The record of each run stays. Your own runs keep all their files.",
     )
 
 

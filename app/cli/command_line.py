@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
     """Reports what it could not parse, then how to get help."""
 
     def __init__(self, **options: Any) -> None:
-        # Whole names only: a script's own --se must never be taken for --seed.
+        # Whole names only: a script's own --se must never be read as --seed.
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
@@ -60,8 +60,7 @@ class Parser(argparse.ArgumentParser):
 def add_subcommand(
     parsers: Any, name: str, summary: str, runs: Runs, *, json: bool = False, more: str = ""
 ) -> argparse.ArgumentParser:
-    """``json``: the subcommand reports, so it takes ``--json``. ``more`` goes below the options in its
-    help."""
+    """``json``: adds ``--json``. ``more``: help text below the options."""
     parser: argparse.ArgumentParser = parsers.add_parser(
         name,
         parents=[everywhere()],
@@ -89,7 +88,7 @@ async def node_of(arguments: argparse.Namespace) -> AsyncIterator[Follower]:
 
 
 def everywhere() -> argparse.ArgumentParser:
-    """Options that every subcommand takes, before or after its name."""
+    """Options of every subcommand, before or after its name."""
     parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.add_argument(
         "--home",

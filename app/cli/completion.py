@@ -35,7 +35,7 @@ def completes(action: argparse.Action, completer: Completer) -> None:
 
 
 def devices(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """The paired devices; finding unpaired ones would take a node."""
+    """The paired devices; finding others would need a node."""
     home = _home(parsed_args)
     return [plain(name, NAME_LENGTH) for name in trust_file.names(home.folder)] if home is not None else []
 

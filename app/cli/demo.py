@@ -57,7 +57,7 @@ async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
         await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
         if not telling.done():
-            screen.say("Interrupted: the demo's nodes are ended.")
+            screen.say("Interrupted: ending the demo's nodes.")
             telling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await telling

@@ -23,7 +23,7 @@ from core.vocabulary.versions import is_frozen
 PACKAGED = Path("/usr/lib")
 _LINUX = sys.platform not in ("win32", "darwin")
 MORE = """\
-The program itself stays: what removes it is said. Your scripts and what they wrote beside them are yours.
+The program itself stays; the command that removes it is shown. Your scripts and their outputs stay, too.
 """
 
 
@@ -56,7 +56,7 @@ def add_uninstall(parsers: Any) -> None:
     parser.add_argument(
         "--delete-home",
         action="store_true",
-        help="delete for good what Tandem keeps as well: its key, paired devices, settings, all runs with "
+        help="also delete Tandem's data for good: its key, paired devices, settings, all runs with "
         "their models, copies of the examples, and projects that others sent",
     )
 
@@ -95,8 +95,8 @@ def clear(home: Home) -> list[Path]:
     if not home.lock.exists():
         raise TandemError(
             code="no-home",
-            what=f"{home.folder} is not where a Tandem keeps its things.",
-            fix="Name the right folder: tandem --home DIR uninstall --delete-home.",
+            what=f"{home.folder} is not a Tandem home.",
+            fix="Give the right folder: tandem --home DIR uninstall --delete-home.",
         )
     lock = HomeLock.acquire(home.lock)
     try:

@@ -26,13 +26,13 @@ LOOK_S = 3.0
 
 def add_devices(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "devices", "this laptop and the others that are seen or paired", devices, json=True
+        parsers, "devices", "show this laptop and the others that are seen or paired", devices, json=True
     )
     parser.add_argument(
         "--wait",
         type=float,
         metavar="SECONDS",
-        help=f"look around for so long (default: {LOOK_S:g}, or not at all where Tandem runs already)",
+        help=f"how long to look for others (default: {LOOK_S:g}, or not at all if Tandem is already open)",
     )
 
 

@@ -18,10 +18,10 @@ MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow
 
 def add_doctor(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "doctor", "check what works on this laptop, and say how to mend the rest", doctor, json=True
+        parsers, "doctor", "check what works on this laptop, and how to fix the rest", doctor, json=True
     )
     parser.add_argument("--deep", action="store_true", help="also load TensorFlow (takes some seconds)")
-    parser.add_argument("--mend", metavar="CODE", help="let Tandem mend what has this code, then check again")
+    parser.add_argument("--mend", metavar="CODE", help="let Tandem fix this finding, then check again")
 
 
 async def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -48,4 +48,4 @@ def _say(finding: Finding, screen: Screen) -> None:
     if finding.fix:
         screen.say(f"    {plain(finding.fix, 600)}")
     if finding.mend:
-        screen.say(f"    Tandem can mend this: tandem doctor --mend {finding.code}")
+        screen.say(f"    Tandem can fix this: tandem doctor --mend {finding.code}")

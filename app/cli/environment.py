@@ -29,8 +29,8 @@ from core.vocabulary.versions import Versions, installed, same_on_both
 
 LINK_LIMIT_S = 15.0
 MORE = """\
-It lies beside this one and has the same key, paired laptops, settings and runs. What it is made of is said
-first; Ctrl-C ends it, and nothing half made stays. Of two Tandems that share these, one runs at a time.
+It is made beside this one, with the same key, paired laptops, settings and runs, so only one of the two can
+run at a time. Its contents are shown first. Ctrl-C ends this and removes an unfinished environment.
 """
 
 
@@ -44,17 +44,17 @@ def add_environment(parsers: Any) -> None:
         more=MORE,
     )
     device = parser.add_argument(
-        "device", metavar="NAME", nargs="?", help="a paired laptop: with the versions that it has"
+        "device", metavar="NAME", nargs="?", help="a paired laptop whose versions to use"
     )
     completion.completes(device, completion.devices)
-    parser.add_argument("--python", metavar="VERSION", help="instead of NAME: this one, 3.12 say")
-    parser.add_argument("--tensorflow", metavar="VERSION", help="this one exactly, 2.21.0 say")
-    parser.add_argument("--keras", metavar="VERSION", help="this one exactly, 3.15.1 say")
-    parser.add_argument("--folder", metavar="DIR", help="where it is to lie (default: it is said)")
+    parser.add_argument("--python", metavar="VERSION", help="instead of NAME: this version, such as 3.12")
+    parser.add_argument("--tensorflow", metavar="VERSION", help="this exact version, such as 2.21.0")
+    parser.add_argument("--keras", metavar="VERSION", help="this exact version, such as 3.15.1")
+    parser.add_argument("--folder", metavar="DIR", help="the new environment's folder (the default is shown)")
     parser.add_argument(
         "--source",
         metavar="WHEEL",
-        help="where Tandem is to come from: a wheel, a folder or an address (default: as this one came)",
+        help="install Tandem from this wheel, folder or address (default: the source of this one)",
     )
 
 
@@ -70,8 +70,8 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         raise TandemError(
             code="bad-option",
-            what="It is not said which versions are wanted.",
-            fix="Name a paired laptop, or versions: tandem environment --python 3.12.",
+            what="No versions were given.",
+            fix="Give a paired laptop, or versions: tandem environment --python 3.12.",
         )
     wanted = WantedVersions(
         arguments.python or wanted.python,
@@ -120,22 +120,22 @@ async def versions_of(
     if theirs is None:
         raise TandemError(
             code="not-connected",
-            what=f"{name} is not connected, so its versions are not known.",
-            fix="Open Tandem there. Or name what tandem --version says there: "
+            what=f"{name} is not connected, so its versions are unknown.",
+            fix="Open Tandem there. Or give the versions that tandem --version shows there: "
             "tandem environment --python 3.12.",
         )
     if theirs.protocol != ours.protocol:
         raise TandemError(
             code="versions-differ",
-            what=f"{name} has Tandem {plain(theirs.tandem, 20)}, and this is {ours.tandem}: they do not "
-            "understand each other.",
+            what=f"{name} has Tandem {plain(theirs.tandem, 20)}, and this laptop {ours.tandem}: they are not "
+            "compatible.",
             fix=same_on_both("Tandem"),
         )
     if WantedVersions.like(theirs) == WantedVersions.like(ours):
         raise TandemError(
             code="versions-agree",
-            what=f"{name} has the versions that this laptop has: {WantedVersions.like(ours)}.",
-            fix="Nothing is to be made; you can train together.",
+            what=f"{name} has the same versions as this laptop: {WantedVersions.like(ours)}.",
+            fix="Nothing to do: you can train together.",
         )
     return theirs
 
@@ -145,8 +145,8 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: s
     screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
     if not await asyncio.to_thread(said_by, made):
         screen.say(
-            f"Up to {units.size(made.download_bytes)} are fetched and {units.size(made.disk_bytes)} used on "
-            "the disk; it takes some minutes. Ctrl-C ends it."
+            f"This downloads up to {units.size(made.download_bytes)} and takes {units.size(made.disk_bytes)} "
+            "on the disk. This may last some minutes; Ctrl-C ends it."
         )
     making = Making(made, lambda line: screen.say(plain(line, 1000), "dim"))
     with Interrupts() as interrupts:
@@ -157,7 +157,7 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: s
         finally:
             ended.cancel()
             if not work.done():
-                screen.say("Stopping; what is half made is removed.")
+                screen.say("Stopping, and removing the unfinished environment.")
                 making.stop()
         said = await work
     if not said:
@@ -175,17 +175,15 @@ def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool, home
     """How to use it."""
     lines = [f"Ready: {plain(said, 200)}.", f"Start it: {made.start(home=home)}"]
     if runs_here:
-        lines.append(
-            "Close the Tandem that runs here first: of two that share key and runs, one runs at a time."
-        )
+        lines.append("First close the Tandem that is open here: only one of the two can run at a time.")
     if in_menu:
-        lines.append(f"To have it in the menu instead of this one: {made.start('install-desktop')}")
-    lines.append(f"What your scripts import besides, it needs too: {made.install} NAME")
+        lines.append(f"To put it in the menu instead of this one: {made.start('install-desktop')}")
+    lines.append(f"To install other packages that your scripts import: {made.install} NAME")
     return lines
 
 
 _INTERRUPTED = Problem(
     code="environment-stopped",
-    what="It was stopped, and what was half made is removed.",
-    fix="Start it again when you like: what was downloaded whole is not downloaded again.",
+    what="It was stopped, and the unfinished environment was removed.",
+    fix="Start it again at any time. Complete downloads are kept.",
 )

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     REFUSED = 3
     """Refused or declined, here or by the other laptop: unknown device, different codes, no consent…"""
     CANNOT_START = 4
-    """The node cannot start: home held or unusable, port unusable, key with wrong rights…"""
+    """The node cannot start: home in use or unusable, port unusable, key with wrong permissions…"""
     STOPPED = 5
     """A person stopped the run on one of its laptops."""
     DIFFERS = 6

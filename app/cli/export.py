@@ -1,4 +1,4 @@
-"""``tandem export``: writes the job by which a cluster trains a script or repeats an earlier run."""
+"""``tandem export``: writes a job for a cluster that trains a script or repeats an earlier run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from core.vocabulary.ids import RunId
 
 _SEEDS = 1 << 31
 MORE = """\
-It starts nothing: it writes a folder beside the script, with the job's file and the secret of which its
-members make their keys, and says the command that starts it. Each member is a tandem member. docs/cluster.md
-says what a cluster has to have for it.
+This starts nothing. It writes a folder beside the script, with the job file and the secret from which the
+members derive their keys, and shows the command that starts the job. Each member runs tandem member.
+docs/cluster.md lists what the cluster needs.
 """
 
 
@@ -56,12 +56,12 @@ def add_export(parsers: Any) -> None:
     again = script.add_argument(
         "--again",
         metavar="RUN",
-        help="instead of SCRIPT: as an earlier run was: arguments, seed, shares, number of members",
+        help="instead of SCRIPT: repeat a run, with its arguments, seed, shares and number of members",
     )
     completion.completes(again, completion.runs)
     parser.add_argument("--members", type=int, metavar="N", help="how many members (default: 2)")
     parser.add_argument(
-        "--share", metavar="ROWS,…", help="parts of each batch by rank, 48,16 say (default: alike)"
+        "--share", metavar="ROWS,…", help="parts of each batch by rank, such as 48,16 (default: equal)"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: a new one)")
     run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
@@ -69,7 +69,7 @@ def add_export(parsers: Any) -> None:
         "--out", metavar="DIR", help="a new folder for the files (default: SCRIPT-slurm and so on)"
     )
     parser.add_argument(
-        "--program", default="tandem", metavar="COMMAND", help="what starts Tandem there (default: tandem)"
+        "--program", default="tandem", metavar="COMMAND", help="Tandem's command there (default: tandem)"
     )
     parser.add_argument(
         "--image",
@@ -139,7 +139,7 @@ def _shares(text: str) -> tuple[int, ...]:
     except ValueError as error:
         raise TandemError(
             code="bad-option",
-            what=f"--share does not take {text!r}.",
+            what=f"--share does not accept {text!r}.",
             fix="Write a number for each member, by rank: --share 48,16.",
         ) from error
 

@@ -28,7 +28,7 @@ def add_leave(parsers: Any) -> None:
         parsers, "leave", "leave the run under way; the others go on", leave, json=True, more=MORE
     )
     parser.add_argument(
-        "--or-stop", action="store_true", help="where the others cannot go on, stop the run for all"
+        "--or-stop", action="store_true", help="if the others cannot go on, stop the run for all"
     )
 
 

@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         screen.problem(
             Problem(
                 code="internal",
-                what=f"Tandem failed by a mistake of its own ({type(error).__name__}).",
+                what=f"Tandem failed because of a bug ({type(error).__name__}).",
                 fix=f"Please report it, with what you did{_kept(error)}.",
             )
         )

@@ -39,9 +39,8 @@ from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StatusC
 
 LEAST_SECRET_BYTES = 32
 MORE = """\
-Who the members are is read from TF_CONFIG, CLUSTER_SPEC, Slurm's variables or an Indexed Job's index. They
-meet over TLS, with keys that each derives from the secret which all have. docs/cluster.md has an example for
-each launcher.
+The members are read from TF_CONFIG, CLUSTER_SPEC, Slurm's variables or an Indexed Job's index. They connect
+over TLS, with keys derived from a shared secret. docs/cluster.md has an example for each launcher.
 """
 
 
@@ -49,32 +48,32 @@ def add_member(parsers: Any) -> None:
     parser = add_subcommand(
         parsers,
         "member",
-        "be one member of a run on a cluster that somebody else made: Slurm, Kubernetes, TF_CONFIG",
+        "be one member of a run on a cluster: Slurm, Kubernetes, TF_CONFIG",
         member,
         json=True,
         more=MORE,
     )
     parser.add_argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one")
     parser.add_argument(
-        "--secret", metavar="FILE", help="the secret that all members have; only yours to read"
+        "--secret", metavar="FILE", help="the secret that all members share; only you may be able to read it"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument(
         "--share",
         default="",
         metavar="ROWS,…",
-        help="parts of each batch by rank, 48,16 say (default: alike)",
+        help="parts of each batch by rank, such as 48,16 (default: equal)",
     )
     run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
     parser.add_argument("--exchange", help=argparse.SUPPRESS)  # older exported jobs may give it
     parser.add_argument(
         "--checkpoints",
         metavar="DIR",
-        help="a folder that all members share: what was interrupted goes on from the newest in it",
+        help="a folder that all members share: an interrupted training resumes from the newest one in it",
     )
     parser.add_argument("--save", metavar="DIR", help="where the first member saves the trained model")
     parser.add_argument(
-        "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
+        "--meet", type=float, default=MEET_S, metavar="SECONDS", help="how long to wait for the others"
     )
 
 
@@ -82,8 +81,8 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.exchange not in (None, "tls"):
         raise TandemError(
             code="bad-option",
-            what=f"Members do not meet by {arguments.exchange} any more, whose port is open to the network.",
-            fix="Export the job anew; or leave --exchange away and give all members a secret: --secret FILE.",
+            what=f"Members no longer connect by {arguments.exchange}: its port would be open to the network.",
+            fix="Export the job again; or omit --exchange and give all members a secret: --secret FILE.",
         )
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
@@ -94,7 +93,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if not 0 < options.away_s < float("inf"):
         raise TandemError(
             code="bad-option",
-            what=f"--wait-for-away does not take {options.away_s / 60:g}.",
+            what=f"--wait-for-away does not accept {options.away_s / 60:g}.",
             fix="Give minutes, more than 0.",
         )
     await asyncio.to_thread(check_here, read.needs)
@@ -128,7 +127,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
-    """Options that only ``fit`` supports. Custom loops have replicas with equal parts and their own steps."""
+    """Name ignored options that only ``fit`` supports: a custom loop has equal replicas and its own steps."""
     options = {
         "--share": arguments.share,
         "--sync": arguments.sync not in (None, "exact"),
@@ -137,7 +136,7 @@ def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None
     }
     if asked := [option for option, value in options.items() if value]:
         screen.say(
-            f"{' and '.join(asked)} left out: the script trains in a loop of its own, not by model.fit."
+            f"{' and '.join(asked)} ignored: the script has a custom training loop instead of model.fit."
         )
 
 
@@ -152,7 +151,7 @@ def _folder(script: Path, arguments: tuple[str, ...], rank: int, place: Path) ->
         raise TandemError(
             code="project-changed",
             what=f"{changed.path} changed while it was copied.",
-            fix="Let no other program write beside the script, and start the job again.",
+            fix="Keep other programs from writing beside the script, and start the job again.",
         ) from changed
     return place / "work"
 
@@ -168,7 +167,7 @@ def _order(
     checkpoints, resume = "", ""
     if arguments.checkpoints and strategy == "managed":
         kept = Path(arguments.checkpoints).absolute()
-        # The first member's, for all: members keep the same checkpoints, and others' may be a moment newer.
+        # All use the first member's: members write the same checkpoints, and another's may be a moment newer.
         found = checkpoint_store.newest(kept / "rank-0")
         checkpoints, resume = str(kept / f"rank-{run.rank}"), found.folder if found is not None else ""
     members = range(len(run.addresses))
@@ -221,7 +220,7 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
     if len(secret) < LEAST_SECRET_BYTES:
         raise TandemError(
             code="no-secret",
-            what="There is no secret that the members of this run have in common.",
+            what="The members of this run have no shared secret.",
             fix="Make one (openssl rand -hex 32 > secret; chmod 600 secret) and name it: --secret FILE.",
         )
     pairs = [keys.derive(secret, run.run, rank) for rank in range(len(run.addresses))]

@@ -1,7 +1,7 @@
 """Wait messages of a launched run's member, and when it gives up on a silent one. Pure.
 
 No node tells such a member why another is silent: its process may have been killed, its machine may be gone,
-or the network between them. A slow member keeps reporting that it is there, and is waited for.
+or the network between them. A slow member keeps reporting that it is there, so the run waits for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.waits import PeerWait, TrainerStatus
 
 TOLD_AFTER_S = 10.0
-"""A connection that was cut returns sooner than this."""
+"""Longer than it takes to restore a cut connection."""
 
 
 @dataclass(slots=True)
@@ -51,5 +51,5 @@ class MemberWaits:
         return Problem(
             code="member-lost",
             what=f"Nothing has come from {name} for {units.duration(peer.heard_s)}: {how}.",
-            fix="Its log says more. Start the job again: with --checkpoints it goes on from the newest.",
+            fix="See its log. Start the job again: with --checkpoints it resumes from the newest one.",
         )

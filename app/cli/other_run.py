@@ -23,8 +23,8 @@ from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 REQUESTS_S = {"train-crossed": 30.0, "busy": 30.0, "would-be-alone": 3.0, "device-busy": 3.0}
-"""Reasons why this laptop's own run did not begin, and how long the other laptop's request may then take.
-A laptop that is merely busy with others asks nobody here."""
+"""Why this laptop's own run did not begin, and how many seconds to wait for the other laptop's request. A
+laptop that is merely busy with others asks nobody here."""
 SHOWN_S = 15.0
 """Seconds from this user's yes until the run is shown here."""
 
@@ -66,7 +66,7 @@ async def _decide(
     for line in consent_lines(consent, name, follower.state):
         screen.say(line)
     if keyboard is None:
-        screen.say("Nobody answers here (no terminal): no. An agent that allows the device would take part.")
+        screen.say("Nobody can answer here (no terminal): no. An agent with --allow would take part.")
         return "no"
     async with Asker(screen, keyboard) as asker:
         asking = asyncio.create_task(
@@ -85,7 +85,7 @@ async def _decide(
             for task in (asking, gone):
                 task.cancel()
             await asyncio.gather(asking, gone, return_exceptions=True)
-    screen.say(f"{name} does not ask any more.")
+    screen.say(f"{name} withdrew its question.")
     return "no"
 
 

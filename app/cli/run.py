@@ -45,8 +45,8 @@ Everything after -- goes to the script: tandem run train.py --with anna -- --epo
 Ctrl-C stops the run at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
 """
 MORE_OF_RESUME = """\
-The run resumes in the middle of its epoch, with the laptops, shares, seed and arguments that it had, unless
-you say otherwise. Whoever of them has the newest checkpoint lends it to the others.
+The run resumes in the middle of its epoch, with its laptops, shares, seed and arguments unless you change
+them. The laptop with the newest checkpoint sends it to the others.
 """
 
 
@@ -91,7 +91,7 @@ async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, wit
         kept = "for this script" if code in known else "for this run"
         how = " --no-accept-differences withdraws that." if code in known else ""
         screen.say(
-            f"Differences from one laptop's result are accepted {kept}: it ends with 0 all the same.{how}"
+            f"Differences from one laptop's result are accepted {kept}: it still ends with exit code 0.{how}"
         )
 
 
@@ -131,8 +131,8 @@ async def take_part(
     interrupts: Interrupts,
     keyboard: AsyncIterable[bytes] | None,
 ) -> int:
-    """Takes part in another laptop's run if this user allows it. Even then not a success: the user's own
-    run did not happen."""
+    """Takes part in another laptop's run if this user allows it. Never a success: the user's own run did not
+    happen."""
     if await other_run.join(follower, screen, run, interrupts, keyboard):
         present = follower.state.run
         is_over = present is None or present.over

@@ -25,7 +25,7 @@ def _minutes(text: str) -> float:
     """Returns seconds."""
     minutes = float(text)
     if minutes < 0:
-        raise argparse.ArgumentTypeError(f"{text} minutes cannot be waited: give 0 or more")
+        raise argparse.ArgumentTypeError(f"{text} minutes is not a valid wait: give 0 or more")
     return 60 * minutes
 
 
@@ -54,7 +54,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": _sync,
             "metavar": "{exact,rare[=STEPS]}",
-            "help": "rare: on a slow network, meet only after so many steps, "
+            "help": "rare: on a slow network, exchange only every so many steps, "
             f"{LEAST_STEPS} to {MOST_STEPS} (without a number: chosen by the network's speed). That is not "
             "exact (default: exact, in every step)",
         },
@@ -89,7 +89,7 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         "--accept-differences",
         {
             "action": argparse.BooleanOptionalAction,
-            "help": "a run that tells why its result may differ from one machine's ends with 0 all the same",
+            "help": "exit with 0 even if the run reports that its result may differ from one machine's",
         },
     ),
 }

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LOG_LINES = 20
 _NO_RUN = TandemError(
     code="usage",
-    what="Which run is meant is not said.",
-    fix="tandem runs lists them: tandem runs RUN --name …",
+    what="No run was given.",
+    fix="Give one: tandem runs RUN --name … (tandem runs lists them).",
 )
 
 
@@ -40,8 +40,8 @@ def add_runs(parsers: Any) -> None:
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"
     )
-    parser.add_argument("--name", help="call RUN so on this laptop; an empty name takes it away")
-    parser.add_argument("--note", metavar="TEXT", help="keep a note about RUN on this laptop")
+    parser.add_argument("--name", help="RUN's name on this laptop; an empty one removes it")
+    parser.add_argument("--note", metavar="TEXT", help="a note about RUN on this laptop")
     parser.add_argument(
         "--delete", action="store_true", help="remove RUN and its folder, with its model, for good"
     )
@@ -60,7 +60,7 @@ async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _change(follower: Follower, screen: Screen, arguments: argparse.Namespace) -> int:
-    """RUN may be the beginning of an id: the run it stands for is changed, and named in the output."""
+    """RUN may be the beginning of an id; the output has the whole one."""
     found = await follower.submit(GetRun(run=RunId(arguments.run), points=False), answers.RunDetails)
     run = found.entry.run
     if arguments.delete:

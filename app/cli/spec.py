@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = what.add_argument(
         "--again",
         metavar="RUN",
-        help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning of it); options given "
-        "here replace those that it had",
+        help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning); options given "
+        "here replace its own",
     )
     completion.completes(again, completion.runs)
     add_where(parser)
@@ -227,6 +227,6 @@ def _share(option: str, text: str) -> tuple[int, int | None]:
 def _bad_value(option: str, text: str, wanted: str) -> TandemError:
     return TandemError(
         code="bad-option",
-        what=f"{option} does not take {plain(text, 60)!r}.",
-        fix=f"Write it as {option} {wanted}." if "=" in wanted or "," in wanted else f"It takes {wanted}.",
+        what=f"{option} does not accept {plain(text, 60)!r}.",
+        fix=f"Write it as {option} {wanted}." if "=" in wanted or "," in wanted else f"Give {wanted}.",
     )

@@ -35,8 +35,8 @@ Everything after -- goes to the script, and a comma separates the values to try:
 is 6 trials. Each trains on one laptop alone, at that laptop's full speed; a laptop takes the next trial when
 it is free. \\, is a comma within a value. Users of other laptops are asked once, about all arguments.
 
-tandem sweep --resume goes on with the newest sweep; values after -- are more trials, about which the others
-are asked again.
+tandem sweep --resume goes on with the newest sweep; values after -- add trials, and the others are asked
+again.
 
 Ctrl-C stops all trials at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
 """
@@ -52,7 +52,7 @@ _FIXED = {
     "data": "--data",
     "downloads": "--downloads",
 }
-"""Flags of what a sweep keeps to its end, by their names in the parsed arguments."""
+"""Flags that a sweep cannot change later, by their names in the parsed arguments."""
 
 
 def add_sweep(parsers: Any) -> None:
@@ -82,7 +82,7 @@ def add_sweep(parsers: Any) -> None:
         "--models",
         default=str(MODELS_KEPT),
         metavar="N|all",
-        help="of how many trials the model is kept, the best ones (default: %(default)s)",
+        help="keep the models of the best N trials (default: %(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="random seed of every combination (default: a new one)"
@@ -131,8 +131,8 @@ def _check_resume(arguments: argparse.Namespace) -> None:
     if given:
         raise TandemError(
             code="bad-option",
-            what=f"A sweep that goes on keeps what it began with: --resume does not go with {listed(given)}.",
-            fix="Leave that away, or begin a new sweep.",
+            what=f"A resumed sweep keeps its options: --resume cannot be used with {listed(given)}.",
+            fix="Omit them, or start a new sweep.",
         )
 
 
@@ -142,7 +142,7 @@ def _models(text: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise TandemError(
             code="bad-option",
-            what=f"--models does not take {plain(text, 60)!r}.",
+            what=f"--models does not accept {plain(text, 60)!r}.",
             fix="Give a whole number, or all.",
         )
     return int(text)

@@ -121,7 +121,7 @@ class Agent:
             told = json_lines.read_told(line) if line else None
         except ValueError as error:
             said = plain(line.decode("utf-8", "replace"))
-            raise self.failure(f"said what the demo does not understand ({error}): {said}") from error
+            raise self.failure(f"sent something that the demo cannot read ({error}): {said}") from error
         match told:
             case None:
                 raise self.failure("has ended")
@@ -134,7 +134,7 @@ class Agent:
         self._tasks.start(f"watch {self.name}", self._watch(client))
 
     async def _drain(self, stdout: asyncio.StreamReader) -> None:
-        """Reads the same events again: unread, they would block the agent."""
+        """Discards the agent's output: unread, it would block the agent."""
         while await stdout.read(READ_BYTES):
             pass
 

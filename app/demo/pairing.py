@@ -34,7 +34,7 @@ async def pair(starter: Agent, other: Agent, say: Say) -> None:
         raise TandemError(
             code="demo-codes-differ",
             what=f"{starter.name} and {other.name} show different codes: somebody may be between them.",
-            fix="Run the demo again; if it happens again, this machine's loopback is not to be trusted.",
+            fix="Run the demo again; if it happens again, do not trust this machine's loopback.",
         )
     for node in (starter, other):
         await node.follower.submit(AnswerPairing(same=True), Done)

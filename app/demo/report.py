@@ -52,11 +52,13 @@ def broken_promise(report: Report) -> Problem | None:
             "strategy", f"The trainers used {report.strategy or 'no strategy'} instead of {STRATEGY}."
         )
     if report.exchange != EXCHANGE:
-        return _broken("exchange", f"The trainers met by {report.exchange or 'nothing'}, not by {EXCHANGE}.")
+        return _broken(
+            "exchange", f"The trainers met over {report.exchange or 'nothing'}, not over {EXCHANGE}."
+        )
     if len(digests) != report.nodes or not all(digests.values()):
         without = report.nodes - sum(1 for digest in digests.values() if digest)
         return _broken(
-            "weights", f"{without} of {report.nodes} members did not tell their weights' checksum."
+            "weights", f"{without} of {report.nodes} members did not report their weights' checksum."
         )
     if len(set(digests.values())) != 1:
         return _broken("weights", "The members ended with different weights.")

@@ -91,5 +91,5 @@ def keep_model(model: Path, out: Path | None) -> Path:
     raise TandemError(
         code="demo-model",
         what=f"The trained model can't be copied to {places[-1]} ({failure}).",
-        fix="Name another folder with --out DIR.",
+        fix="Give another folder with --out DIR.",
     )

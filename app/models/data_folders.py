@@ -14,8 +14,8 @@ HELP = (
     "the other laptops, except those with a data folder of that name and the same files"
 )
 HELP_HERE = (
-    "data of this laptop (photos=~/Pictures/photos): runs of other laptops with data of that name read it "
-    "here if the files are the same. You are asked first"
+    "a data folder here (photos=~/Pictures/photos): other laptops' runs with data of that name read it "
+    "if the files are the same. You are asked first"
 )
 
 

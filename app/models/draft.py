@@ -32,9 +32,9 @@ class RunDraft:
     several: bool = False
     """Commas in ``arguments`` separate values, and every combination is a trial."""
     at_random: int | None = None
-    """Only so many combinations are tried, drawn at random."""
+    """Number of combinations to try, drawn at random; None: all."""
     draw: int = 0
-    """Which ones: a number for the random generator."""
+    """Seed of that random choice."""
     repeat: int = 1
     """Trials of each combination, with a seed each."""
     left_out: frozenset[DeviceId] = frozenset()
@@ -76,7 +76,7 @@ def as_then(entry: RunEntry, state: State) -> RunDraft:
 
 
 def like_trial(spec: RunSpec, trial: Trial, state: State) -> RunDraft:
-    """A run on every laptop there is with a trial's arguments and seed; ``spec`` is its sweep's."""
+    """A run on all available laptops with a trial's arguments and seed; ``spec`` is its sweep's."""
     return RunDraft(
         script=spec.script,
         arguments=shlex.join(trial.arguments),
@@ -89,7 +89,7 @@ def like_trial(spec: RunSpec, trial: Trial, state: State) -> RunDraft:
 
 
 def _whole_shares(spec: RunSpec, devices: tuple[DeviceId, ...]) -> dict[DeviceId, int]:
-    """A share for each device: on a command line one fraction is enough (25 %)."""
+    """A share for each device: the command line may give just one fraction (25 %)."""
     missing = [device for device in devices if device not in spec.shares]
     if not spec.shares or spec.shares_total is None or not missing:
         return dict(spec.shares)
@@ -125,8 +125,7 @@ def taking_part(draft: RunDraft, state: State) -> tuple[DeviceId, ...]:
 def standing_roles(draft: RunDraft, here: Sequence[DeviceId]) -> dict[DeviceId, tuple[Role, ...]]:
     """The fixed roles of the devices in ``here``.
 
-    While the fixed chief is away, workers are free to take its place: otherwise nobody could train without
-    it.
+    While the fixed chief is away, workers are not fixed, so that one can replace it.
     """
     roles = {device: roles for device, roles in draft.roles.items() if device in here}
     away = any(Role.CHIEF in given for device, given in draft.roles.items() if device not in here)
@@ -142,7 +141,7 @@ def split(arguments: str) -> tuple[str, ...] | Problem:
     except ValueError:
         return Problem(
             code="arguments",
-            what="The arguments have a quotation mark without its partner.",
+            what="The arguments have an unclosed quotation mark.",
             fix='Close it: --name "two words".',
         )
 
@@ -170,7 +169,7 @@ def more_sets(text: str, sweep: Sweep) -> tuple[tuple[str, ...], ...] | Problem:
 
 
 def combinations_of(draft: RunDraft) -> int:
-    """All that its values make; 0 where they make none."""
+    """The number of combinations of its values; 0 if they are invalid."""
     words = split(draft.arguments)
     try:
         return 0 if isinstance(words, Problem) else combinations(words)

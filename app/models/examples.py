@@ -31,7 +31,7 @@ def copied(name: str, place: Path) -> Path:
         raise TandemError(
             code="example-not-copied",
             what=f"The example can't be copied to {place}.",
-            fix="Make room on that disk, or let this folder be written, and choose the example again.",
+            fix="Free some space on that disk or make the folder writable, and choose the example again.",
             detail=str(error),
         ) from error
     return place / name

@@ -18,7 +18,7 @@ from core.vocabulary.state import Run
 from core.vocabulary.text import plain
 
 SAME = 1.05
-"""Smaller factors, faster or slower, are not noticeable."""
+"""Smaller differences in speed are not noticeable."""
 ALONE = "than this laptop alone"
 _STANDS = ("away", "stopped", "connection", "silent")
 """Causes for which no step ends until the laptop is back."""
@@ -61,7 +61,7 @@ def results(summary: Summary, plan: Plan | None, me: DeviceId | None) -> list[Fi
 
 
 def stands(run: Run) -> bool:
-    """No step can end now: earlier measurements are no current speed, and the time left is unknown."""
+    """Whether no step can end now: earlier speeds do not apply, and the time left is unknown."""
     return run.waiting is not None and any(wait.cause in _STANDS for wait in run.waiting.waits)
 
 
@@ -124,7 +124,7 @@ def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
     if progress is None:
         return Figure("Speed", "–")
     if stands(run):
-        return Figure("Speed", "0", "no step ends at present", "warning")
+        return Figure("Speed", "0", "no step can end now", "warning")
     return _faster(speed_up(run, me, step_s), rate_words(progress))
 
 

@@ -19,15 +19,15 @@ from core.vocabulary.progress import Advice
 from core.vocabulary.state import State
 
 _BATCH = ("--batch-size", "--batch_size", "--batch", "--bs")
-"""Names that scripts give to the rows of a step."""
+"""Common names of a script's batch size option."""
 
 _ALONE_HELPS = ("device-offline", "device-busy")
 """Codes of plans that fail because of the other laptops."""
 
 
 class Offer(NamedTuple):
-    """A button: its words, and the draft that it makes. ``device``: the laptop whose versions are wanted
-    here; neither: it leads to the Devices screen."""
+    """A button: its label, and the resulting draft. ``device``: the laptop with the versions wanted here;
+    neither: it opens the Devices screen."""
 
     words: str
     draft: RunDraft | None = None
@@ -38,7 +38,7 @@ Offers = Mapping[Finding, tuple[Offer, ...]]
 
 
 def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Problem | None) -> Offers:
-    """By the line of ``preflight.lines`` that each belongs to."""
+    """Offers, by the line of ``preflight.lines`` that each belongs to."""
     found: dict[Finding, tuple[Offer, ...]] = {}
     if isinstance(plan, PlanMade) and plan.advice is not None and not draft.several:
         found[preflight.speed_line(plan)] = tuple(_by_advice(plan.advice, draft, state, read))

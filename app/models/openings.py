@@ -1,4 +1,4 @@
-"""What a script is to open on a laptop besides its own folders, as written by a user. Pure."""
+"""Files that a script may open on a laptop besides its own folders, as written by a user. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from core.vocabulary.text import plain
 FORM = "NAME=PATH"
 WRITE = ":write"
 HELP = (
-    "a file or folder of that laptop that the script may read there, beside its own: absolute, or below its "
-    "user's home (ben=~/Pictures). PATH:write lets it change that, too. Its user is asked"
+    "a file or folder on that laptop that the script may also read there: absolute, or below its "
+    "user's home (ben=~/Pictures). PATH:write lets it write, too. Its user is asked"
 )
 
 
@@ -75,7 +75,7 @@ def _means(state: State, name: str, device: DeviceId) -> bool:
 def _bad(word: str) -> TandemError:
     return TandemError(
         code="bad-option",
-        what=f"{plain(word, 120)!r} names no file of a laptop.",
+        what=f"{plain(word, 120)!r} is not a file on a laptop.",
         fix=f"Write it as {FORM}, with PATH absolute or below its user's home (~/Pictures); {MOST} for each "
         "laptop at most.",
     )

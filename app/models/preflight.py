@@ -25,11 +25,11 @@ from core.vocabulary.text import listed, plain
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 ONLY_HERE = only_here.CODE
-"""Code of lines whose data can be sent along."""
+"""Code of lines about data that can be sent along."""
 _TOGETHER = (ONLY_HERE, "script-shares-nothing")
 """Findings that matter only if several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
-"""Doctor topics that do not block a run. Links tell better who can be reached, and a run alone needs
+"""Doctor topics that do not block a run: links show better who can be reached, and a run alone needs
 nobody."""
 MOST_OPTIONS = 24
 ACCEPTED = "differences-accepted"
@@ -76,7 +76,7 @@ def lines(
 
 
 def being_read(draft: RunDraft, state: State) -> str:
-    """How far the reading of its files is; ``""`` if that does not take long."""
+    """Progress of reading its files; ``""`` if that is quick."""
     reading = state.reading
     return "" if reading is None or reading.script != draft.script else reading_words(reading)
 
@@ -235,7 +235,7 @@ def would_be_alone(draft: RunDraft, state: State) -> Problem | None:
     who = listed([f"{plain(each.shown_name, 40)} ({why_not(each)})" for each in absent])
     return Problem(
         code="would-be-alone",
-        what=f"This run would be one alone: without {who}.",
+        what=f"This run would train on this laptop alone, without {who}.",
         fix="Wait until another laptop can take part, or press Train alone.",
     )
 
@@ -265,7 +265,7 @@ def absent_line(device: Device) -> Finding:
         "warning",
         "not-connected",
         f"{name} is not connected, so this run goes without it.",
-        fix or "See that it is on, awake and in this network, with Tandem open.",
+        fix or "Check that it is on, awake and on this network, with Tandem open.",
     )
 
 
@@ -277,8 +277,8 @@ def missing_lines(draft: RunDraft, state: State) -> list[Finding]:
         _line(
             "warning",
             "not-paired-now",
-            f"{plain(name, 40)} took part then and is not paired now, so this run goes without it.",
-            "Pair it again on the Devices screen, and it takes part once more.",
+            f"{plain(name, 40)} took part then but is no longer paired, so this run goes without it.",
+            "Pair it again on the Devices screen to include it.",
         )
         for device, name in draft.then.items()
         if device not in known
@@ -289,7 +289,7 @@ def _project(read: ScriptRead, state: State, together: bool, draft: RunDraft) ->
     count, size = units.number_of(len(read.files), "file"), units.size(read.total_bytes)
     where = plain(read.folder, 80)
     if together:
-        words = f"{count}, {size}, go from {where} to the others; what they have already is not sent again."
+        words = f"{count}, {size}, are sent from {where} to the others, except what they already have."
     else:
         words = f"{count}, {size}, in {where}."
     found = [_line("ok", "project", words)]
@@ -304,9 +304,7 @@ def _accepted(read: ScriptRead, state: State, draft: RunDraft) -> list[Finding]:
     known = state.me.settings.accepted if state.me is not None else ()
     if not draft.options.accept_differences and read.code not in known:
         return []
-    what = (
-        "Differences from one laptop's result are accepted for this script: the run ends green all the same."
-    )
+    what = "Differences from one laptop's result are accepted for this script: the run still ends green."
     return [Finding(code=ACCEPTED, topic="run", level="note", what=what, mend=True)]
 
 
@@ -316,7 +314,7 @@ def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
         return speed_line(plan)
     if together and kind == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
-    return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
+    return _line("note", "speed", "The speed is unknown until the first run of this script.")
 
 
 def speed_line(plan: PlanMade) -> Finding:
@@ -364,5 +362,5 @@ def _disk_line(device: Device, found: _Level, project_bytes: int) -> Finding:
         found, what = "warning", f"Only {said}, and the project takes {units.size(project_bytes)}."
     else:
         what = f"{said}." if found == "ok" else f"Only {said}."
-    fix = f"Make room on {name}: delete old runs in its history, or other files there."
+    fix = f"Free some space on {name}: delete old runs in its history, or other files there."
     return _line(found, "disk-there", what, "" if found == "ok" else fix)

@@ -47,9 +47,9 @@ def lines_of(reading: Reading, most_bytes_s: float = 0.0) -> list[ReadingLine]:
 
 
 def _gpu_lines(gpu: GpuReading, name: str) -> list[ReadingLine]:
-    why = gpu.why or "this GPU's driver does not say"
+    why = gpu.why or "this GPU's driver does not report it"
     lines = [
-        ReadingLine(name, None, f"Use not known: {why}")
+        ReadingLine(name, None, f"Use unknown: {why}")
         if gpu.use_pct is None
         else ReadingLine(name, gpu.use_pct / 100, f"{gpu.use_pct:.0f} %")
     ]
@@ -66,7 +66,7 @@ def _gpu_lines(gpu: GpuReading, name: str) -> list[ReadingLine]:
 
 def _memory(name: str, used: int, total: int) -> ReadingLine:
     if total <= 0:
-        return ReadingLine(name, None, "Not known: the system does not say")
+        return ReadingLine(name, None, "Unknown: the system does not report it")
     return ReadingLine(name, used / total, f"{units.size(used)} of {units.size(total)}", used / total > FULL)
 
 

@@ -49,7 +49,7 @@ def spec_of(
     if not entry.source and not resumes:
         raise TandemError(
             code="run-of-another",
-            what=f"The run {entry.run} was started on another laptop, and its script lies there.",
+            what=f"The run {entry.run} was started on another laptop, and its script is there.",
             fix="Run it again there, or name a script of this laptop.",
         )
     if entry.spec is None and entry.source:  # recorded by an earlier Tandem
@@ -62,7 +62,7 @@ def spec_of(
         if not others_said and (known is None or not known.paired):
             raise TandemError(
                 code="not-paired",
-                what=f"{plain(name, 40)} took part then and is not paired with this laptop now.",
+                what=f"{plain(name, 40)} took part then but is no longer paired with this laptop.",
                 fix=fix,
             )
     spec = entry.spec or RunSpec(script="", arguments=entry.arguments)
@@ -76,7 +76,7 @@ def alone(spec: RunSpec, me: DeviceId | None) -> RunSpec:
 
 
 def alone_helps(phase: Phase, plan: Plan | None, state: State) -> bool:
-    """Whether a run that ended early could go on here alone, while other laptops keep it from going on as it
+    """Whether a run that ended early could go on here alone, if the other laptops prevent resuming it as it
     was."""
     me = state.me.device if state.me is not None else None
     members = [member.device for member in plan.members] if plan is not None else []

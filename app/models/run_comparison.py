@@ -134,7 +134,7 @@ def _is_number(word: str) -> bool:
 def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, int | None]:
     values, metric = [_values(entry) for entry in entries], _deciding(entries)
     if not metric:
-        return "No metric that all of them have tells which was better.", None
+        return "They have no common metric that shows which was better.", None
     order = ranked(entries)
     first, second = order[0], order[1]
     said = [_reached(entry, metric, values[place][metric]) for place, entry in enumerate(entries)]

@@ -87,7 +87,7 @@ def present_step(run: Run) -> int:
 
 
 def _step_of(run: Run, device: DeviceId) -> int:
-    """Nobody has to allow a laptop its own script: until it is ready there, it reads the files."""
+    """The starter needs no consent for its own script: until ready, it reads the files."""
     phase = run.members[device].phase
     return FILES if phase == "waiting" and device == run.plan.starter else _STEP_OF[phase]
 

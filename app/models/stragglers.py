@@ -77,8 +77,8 @@ def _found(run: Run | None) -> Straggler | None:
 
 
 class WaitingShown:
-    """Steady ``waiting_words``: shown once somebody has waited for a while, and until well after nobody
-    does; their numbers change occasionally. ``clock``: seconds, monotonic."""
+    """Steady ``waiting_words``: shown after somebody has waited for a while, kept well beyond the end, and
+    updated only occasionally. ``clock``: seconds, monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
 """Starts Tandem's window from outside: the command, and autostart at login.
 
-At login it is XDG autostart on Linux; elsewhere it says what to do by hand.
+Uses XDG autostart on Linux; elsewhere it says what to do by hand.
 """
 
 from __future__ import annotations

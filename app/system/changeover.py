@@ -36,15 +36,15 @@ def missing(tandem: Path) -> Problem | None:
         if shutil.which(needed) is None:
             return Problem(
                 code="environment-gone",
-                what=f"{needed} is not there any more, or cannot be started.",
+                what=f"{needed} no longer exists, or cannot be started.",
                 fix=f"Delete the folder {tandem.parents[1]}, then press “Have the same here…” again.",
             )
     return None
 
 
 def go_over(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """``command`` opens the other's window. Once it is started, the menu and the login entry, if any,
-    start its first word. Raises ``OSError``; then both are unchanged."""
+    """``command`` opens the other's window. Once it runs, the menu and login entries, if any, start its
+    program. Raises ``OSError``; then both are unchanged."""
     nothing = subprocess.DEVNULL
     started = subprocess.Popen(
         command, stdin=nothing, stdout=nothing, stderr=nothing, env=variables(), start_new_session=True
@@ -54,7 +54,7 @@ def go_over(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _adopt(window: list[str]) -> None:
-    """A menu that still starts this one is no reason not to start the other."""
+    """Failures are only logged: the other one has started anyway."""
     try:
         if is_in_menu():
             desktop_files.write(desktop_files.data_folder(), window)

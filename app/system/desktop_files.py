@@ -65,7 +65,7 @@ def remove(data: Path, platform: str = sys.platform) -> tuple[Path, ...]:
     except OSError as error:
         raise TandemError(
             code="desktop-unwritable",
-            what=f"Tandem can't be taken from the menu: {error}.",
+            what=f"Tandem can't be removed from the menu: {error}.",
             fix=f"Make {data} writable for you, then try again.",
         ) from error
     _refresh(data)
@@ -104,7 +104,7 @@ def _check_platform(platform: str) -> None:
 
 
 def _refresh(data: Path) -> None:
-    """Desktops notice changes sooner or later; these commands, if installed, make it sooner."""
+    """Desktops notice changes on their own; these commands, if installed, make it faster."""
     for command in (
         ("update-desktop-database", "-q", str(data / "applications")),
         ("gtk-update-icon-cache", "-q", "-t", "-f", str(data / "icons" / "hicolor")),

@@ -40,8 +40,7 @@ class SingleInstance(QObject):
         super().__init__(parent)
         self._answer_limit_ms = answer_limit_ms
         path = os.fsencode(home)
-        # Distinguishes one user's few homes, no more; importing hashlib would take longer than the rest of
-        # this.
+        # This only distinguishes one user's few homes; importing hashlib would take longer than all the rest.
         name = f"tandem-window-{binascii.crc32(path):08x}{binascii.crc32(path[::-1]):08x}"
         folder = _folder()
         self._address = str(folder / name) if os.name == "posix" else name

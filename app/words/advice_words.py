@@ -1,4 +1,4 @@
-"""Advice if several laptops are hardly faster than one, in the terms of terminal and window."""
+"""Advice if several laptops are hardly faster than one, worded for terminal or window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.vocabulary.text import capitalised
 
 
 class Face(NamedTuple):
-    """The user-changeable options: their names, and where they are."""
+    """What the terminal or window calls each option."""
 
     narrow_wire: str
     rarely: str

@@ -20,7 +20,7 @@ from core.vocabulary.text import spelled
 from core.vocabulary.versions import who_changes
 
 LARGE_BYTES = 10_000_000
-"""Less is sent in no time on any network."""
+"""Less takes no time to send on any network."""
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
 
@@ -35,7 +35,7 @@ _GAPS: Mapping[Gap, str] = {
     "processes": "ending your other programs",
 }
 _ANYTHING = (
-    "This system cannot keep scripts in: this one can do anything you can do on this laptop. Allow it only "
+    "This system cannot confine scripts: this one can do anything you can do on this laptop. Allow it only "
     "if you trust the sender."
 )
 
@@ -53,7 +53,7 @@ def opened_words(opened: Sequence[Grant]) -> str:
 
 
 def takes_words(consent: ConsentAsked) -> str:
-    """How much is sent at most, and how long that would take; ``""``: little, and no time."""
+    """How much is sent at most, and how long that would take; ``""`` if it is little."""
     total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
     total += consent.checkpoint_bytes
     seconds = total / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0
@@ -109,12 +109,12 @@ def deed_lines(files: Sequence[RequestFile]) -> list[tuple[str, bool]]:
         said = ", ".join(told[:_SHOWN_DEEDS]) + more or "nothing found in its code"
         lines.append((f"{title}: {said}", any(deed.kind == kind and deed.marked for deed, _ in found)))
     if unseen := [spelled(file.path) for file in code if file.deeds is None]:
-        lines.append((f"Not looked through, read it yourself: {listed(unseen)}", True))
+        lines.append((f"Not checked, read it yourself: {listed(unseen)}", True))
     return lines
 
 
 BEYOND: Mapping[Part, str] = {
-    "older": "You allowed it in an earlier version of Tandem, which did not record what it may reach.",
+    "older": "You allowed it in an earlier version of Tandem, which did not record its access.",
     "arguments": "It has other arguments.",
     "strategy": "It trains with another kind of strategy.",
     "network": "It reaches more of the network.",
@@ -143,7 +143,7 @@ def state_words(device: Device) -> tuple[str, str]:
     if not device.linked:
         if device.problem is not None:
             return "Not connected", "bad"
-        return ("Connecting…", "faint") if device.seen else ("Not in this network", "faint")
+        return ("Connecting…", "faint") if device.seen else ("Not on this network", "faint")
     if device.problem is not None:
         versions = device.problem.code == "versions-differ"
         return ("Versions differ", "warning") if versions else ("No run possible", "warning")
@@ -151,7 +151,7 @@ def state_words(device: Device) -> tuple[str, str]:
 
 
 def may_match(me: Me | None, device: Device) -> bool:
-    """Whether an environment with its versions, made here, fixes the mismatch."""
+    """Whether making an environment with its versions here fixes the mismatch."""
     if me is None or device.versions is None or not device.paired or device.problem is None:
         return False
     return device.problem.code == "versions-differ" and who_changes(me.versions, device.versions) == "here"

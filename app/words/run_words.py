@@ -49,7 +49,7 @@ SHOWN_PATHS = 6
 ALIKE = 1.15
 """Times within this factor are shown as one."""
 FAR_S = 1e7
-"""Four months: a longer time tells nothing, and a peer may claim that one step takes an eternity."""
+"""Four months: longer times are useless, and a peer may report absurd ones."""
 
 
 def phase_words(phase: Phase) -> str:
@@ -157,7 +157,7 @@ def step_words(progress: Progress) -> str:
 
 
 class Share(NamedTuple):
-    """A member's part of the batch. ``measured``: rows of its last step with a whole batch; else the
+    """A member's part of the batch. ``measured``: in rows of its last step with a whole batch; else in the
     plan's unit."""
 
     rows: int
@@ -321,6 +321,6 @@ def listed(paths: Sequence[str]) -> str:
 
 
 def told_apart(outputs: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The models that Tandem saved, and the files the script wrote itself."""
+    """Splits into the models that Tandem saved, and the files that the script wrote."""
     models = [path for path in outputs if is_model(path)]
     return models, [path for path in outputs if not is_model(path)]

@@ -38,7 +38,7 @@ class News:
 
     def __init__(self) -> None:
         self._run: RunId | None = None
-        """The newest run announced: every member reports its start, and again with each new plan."""
+        """The newest announced run: every member reports its start, and again with each new plan."""
         self._waits: tuple[object, ...] = ()
         """The gist of the last wait message: waits are reported again every few seconds."""
 
@@ -96,7 +96,7 @@ def _start(plan: Plan, state: State) -> Iterator[Said]:
 def _asks(asked: ev.ConsentAsked) -> str:
     size = units.size(sum(file.size for file in asked.files))
     files = units.number_of(len(asked.files), "file")
-    changed = " It is not what you allowed before." if asked.changed else ""
+    changed = " It differs from what you allowed before." if asked.changed else ""
     more = " It also asks for files on this laptop." if asked.opened else ""
     return f"{asked.name} wants to run {asked.script} on this laptop: {files}, {size}.{changed}{more}"
 

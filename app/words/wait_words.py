@@ -1,4 +1,4 @@
-"""Whom a run waits for, since when and why, in words. Pure; shared by every display."""
+"""The laptops that a run waits for, since when and why, in words. Pure; shared by every display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ACTIVITIES: dict[Activity, str] = {
     "compiling": "compiling the model",
     "callback": "in a callback",
     "step": "computing a step",
-    "script": "in code of its own",
+    "script": "in its own code",
 }
 ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
 GOES_ON = "The run continues."
@@ -51,7 +51,7 @@ def words(wait: WaitsFor, name: str) -> str:
         case "script":
             if wait.held:
                 return (
-                    f"Waits for {name}: the training process there has said nothing for {lasted}, using "
+                    f"Waits for {name}: the training process there has reported nothing for {lasted}, using "
                     f"{wait.cores:.1f} processors. Native code may hold Python's interpreter."
                 )
             doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
@@ -93,7 +93,7 @@ def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
 
 
 def gist(event: WaitingChanged) -> tuple[object, ...]:
-    """A key that changes with the news: who and why, not the numbers. Empty: nobody is waited for."""
+    """A key for comparison: who is waited for and why, without numbers. Empty: nobody."""
     if not event.waits:
         return ()
     return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)

@@ -13,20 +13,20 @@ from statistics import median
 from core.cluster.costs import Cost, fastest_rows, together_s
 
 LEAST_GAIN = 0.08
-"""Relative gain in a step's time: for less, shares stay."""
+"""Least relative gain in step time for which shares change."""
 KEPT = 8
 SETTLED = 5
-"""Measurements of every member before shares change by anything but a jump."""
+"""Measurements needed from every member before shares change, except after a jump."""
 ODD = 1.4
 JUMP = 3
 """Consecutive measurements that differ by this factor from the usual mean a new speed, not chance."""
 
 
 class Balancer:
-    """The shares of one model's steps of ``rows`` rows in all.
+    """Shares of one model's batches, ``rows`` rows in total.
 
-    A member's speed is one number, the factor by which it is slower than its cost: the median of its newest
-    measurements. ``costs`` as calibrated; without calibration proportional to rows.
+    A member's speed is a slowdown factor relative to its cost: the median of its newest measurements.
+    ``costs``: as calibrated, or else proportional to rows.
     """
 
     def __init__(self, rows: int, costs: Sequence[Cost], shares: tuple[int, ...]) -> None:
@@ -41,7 +41,7 @@ class Balancer:
         self._there = tuple(range(len(costs)))
 
     def keep(self, there: Sequence[int]) -> None:
-        """Members with these ranks have all rows from now on; the others have left."""
+        """Divide all rows among the members with these ranks; the others have left."""
         if self._there == tuple(there):
             return
         self._there = tuple(there)
@@ -65,7 +65,7 @@ class Balancer:
         return any(self._odd)
 
     def measured(self, own_s: Sequence[float], wire_s: float) -> bool:
-        """Adds each present member's own time in a step, and the exchange's. Returns whether shares
+        """Add each present member's own step time, and the exchange's, in seconds. Returns whether shares
         changed."""
         jumped = [self._learn(rank, seconds) for rank, seconds in zip(self._there, own_s, strict=True)]
         settled = all(len(self._newest[rank]) >= SETTLED for rank in self._there)
@@ -87,7 +87,7 @@ class Balancer:
         return True
 
     def _learn(self, rank: int, seconds: float) -> bool:
-        """Adds a measurement; returns whether the member has had another speed for the last few."""
+        """Add a measurement; returns whether the last few show a new speed."""
         newest, odd = self._newest[rank], self._odd[rank]
         factor = seconds / self._costs[rank].of(self.shares[rank])
         usual = median(newest)

@@ -1,4 +1,4 @@
-"""The cost of a step for each member, and the rows with which all finish soonest. Pure; no TensorFlow."""
+"""Each member's step cost, and the split of rows that finishes soonest. Pure; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def together_s(costs: Sequence[Cost], rows: Sequence[int]) -> float:
 def fastest_rows(rows: int, costs: Sequence[Cost]) -> tuple[int, ...]:
     """Rows of each member, ``rows`` in all, that minimise ``together_s``.
 
-    Each member has at most the rows that it can hold. Raises ValueError where all together cannot hold them.
+    Each member has at most the rows that it can hold. Raises ValueError if all members together cannot hold
+    them.
     """
     most = [rows if cost.most is None else min(rows, cost.most) for cost in costs]
     if rows < 0 or sum(most) < rows:

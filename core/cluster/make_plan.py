@@ -40,7 +40,7 @@ Roles = dict[DeviceId, tuple[Role, ...]]
 
 
 def new_run_id(now: datetime | None = None) -> RunId:
-    """Sorts by time (UTC), and is unique across laptops."""
+    """Returns an id that sorts by time (UTC) and is unique across laptops."""
     moment = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
     return RunId(f"{moment}-{secrets.token_hex(4)}")
 
@@ -61,9 +61,9 @@ def make_plan(
 ) -> Plan:
     """The plan with requested ports. ``roles``: see ``propose_roles``; chief's device first.
 
-    ``mirrored_loop``: a script with ``own`` strategy uses only mirrored ones, whose replicas can meet by the
-    exchange. ``first_port`` differs for each run: while TensorFlow loads, nobody holds its port, and two runs
-    that begin at the same time on one machine would choose the same.
+    ``mirrored_loop``: a script with an ``own`` strategy uses only mirrored ones, so its replicas can use
+    Tandem's exchange. ``first_port`` differs for each run: ports are not held while TensorFlow loads, so two
+    runs starting together on one machine could choose the same one.
 
     Raises ``TandemError`` for invalid shares or an invalid seed.
     """
@@ -136,7 +136,7 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
         if device not in roles:
             raise _bad_shares(f"{name} has a share but does not take part in this run.")
         if not 0 <= share < _SEEDS:
-            raise _bad_shares(f"{name}'s share is {share}, which is no number of rows.")
+            raise _bad_shares(f"{name}'s share is {share}, which is not a number of rows.")
     missing = [device for device in roles if device not in spec.shares]
     if missing and spec.shares_total is not None:
         rest = spec.shares_total - sum(spec.shares.values())
@@ -146,7 +146,7 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
         given = {device: share * sum(parts.values()) for device, share in spec.shares.items()}
         return {**given, **{device: rest * part for device, part in parts.items()}}
     if missing:
-        raise _bad_shares(f"{names.get(missing[0]) or short(missing[0])} has no share, and others have one.")
+        raise _bad_shares(f"{names.get(missing[0]) or short(missing[0])} has no share, but others have one.")
     if not any(spec.shares.values()):
         raise _bad_shares("All shares are 0: nobody would compute anything.")
     return dict(spec.shares)
@@ -160,8 +160,8 @@ def _bad_shares(what: str) -> TandemError:
     return TandemError(
         code="bad-shares",
         what=what,
-        fix="Give every device of the run a share (48 and 16, say), one of them its part of the whole "
-        "(25 % or 16/64), or none of them any.",
+        fix="Give every device a share (such as 48 and 16), or give one of them a part of the whole "
+        "(25 % or 16/64), or set no shares.",
     )
 
 
@@ -171,7 +171,7 @@ def _seed(seed: int | None) -> int:
     if not 0 <= seed < _SEEDS:
         raise TandemError(
             code="bad-seed",
-            what=f"{seed} cannot be a seed.",
+            what=f"{seed} is not a valid seed.",
             fix=f"Choose a whole number from 0 to {_SEEDS - 1}.",
         )
     return seed
@@ -188,12 +188,12 @@ def propose_roles(
     parameter_server: bool = False,
     names: Mapping[DeviceId, str] | None = None,
 ) -> Roles:
-    """Roles of every device that takes part, the chief's first. ``devices``: the starter's first.
+    """Roles of every participating device, the chief first. ``devices``: the starter first.
 
-    Security invariant: the first device without a fixed role becomes chief, the starter itself where it can.
-    No claim of a device makes it chief, as the chief's state becomes everybody's. ``parameter_server``: the
-    script asks for one, so the chief's laptop also holds ``ps`` unless the user placed it. Raises
-    ``TandemError`` for roles that no cluster can have.
+    Security invariant: the first device without a fixed role becomes chief, if possible the starter. A device
+    cannot claim the role, since all members take over the chief's state. ``parameter_server``: the script
+    asks for one, so the chief's laptop also holds ``ps`` unless the user placed it. Raises ``TandemError``
+    for an impossible combination of roles.
     """
     named = {device: (names or {}).get(device) or short(device) for device in [*devices, *fixed]}
     _check_fixed(devices, fixed, strategy, named)

@@ -1,4 +1,4 @@
-"""TF_CONFIG as TensorFlow reads it: the only place that writes it, and the check that it can work. Pure.
+"""Writes TF_CONFIG, and checks that it can work. Nothing else writes it. Pure.
 
 Format: tensorflow.org, *Distributed training with TensorFlow*, "Setting up the TF_CONFIG environment
 variable".
@@ -15,14 +15,14 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan, Role, Task
 
 _LOOPBACK = "127.77"
-"""Away from addresses where other programs listen, if the loopback is shared with them."""
+"""Avoids addresses where other programs listen on a shared loopback."""
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 
 
 def tf_config(plan: Plan, task: Task) -> str:
     """The exact text for one task; ``""`` for a single process. Only ``task`` differs between members.
 
-    Sealed members have addresses on the loopback of each one's own network, from which relays forward.
+    Sealed members use loopback addresses in their own networks; relays forward from there.
     """
     if plan.solo:
         return ""
@@ -40,10 +40,10 @@ def cluster(plan: Plan) -> dict[str, list[str]]:
 
 
 def inside(plan: Plan, task: Task) -> Task:
-    """The task's address for TensorFlow: in a sealed run an address of the loopback, one for each task.
+    """The task's address for TensorFlow; in a sealed run, a separate loopback address for each task.
 
-    Each also has a separate port: TensorFlow listens on every address of its network, including those where
-    the relay listens for another task.
+    Ports differ too: TensorFlow listens on every address of its network, including those where the relay
+    listens for other tasks.
     """
     if plan.exchange != "sealed":
         return task
@@ -96,8 +96,8 @@ def _check_hosts(plan: Plan) -> None:
         name = plan.member(loopback[0].device).name
         raise TandemError(
             code="localhost-in-cluster",
-            what=f"{name} would be {loopback[0].host} to the others, and that is each laptop itself.",
-            fix=f"Connect {name} by its address in the network: see that all laptops are in the same one.",
+            what=f"{name}'s address would be {loopback[0].host}, which on each laptop means itself.",
+            fix=f"Connect {name} by its network address, and put all laptops on the same network.",
         )
 
 

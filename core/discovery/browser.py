@@ -75,7 +75,7 @@ class Browser:
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
         self._info: AsyncServiceInfo | None = None
-        """The registered record; its name is the one settled in the network."""
+        """The registered record, under the name settled by mDNS."""
         self._addresses: tuple[str, ...] = ()
         self._loopback = False
         self._records: dict[str, Sighting] = {}
@@ -166,11 +166,11 @@ class Browser:
         elif name in self._sources:
             self._resolve(zeroconf, name, RESOLVE_MS)
         else:
-            # It came before the source was known, and will come again in answer to our query.
+            # This record arrived before its source was known; our query brings it again.
             forget_cached(zeroconf, name, pointer=True)
 
     def _on_out(self, name: str) -> None:
-        """Others take its place; or nobody could say where it is."""
+        """Drop an instance that was evicted or could not be resolved."""
         self._stop_resolving(name)
         self._sources.release(name)
         if self._zeroconf is not None:
@@ -223,8 +223,7 @@ class Browser:
             self._tell(record.device)
 
     def _tell(self, device: DeviceId) -> None:
-        """Report all records of a device together. Fake ones may claim its id: its usual record comes
-        first."""
+        """Report all records of a device together, its usual one first: fake records may claim its id."""
         usual = instance_name(device)
         records = [
             (name != usual, record) for name, record in self._records.items() if record.device == device

@@ -1,6 +1,6 @@
 """Reports when this laptop's interfaces or addresses change. On the core loop.
 
-On Linux the kernel reports changes (rtnetlink(7)), and nothing is polled. Elsewhere it polls every 10 s.
+On Linux the kernel reports changes (rtnetlink(7)). Elsewhere this polls every 10 s.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Changes:
             self._socket = self._open_socket()
             asyncio.get_running_loop().add_reader(self._socket, self._told)
         except (OSError, NotImplementedError) as error:
-            _log.info("network changes are looked for every %.0f s: %s", self._look_every_s, error)
+            _log.info("polling for network changes every %.0f s: %s", self._look_every_s, error)
             self._close_socket()
             self._timers.set("look", self._look_every_s)
 
@@ -66,7 +66,7 @@ class Changes:
     def _told(self) -> None:
         assert self._socket is not None
         try:
-            # What exactly changed does not matter; an overrun buffer (ENOBUFS) means that much did.
+            # What changed does not matter; an overrun buffer (ENOBUFS) means that many things did.
             self._socket.recv(65536)
         except BlockingIOError:
             return

@@ -16,7 +16,7 @@ _NOT_A_LAN = re.compile(
     r"|awdl|llw|anpi|ap[0-9]|p2p|ifb|dummy|sit|gre|ip6tnl|wwan|rmnet|bluetooth",
     re.IGNORECASE,
 )
-"""Prefixes of names: containers and virtual machines, VPNs, and interfaces without a local network."""
+"""Name prefixes of containers, virtual machines, VPNs, and interfaces without a local network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def present() -> tuple[Interface, ...]:
 
 
 def chosen(interfaces: Iterable[Interface], wanted: Iterable[str] = ()) -> tuple[Interface, ...]:
-    """Those named in ``wanted``; without names every sensible one, and loopback only if there is no other."""
+    """The interfaces named in ``wanted``; without names every suitable one, or loopback if there is no
+    other."""
     names = frozenset(wanted)
     usable = [each for each in interfaces if each.up and each.addresses]
     if names:

@@ -71,7 +71,7 @@ class Presence:
         await self.look_again()
 
     async def look_again(self) -> None:
-        """Check the present networks, and use those."""
+        """Switch to the networks that are present now."""
         async with self._lock:
             before, self._chosen = self._chosen, nets.chosen(self._look(), self._wanted)
             if self._started and self._addresses_of(before) != self.addresses:
@@ -86,7 +86,7 @@ class Presence:
         wanted: Iterable[str] | None = None,
         discovery: bool | None = None,
     ) -> None:
-        """The user changed settings."""
+        """Apply changed settings."""
         if discovery is not None:
             self._discovery = discovery
         if wanted is not None:
@@ -159,10 +159,10 @@ class Presence:
 def no_network(wanted: tuple[str, ...]) -> Problem:
     """Nobody can be found, because there is no network to look in."""
     if wanted:
-        what = f"This laptop has no connected interface of the name {' or '.join(wanted)}."
-        return Problem(code=NO_NETWORK, what=what, fix="Connect it, or choose others in the settings.")
+        what = f"This laptop has no connected interface named {' or '.join(wanted)}."
+        return Problem(code=NO_NETWORK, what=what, fix="Connect it, or choose another in the settings.")
     return Problem(
         code=NO_NETWORK,
-        what="This laptop is in no network.",
+        what="This laptop is not on a network.",
         fix="Join the other laptop's Wi-Fi, connect the two by a cable, or open a hotspot on one of them.",
     )

@@ -17,9 +17,10 @@ from core.discovery.record import SERVICE
 from core.net.address import host_of
 
 MOST_RECORDS = 256
-"""Limit of all other nodes together."""
+"""Limit for all other nodes together."""
 PER_SOURCE = 32
-"""Limit per source address: usually it announces itself; a router that repeats mDNS, a whole class."""
+"""Limit per source address. Most announce only themselves; a router that repeats mDNS may announce a whole
+classroom."""
 SETTLED_S = 2.0
 """Younger instances are not evicted: a flood must not make the list flicker."""
 _SRV, _IN = 33, 1
@@ -33,11 +34,10 @@ class _Instance:
 
 
 class Announcers:
-    """The instances that are listened to, and who named each first.
+    """The accepted instances, and the source that first named each.
 
-    Beyond ``per_source`` the oldest of that source is evicted, beyond ``most`` the oldest of the source with
-    the most. A flood evicts its own instances, and a source with a single one is heard. ``on_out(name)``: it
-    was evicted.
+    Beyond ``per_source`` the source's oldest instance is evicted, beyond ``most`` the oldest of the source
+    with the most. So a flood evicts its own instances. ``on_out(name)``: an instance was evicted.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Announcers:
         return name.lower() in self._named
 
     def admit(self, source: str, names: Collection[str]) -> bool:
-        """Whether to accept what ``source`` says of these instances: all of it, or nothing."""
+        """Whether to accept ``source``'s datagram about these instances, as a whole."""
         new = {name.lower(): name for name in names if name not in self}
         out = self._out(source, len(new))
         if out is None:
@@ -73,7 +73,7 @@ class Announcers:
         self._named.pop(name.lower(), None)
 
     def _out(self, source: str, wanted: int) -> list[_Instance] | None:
-        """Instances to evict for ``wanted`` new ones of ``source``; None: not enough can be."""
+        """Instances to evict for ``wanted`` new ones from ``source``; None if too few can be evicted."""
         held = Counter(each.source for each in self._named.values())
         out: list[_Instance] = []
         while held[source] + wanted > self._per_source:
@@ -100,7 +100,7 @@ class Announcers:
 
 
 class _SourceGate(asyncio.DatagramProtocol):
-    """Takes zeroconf's place at a socket: passes on accepted datagrams."""
+    """Filters zeroconf's socket: passes on accepted datagrams only."""
 
     def __init__(self, behind: asyncio.DatagramProtocol, sources: Announcers) -> None:
         self._behind, self._sources = behind, sources
@@ -118,7 +118,7 @@ class _SourceGate(asyncio.DatagramProtocol):
 
 
 def stand_before(zeroconf: Zeroconf, sources: Announcers) -> None:
-    """Call once it has started, and again after its sockets changed."""
+    """Call after zeroconf has started, and again whenever its sockets change."""
     for reader in zeroconf.engine.readers:
         behind = reader.transport.get_protocol()
         if not isinstance(behind, _SourceGate):

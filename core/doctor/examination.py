@@ -76,5 +76,5 @@ def _failed(name: str, how: str) -> Finding:
         f"check-{name}",
         "doctor",
         f"The check of {name} {how}.",
-        "Look again; logs/tandem.log in the home has the details.",
+        "Check again; logs/tandem.log in the home has the details.",
     )

@@ -47,7 +47,7 @@ def check_disk(view: Examined, usage: Callable[[Path], object] = shutil.disk_usa
 
 
 def check_key(view: Examined) -> Finding:
-    """The key's modes: wrong ones make a node refuse to start, so find them while they are easy to fix."""
+    """The key's file modes. Wrong ones keep the next node from starting, so report them early."""
     folder = view.home.identity
     if not (folder / "key.pem").exists():
         return note("key", TOPIC, "This device has no key yet; one is made when Tandem starts.")
@@ -92,7 +92,7 @@ def check_socket(view: Examined) -> Finding:
         )
     if not view.running and there:
         return note(
-            "socket-left", TOPIC, f"{path} was left by a Tandem that ended badly; the next replaces it."
+            "socket-left", TOPIC, f"{path} was left by a Tandem that crashed; the next start replaces it."
         )
     return ok(
         "socket",
@@ -124,7 +124,7 @@ def mend(home: Home, code: str) -> None:
         raise TandemError(
             code="no-such-mend",
             what=f"Tandem can't mend {code[:60]!r} by itself.",
-            fix="Follow the words of the doctor's finding.",
+            fix="Follow the doctor's advice.",
         )
     try:
         work(home)
@@ -132,5 +132,5 @@ def mend(home: Home, code: str) -> None:
         raise TandemError(
             code="mend-failed",
             what=f"Mending {code} failed ({error.strerror or error}).",
-            fix="Follow the words of the doctor's finding by hand.",
+            fix="Follow the doctor's advice by hand.",
         ) from error

@@ -1,4 +1,4 @@
-"""This laptop's means of computing, and the protection of a run's traffic. Blocks: run in a thread."""
+"""This laptop's hardware, and how it protects runs. Blocks: run in a thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
         gpus.close()
     if names:
         return ok("gpu", TOPIC, f"GPU: {', '.join(names)}.")
-    fix = "Training on the CPU works. TensorFlow's packages use NVIDIA's graphics cards and no other maker's."
+    fix = "Training on the CPU works. TensorFlow uses only NVIDIA's graphics cards."
     return note("no-gpu", TOPIC, no_gpu or "CPU only: no GPU was found.", fix)
 
 
@@ -55,16 +55,16 @@ def check_sealing(
     find: Callable[[], seals.Seal] = seals.find,
     why_none: Callable[[], str] = seals.why_none,
 ) -> Finding:
-    """For scripts that meet through TensorFlow; all others meet over TLS, on any laptop."""
+    """Matters to scripts that communicate through TensorFlow; all others use TLS, on any laptop."""
     if find():
-        what = "Trainers that meet by TensorFlow are sealed into a network of their own: none but the "
-        return ok("sealed", TOPIC, f"{what}members of their run reach them.")
+        what = "Trainers that connect through TensorFlow have a sealed network of their own: only "
+        return ok("sealed", TOPIC, f"{what}members of their run can reach them.")
     return warning(
         "not-sealed",
         TOPIC,
-        "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
-        f"neither password nor encryption. It cannot be sealed here: {why_none()}. So such runs are refused.",
-        f"All other scripts meet over TLS, on any laptop. {seals.how_to_allow()}",
+        "Scripts with a strategy that is not a mirrored one connect through TensorFlow's port, which has "
+        f"neither password nor encryption. It cannot be sealed here: {why_none()}. Such runs are refused.",
+        f"All other scripts connect over TLS, on any laptop. {seals.how_to_allow()}",
         command=seals.command_to_allow(),
     )
 
@@ -76,21 +76,21 @@ def check_walls(view: Examined, find: Callable[[], levels.Level] = levels.found)
         return warning(
             "no-walls",
             TOPIC,
-            "This system cannot keep scripts of other laptops from your files: one that you allow can do "
-            "whatever you can.",
-            "Allow scripts only of people you trust. "
-            f"Linux {levels.FIRST} and later can, where Landlock is switched on.",
+            "This system cannot keep other laptops' scripts out of your files: a script that you allow can "
+            "do anything you can do.",
+            "Allow scripts only from people you trust. "
+            f"Linux {levels.FIRST} and later can, if Landlock is on.",
         )
     said = f"Scripts of other laptops run within walls (Landlock, level {level.landlock})"
     if level.gaps:
-        open_ones = {"network": "call any address", "processes": "end your other programs"}
+        open_ones = {"network": "connect to any address", "processes": "end your other programs"}
         since = " and ".join(f"{open_ones[gap]} (until Linux {levels.GAPS[gap][1]})" for gap in level.gaps)
-        return note("walls-older", TOPIC, f"{said}, but can still {since}.", "A newer Linux closes that.")
+        return note("walls-older", TOPIC, f"{said}, but can still {since}.", "A newer Linux closes this gap.")
     return ok("walls", TOPIC, f"{said}.")
 
 
 def check_sleep(view: Examined, kept_by: Callable[[], str] = awake.kept_by) -> Finding:
-    """Tries it for a moment."""
+    """Keeps the laptop awake for a moment, as a test."""
     if not view.settings.stay_awake:
         return note(
             "may-sleep",
@@ -109,15 +109,15 @@ def check_sleep(view: Examined, kept_by: Callable[[], str] = awake.kept_by) -> F
 
 
 def check_clock(view: Examined, now: Callable[[], float] = time.time) -> Finding:
-    """Compares with the linked laptops, whose readings are about a second old; without any, only detects
-    nonsense."""
+    """Compares with the linked laptops' readings, about a second old; without any, only detects impossible
+    dates."""
     here_s = now()
     if here_s < _FIRST_SENSIBLE_S:
         return warning(
             "clock-wrong",
             TOPIC,
             f"This laptop's clock says {time.strftime('%Y-%m-%d', time.gmtime(here_s))}.",
-            "Set date and time, best automatically; the history is sorted by it.",
+            "Set date and time, preferably automatically; the history is sorted by it.",
         )
     linked = [device for device in view.state.devices.values() if device.linked and device.reading]
     for device in linked:
@@ -130,6 +130,6 @@ def check_clock(view: Examined, now: Callable[[], float] = time.time) -> Finding
                 TOPIC,
                 f"This laptop's clock is {units.duration(abs(apart_s))} {which} the clock of "
                 f"{device.shown_name}.",
-                "Switch automatic time on, on both. Training works; the times in the history differ.",
+                "Turn on automatic time on both. Training works, but the times in the history differ.",
             )
     return ok("clock", TOPIC, "The clock is plausible" + (" and agrees with the others." if linked else "."))

@@ -34,7 +34,7 @@ def check_interfaces(view: Examined) -> Finding:
     return error(
         "no-network",
         TOPIC,
-        "This laptop is in no network that Tandem uses.",
+        "This laptop is not on a network that Tandem uses.",
         "Join the other laptop's Wi-Fi or a hotspot of one of the two; see the interfaces in the settings.",
     )
 
@@ -101,7 +101,7 @@ async def check_port(view: Examined, ephemeral: range = EPHEMERAL) -> Finding:
     """Whether the node's port answers here, or is free for it."""
     port = view.wanted_port
     if port == 0:
-        return note("port", TOPIC, "Tandem takes any free port; others learn it by mDNS.")
+        return note("port", TOPIC, "Tandem uses any free port; others find it by mDNS.")
     if not view.running:
         return await asyncio.to_thread(_free, port)
     try:
@@ -115,13 +115,13 @@ async def check_port(view: Examined, ephemeral: range = EPHEMERAL) -> Finding:
             "port-silent",
             TOPIC,
             f"Tandem's own port {port} does not answer on this laptop ({failure or 'no answer in time'}).",
-            "Restart Tandem; if it stays so, a firewall on this laptop blocks even local connections.",
+            "Restart Tandem; if that does not help, a firewall on this laptop blocks even local connections.",
         )
     if port in ephemeral:
         return warning(
             "port-ephemeral",
             TOPIC,
-            f"Port {port} lies where the system takes ports for itself; it may be gone at the next start.",
+            f"Port {port} is in the range that the system hands out; it may be taken at the next start.",
             "Choose one from 1024 to 32767 in the settings.",
         )
     return ok("port", TOPIC, f"Tandem answers on port {port}.")
@@ -152,7 +152,7 @@ def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/
         )
     if shutil.which("nft") or shutil.which("iptables"):
         return note(
-            "firewall", TOPIC, "No firewall of a desktop is switched on; rules made by hand can't be seen."
+            "firewall", TOPIC, "No desktop firewall is switched on; rules made by hand can't be seen."
         )
     return ok("firewall", TOPIC, "No firewall was found on this laptop.")
 
@@ -181,8 +181,8 @@ def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Findi
             return warning(
                 "seen-not-reached",
                 TOPIC,
-                f"{device.shown_name} is seen in the network, but no connection to it comes about.",
-                "A firewall on one of the two, or an access point that keeps its guests apart (client "
+                f"{device.shown_name} is seen on the network, but can't be reached.",
+                "Check for a firewall, or for an access point that keeps its guests apart (client "
                 "isolation, guest network). Try a hotspot of one of the laptops, or a cable.",
             )
     wireless = [card.parent.name for card in net.glob("*/wireless")]
@@ -206,8 +206,8 @@ def _free(port: int) -> Finding:
             return warning(
                 "port-taken",
                 TOPIC,
-                f"Port {port} can't be had on this laptop ({failure.strerror}).",
-                "End the program that has it, or choose another port in the settings.",
+                f"Tandem can't use port {port} on this laptop ({failure.strerror}).",
+                "End the program that uses it, or choose another port in the settings.",
             )
     return ok("port", TOPIC, f"Port {port} is free for Tandem.")
 

@@ -1,4 +1,4 @@
-"""Whether this laptop's trainers and each linked one's reach each other, in words. On the core loop.
+"""Whether trainers here and on each linked laptop can reach each other, in words. On the core loop.
 
 Members that meet over TLS need one direction, since either calls; sealed trainers need both.
 """
@@ -21,15 +21,15 @@ _WENT: dict[Dialled, str] = {
     "unreachable": "was turned back",
     "stranger": "was answered by something else",
 }
-_BOTH = "Scripts whose own strategy is not a mirrored one need both ways."
-_ENOUGH = "One way is enough for runs that Tandem manages: either laptop may call."
+_BOTH = "Scripts with a strategy that is not a mirrored one need both directions."
+_ENOUGH = "One direction is enough for runs that Tandem manages: either laptop can connect."
 
 
 async def check_reach(view: Examined) -> list[Finding]:
-    """Tries every linked laptop at once; takes some seconds where a firewall drops calls."""
+    """Tries all linked laptops at once; takes some seconds if a firewall drops connections."""
     linked = [device for device in view.state.devices.values() if device.paired and device.linked]
     if not linked:
-        return [note("reach-nobody", TOPIC, "No paired laptop is connected with which reach could be tried.")]
+        return [note("reach-nobody", TOPIC, "No paired laptop is connected, so this could not be tested.")]
     return list(await asyncio.gather(*(_of(device, view) for device in linked)))
 
 
@@ -37,38 +37,38 @@ async def _of(device: Device, view: Examined) -> Finding:
     name = device.shown_name
     reach = await view.try_reach(device.device) if view.try_reach else None
     if reach is None:
-        untried = f"Whether trainers of {name} and of this laptop reach each other could not be tried"
-        return note("reach-untried", TOPIC, f"{untried}: {name} did not answer.", "Look again.")
+        untried = f"Tandem could not test whether trainers on {name} and here reach each other"
+        return note("reach-untried", TOPIC, f"{untried}: {name} did not answer.", "Check again.")
     return finding(name, reach)
 
 
 def finding(name: str, reach: Reach) -> Finding:
     """``name``: the other laptop's."""
     closed_here = (
-        f"A call of {name} to a trainer's port of this laptop ({reach.own_host}) {_WENT[reach.inward]}"
+        f"A connection from {name} to a trainer's port here ({reach.own_host}) {_WENT[reach.inward]}"
     )
     closed_there = (
-        f"A call of this laptop to a trainer's port of {name} ({reach.peer_host}) {_WENT[reach.outward]}"
+        f"A connection from here to a trainer's port on {name} ({reach.peer_host}) {_WENT[reach.outward]}"
     )
     open_here = f"On this laptop: {let_trainers_in(reach.peer_host)}."
     command = command_to_let_in(reach.peer_host.partition("%")[0])
     open_there = (
         f"On {name}: let TCP ports 20000–32000 in from {reach.own_host.partition('%')[0]} in its firewall; "
-        "its own doctor names the command."
+        "its own doctor shows the command."
     )
     match reach.inward == "answers", reach.outward == "answers":
         case True, True:
-            return ok("reach", TOPIC, f"Trainers of {name} and of this laptop reach each other, both ways.")
+            return ok("reach", TOPIC, f"Trainers on {name} and here reach each other in both directions.")
         case False, True:
-            what = f"{closed_here}, likely by this laptop's firewall; the other way is open. {_ENOUGH}"
+            what = f"{closed_here}, probably by the firewall here; the other direction is open. {_ENOUGH}"
             return note("reach-closed-here", TOPIC, what, f"{_BOTH} {open_here}", command=command)
         case True, False:
-            what = f"{closed_there}, likely by the firewall of {name}; the other way is open. {_ENOUGH}"
+            what = f"{closed_there}, probably by {name}'s firewall; the other direction is open. {_ENOUGH}"
             return note("reach-closed-there", TOPIC, what, f"{_BOTH} {open_there}")
     return error(
         "reach-closed",
         TOPIC,
-        f"{closed_here}. {closed_there}. So trainers of the two can't meet, likely by both firewalls.",
+        f"{closed_here}. {closed_there}. So trainers can't connect, probably because of both firewalls.",
         f"Open one of the two. {open_here} {open_there} {_BOTH}",
         command=command,
     )

@@ -48,7 +48,7 @@ def check_system(view: Examined, platform: str = sys.platform) -> Finding | None
         "system",
         TOPIC,
         f"Tandem was built and tested on Linux; on {name} nobody has tried it yet.",
-        "See docs/windows-and-macos.md, and tell what happens.",
+        "See docs/windows-and-macos.md, and report what happens.",
     )
 
 
@@ -72,7 +72,7 @@ def check_tensorflow(view: Examined, versions: Versions | None = None) -> list[F
 
 
 def check_peers(view: Examined) -> list[Finding]:
-    """Paired devices with which no run is possible now, according to their links."""
+    """Paired devices that cannot take part in a run now, according to their links."""
     devices = [device for device in view.state.devices.values() if device.paired]
     return [_of_peer(device) for device in devices]
 
@@ -107,7 +107,7 @@ async def check_loading(
             "tensorflow-slow",
             TOPIC,
             f"TensorFlow did not load within {limit_s:g} s.",
-            "Close other programs and look again; an unresponsive GPU driver can cause it, too.",
+            "Close other programs and check again; an unresponsive GPU driver can also cause this.",
         )
     finally:
         if child.returncode is None:

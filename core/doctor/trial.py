@@ -94,7 +94,7 @@ class Trials:
 
     def on_asked(self, device: DeviceId, asked: ReachAsked) -> None:
         if len(asked.nonce) != NONCE_BYTES or not _is_a_trainers(asked.port):
-            _log.warning("%s asked for a call to port %d, where no trainer is", short(device), asked.port)
+            _log.warning("%s asked for a call to port %d, which no trainer uses", short(device), asked.port)
             return
         if before := self._answering.get(device):
             before.cancel()  # one at a time per laptop

@@ -1,4 +1,4 @@
-"""Makes an environment from its recipe. A mark keeps a half-made one from being taken for complete.
+"""Makes an environment from its recipe. A marker file keeps a half-made one from passing for complete.
 
 Blocks for minutes: use a thread.
 """
@@ -25,9 +25,9 @@ from core.supervisor.spawn import KILL
 from core.vocabulary.errors import TandemError
 
 MARK = "making.lock"
-"""In the folder while it is incomplete: written first, removed last.
+"""Marker file of an incomplete folder: written first, removed last.
 
-Its maker holds it, and so does each command; a mark that nobody holds was left behind.
+The maker and each of its commands hold a lock on it; an unlocked one was left behind.
 """
 LIMIT_S = 3 * 3600.0
 """Limit of each step: a slow network may take an hour for TensorFlow."""
@@ -43,9 +43,9 @@ _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS
 
 
 def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
-    """The version output of the finished environment's Tandem; ``""``: there is nothing at all yet.
+    """The version output of the environment's Tandem; ``""`` if there is no environment yet.
 
-    Raises ``TandemError`` where the folder holds something else, or another Tandem is at work.
+    Raises ``TandemError`` if the folder holds something else, or another Tandem is making it.
     """
     folder = recipe.folder
     try:
@@ -171,9 +171,9 @@ class _Stopped(Exception):
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[HomeLock]:
-    """The folder with only the mark in it, which is removed on success; otherwise the folder is.
+    """Yields the folder with only the marker in it. Afterwards removes the marker, or on failure the folder.
 
-    A kill in the middle of either leaves the mark: the folder is then never taken for complete.
+    A kill halfway leaves the marker, so the folder never passes for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = _hold(folder)
@@ -215,7 +215,7 @@ def _is_open(path: Path, descriptor: int) -> bool:
 
 
 def _unmark(folder: Path, mark: HomeLock) -> None:
-    if sys.platform == "win32":  # Windows removes no open file
+    if sys.platform == "win32":  # Windows cannot remove an open file
         mark.release()
     (folder / MARK).unlink()
 

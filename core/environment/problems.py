@@ -1,4 +1,4 @@
-"""What can keep an environment from being made, in sentences."""
+"""Problems that can occur while making an environment."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _SAID_LINES = 40
 def frozen() -> Problem:
     return Problem(
         code="environment-frozen",
-        what="This Tandem is a program that carries its own Python and packages.",
-        fix="Have the other laptop change: tandem environment NAME there. Or use the same program on both.",
+        what="This Tandem is a bundled program with its own Python and packages.",
+        fix="Run tandem environment NAME on the other laptop instead, or use the same program on both.",
     )
 
 
 def unknown_source() -> Problem:
     return Problem(
         code="environment-unknown-source",
-        what="It is not known where this Tandem was installed from.",
-        fix="Name that wheel, folder or address in a terminal: tandem environment NAME --source WHEEL.",
+        what="Tandem does not know where it was installed from.",
+        fix="Give that wheel, folder or address in a terminal: tandem environment NAME --source WHEEL.",
     )
 
 
@@ -63,8 +63,8 @@ def no_such_python(python: str) -> Problem:
 def another_release(label: str, version: str, made_for: str) -> Problem:
     return Problem(
         code="environment-other-release",
-        what=f"This Tandem is made for releases of {label} {made_for}, and {plain(version, 30)} is wanted.",
-        fix="Get the newest Tandem on both laptops, with no pre-release there; then they want the same.",
+        what=f"This Tandem needs a release of {label} {made_for}, not {plain(version, 30)}.",
+        fix="Install the newest Tandem on both laptops, without pre-releases of its packages.",
     )
 
 
@@ -72,7 +72,7 @@ def taken(folder: Path, why: str) -> Problem:
     """``folder`` has something else in it."""
     return Problem(
         code="environment-folder-taken",
-        what=f"{folder} is there already, and is no environment with these versions ({why}).",
+        what=f"{folder} already exists, and is not an environment with these versions ({why}).",
         fix="Delete it if you do not need it, or name another one: tandem environment --folder DIR.",
     )
 
@@ -80,8 +80,8 @@ def taken(folder: Path, why: str) -> Problem:
 def under_way(folder: Path) -> Problem:
     return Problem(
         code="environment-under-way",
-        what=f"Another Tandem is making {folder} at this moment.",
-        fix="Wait until it is done there, or stop it there.",
+        what=f"Another Tandem is making {folder} right now.",
+        fix="Wait until it is done, or stop it there.",
     )
 
 
@@ -106,12 +106,11 @@ def no_space(folder: Path, needed_bytes: int) -> Problem:
 
 def full(folder: Path, where: str) -> Problem:
     """``where``: the path that could not be written; ``""``: unknown."""
-    disk = plain(where, 200) or f"{folder}, or on that of the folder for temporary files"
+    disk = plain(where, 200) or f"{folder}, or of the folder for temporary files"
     return Problem(
         code="environment-no-space",
         what=f"There is no space left on the disk of {disk}.",
-        fix="Free some space there, and try again. The variable TMPDIR names another folder for temporary "
-        "files.",
+        fix="Free some space there, and try again. Set TMPDIR to use another folder for temporary files.",
     )
 
 
@@ -126,13 +125,13 @@ def not_started(words: str, program: str, error: OSError) -> Problem:
 def too_long(words: str, limit_s: float) -> Problem:
     return Problem(
         code="environment-too-long",
-        what=f"{words} did not end within {units.duration(limit_s)}.",
-        fix="Try again, in a faster network: what was downloaded whole is not downloaded again.",
+        what=f"{words} did not finish within {units.duration(limit_s)}.",
+        fix="Try again on a faster network. Complete downloads are kept.",
     )
 
 
 def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: str) -> Problem:
-    """``lines``: the command's output. ``source``: where Tandem was to come from."""
+    """``lines``: the command's output. ``source``: where Tandem was to be installed from."""
     everything = "\n".join(lines)
     # A retry, which a warning reports, may have succeeded.
     said = "\n".join(line for line in lines if not _WARNING.match(line))
@@ -143,15 +142,15 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: 
     if _NO_NETWORK.search(everything if nothing_found or _GAVE_UP.search(everything) else said):
         return Problem(
             code="environment-no-network",
-            what=f"{words} failed: the internet, or the place where packages come from, was not reached.",
-            fix="Connect this laptop to the internet (a proxy or firewall may stand between), and try again.",
+            what=f"{words} failed: the internet or the package index could not be reached.",
+            fix="Connect this laptop to the internet, check any proxy or firewall, and try again.",
             detail=detail,
         )
     if _NO_VENV.search(said):
         command = f"sudo apt install python{python}-venv"
         return Problem(
             code="environment-no-venv",
-            what=f"The Python {python} of this system cannot make environments: its venv is not installed.",
+            what=f"This system's Python {python} cannot make environments: its venv module is not installed.",
             fix=f"Install it (Debian, Ubuntu: {command}), and try again.",
             detail=detail,
             command=command,
@@ -166,15 +165,15 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: 
     if _is_gone(source, said):
         return Problem(
             code="environment-no-source",
-            what=f"Tandem was installed from {plain(source, 200)}, which is not there any more.",
-            fix="Put it back there, or install Tandem again from where you have it now; then try again.",
+            what=f"Tandem was installed from {plain(source, 200)}, which no longer exists.",
+            fix="Put it back, or install Tandem again from its new place; then try again.",
             detail=detail,
         )
     errors = [line for line in lines if _ERROR.match(line)] or lines or ("it said nothing",)
     return Problem(
         code="environment-failed",
         what=f"{words} failed: {plain(errors[-1], 300)}",
-        fix="Try again; if it fails again, report it with what it said.",
+        fix="Try again; if it fails again, report it with its output.",
         detail=detail,
     )
 

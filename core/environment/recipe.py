@@ -23,10 +23,10 @@ from core.vocabulary.versions import MADE_FOR, Versions, is_frozen
 CONSTRAINTS = "constraints.txt"
 """In the environment's folder: the versions that Tandem is tested with, except for the wanted ones."""
 PACKAGES = "packages.txt"
-"""Beside it: those of them that Tandem needs, each with the hashes of its files."""
+"""Beside it: Tandem's own requirements, with the hashes of their files."""
 CHECK_LIMIT_S = 20.0
 _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
-"""Each with a package that shows that it is installed."""
+"""Each extra, with a package that shows that it is installed."""
 _RESOURCES = Path(__file__).resolve().parents[2] / "resources"
 _PINNED = _RESOURCES / "constraints.txt"
 _PACKAGES = _RESOURCES / "packages.txt"
@@ -137,7 +137,7 @@ def recipe(
             target = folder / "uv"
             uv = str(target / "bin" / "uv")
             fetch = (sys.executable, *_PIP_INSTALL, "--target", str(target), *_HASHED, str(_UV))
-            steps.append(RecipeStep("Fetching uv, which fetches Pythons", fetch))
+            steps.append(RecipeStep("Fetching uv, to install Python with", fetch))
         make = (uv, "venv", "--seed", "--allow-existing", "--python", wanted.python, str(folder))
         steps.append(RecipeStep(f"Fetching Python {wanted.python}", make))
         install = [uv, "pip", "install", "--python", inside]
@@ -146,7 +146,7 @@ def recipe(
         hashed = (*install, "--no-deps", *_HASHED, str(folder / PACKAGES))
         steps.append(RecipeStep("Fetching and installing the packages by their hashes", hashed))
     fill = (*install, "--constraint", str(folder / CONSTRAINTS), *_what(maker, extras))
-    steps.append(RecipeStep("Installing Tandem, and what else it needs", fill))
+    steps.append(RecipeStep("Installing Tandem and its other requirements", fill))
     steps.append(RecipeStep("Loading TensorFlow there", (str(program(folder, "tandem")), PROBE_ARGUMENT)))
     gpu = "gpu" in extras
     return Recipe(

@@ -76,18 +76,18 @@ def new_secret() -> str:
 
 
 def of_run(details: RunDetails) -> Job:
-    """A job like that run. Raises ``TandemError`` for one that cannot be a job."""
+    """A job that repeats the run. Raises ``TandemError`` if that is impossible."""
     plan, entry = details.plan, details.entry
     if not entry.source:
         raise TandemError(
             code="run-of-another",
-            what=f"The run {entry.run} was started on another laptop, and its script lies there.",
+            what=f"The run {entry.run} was started on another laptop, and its script is there.",
             fix="Export it there, or name a script of this laptop.",
         )
     if plan is None:
         raise TandemError(
             code="no-plan",
-            what=f"Who took part in the run {entry.run} is not known any more.",
+            what=f"The members of the run {entry.run} are no longer known.",
             fix=f"Name its script instead: {entry.source}",
         )
     if plan.strategy == "own" and plan.exchange != "tls":  # replicas of a custom loop meet over TLS
@@ -108,17 +108,17 @@ def of_run(details: RunDetails) -> Job:
 def check(job: Job) -> None:
     """Raises ``TandemError`` for a job whose members cannot be started."""
     if not 2 <= job.members <= MOST_MEMBERS:
-        raise _refused(f"A job of {job.members} members is none.", f"Give 2 to {MOST_MEMBERS}: --members 4.")
+        raise _refused(f"A job cannot have {job.members} members.", f"Give 2 to {MOST_MEMBERS}: --members 4.")
     if job.shares and (len(job.shares) != job.members or min(job.shares) < 0 or not sum(job.shares)):
         given = ",".join(map(str, job.shares))
         raise _refused(
             f"--share {given} does not give each of {job.members} members a part.",
-            "Give as many numbers as there are members, by rank, or leave it away: then all are alike.",
+            "Give as many numbers as there are members, by rank, or omit it for equal parts.",
         )
     if any(not word.isprintable() for word in (str(job.script), *job.arguments, *job.program)):
         raise _refused(
-            "The script's path or its arguments hold characters that no job's file can.",
-            "Call it otherwise, without line breaks and control characters.",
+            "The script's path or its arguments contain characters that a job file cannot hold.",
+            "Rename it, without line breaks and control characters.",
         )
 
 
@@ -132,7 +132,7 @@ def _own_strategy(script: str) -> TandemError:
     return TandemError(
         code="own-strategy",
         what=f"{script} brings a strategy of its own.",
-        fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
+        fix="Start it with the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
     )
 
 

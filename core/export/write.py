@@ -68,7 +68,7 @@ def write(job: Job, launcher: Launcher, folder: Path) -> Written:
         except FileExistsError as error:
             raise TandemError(
                 code="exists",
-                what=f"{shown(str(folder))} is there already.",
+                what=f"{shown(str(folder))} already exists.",
                 fix="Remove it, if its job is over, or name another folder: --out DIR.",
             ) from error
         for name, text in ({".gitignore": "*\n"} | texts).items():

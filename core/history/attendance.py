@@ -26,7 +26,7 @@ class MemberChange(NamedTuple):
 
 
 class Attendance:
-    """Pass every event of one run to ``hear``. Once the run stops nobody comes back: waits only end."""
+    """Pass every event of one run to ``hear``. Once the run stops, nobody comes back and waits only end."""
 
     def __init__(self) -> None:
         self._joined: set[DeviceId] = set()
@@ -37,7 +37,7 @@ class Attendance:
         self._stopping = False
 
     def recall(self, device: DeviceId, change: Change) -> None:
-        """What happened in the run with which this one goes on: who had left is back when it joins."""
+        """Add a change from the resumed run: members that had left are back once they join."""
         if change in ("left", "lost", "away"):
             self._absent.add(device)
         else:

@@ -11,7 +11,7 @@ from core.vocabulary.progress import Best, EpochEnd
 from core.vocabulary.sweep import Sweep, Trial
 
 MOST = 32
-"""Most metrics of a run whose best is kept; a script may log a name for each layer."""
+"""Most metrics per run with a best value kept; a script may log one for each layer."""
 _HIGHER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "iou", "dice", "top_k", "similarity")
 _LOWER = ("loss", "error", "mse", "mae", "mape", "msle", "rmse", "perplexity", "divergence", "crossentropy")
 

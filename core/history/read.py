@@ -85,8 +85,7 @@ def taken_s(entry: RunEntry, plan: Plan | None, end_s: float) -> float:
 
 
 def read_taken_s(folder: Path) -> float:
-    """The same of a run whose record may not be ended, as when Tandem was killed: up to what was recorded
-    last."""
+    """The same for a run with an unfinished record, as after a crash: up to the last entry."""
     entry = read_entry(folder)
     if entry is None:
         return 0.0

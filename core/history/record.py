@@ -119,8 +119,7 @@ class RunRecord:
                 self._try(lambda: self._event(event))
 
     def note_use(self, device: DeviceId, reading: Reading) -> None:
-        """Record how busy one of its laptops is. Before the run's first report it has no place on its
-        axis."""
+        """Record a laptop's load. Dropped before the run's first report, when it has no place on the axis."""
         second = self._second(self._wall_clock())
         if second is not None and device in self.entry.device_ids:
             used = LaptopUsed(
@@ -142,7 +141,7 @@ class RunRecord:
         beyond = False
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
-                break  # of an older version, which did not count over a whole training
+                break  # recorded by an older version, which did not count over a whole training
             if isinstance(event, LaptopUsed):
                 if not beyond:
                     self._try(lambda used=event: self._metrics.add(used))  # type: ignore[misc]
@@ -223,7 +222,7 @@ class RunRecord:
     def _event(self, event: MirroredEvent | MembershipChanged) -> None:
         self._events.add(wire.to_json(event))
         if self._events.shortened:
-            self._say_left_out(EVENTS, "More events came than a record keeps: the first and the newest stay.")
+            self._say_left_out(EVENTS, "Too many events for a record: the first and the newest are here.")
 
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines
@@ -236,7 +235,7 @@ class RunRecord:
         dropped = f"[{lines.dropped} lines left out]\n" if lines.dropped else ""
         log = self._write(name, dropped + lines.text.rstrip("\n") + "\n")
         if log.shortened:
-            self._say_left_out(name, f"More was written than a record keeps: {name} begins later.")
+            self._say_left_out(name, f"Too much output for a record: {name} lacks its beginning.")
 
     def _write(self, name: str, text: str) -> BoundedFile:
         log = self._logs.pop(name, None) or BoundedFile(self.folder / LOGS / name, most_bytes=_LOG_BYTES)
@@ -268,7 +267,7 @@ class RunRecord:
 
 
 def _came_before(event: Report, moment: Moment) -> bool:
-    """Whether a checkpoint includes it."""
+    """Whether a checkpoint at ``moment`` includes the report."""
     if isinstance(event, ev.MemberProgressed):
         step = event.progress
         return (step.fit, step.epoch, step.batch + 1) <= (moment.fit, moment.epoch, moment.batch)
@@ -280,5 +279,5 @@ def unwritten(run: RunId, words: str) -> Problem:
     return Problem(
         code="record-unwritten",
         what=f"The history of the run {run} has gaps: {words}",
-        fix="The training goes on. Free some space or make the folder writable: what comes then is recorded.",
+        fix="The training goes on. Free some space or make the folder writable, to record the rest.",
     )

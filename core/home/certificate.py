@@ -98,16 +98,16 @@ def out_of_date(der: bytes, whose: str, now: datetime | None = None, *, mine: bo
     if now > (last := certificate.not_valid_after_utc):
         return Problem(
             code="certificate-expired",
-            what=f"{whose} certificate ran out on {last:%Y-%m-%d}: no link with it will be accepted.",
+            what=f"{whose} certificate expired on {last:%Y-%m-%d}: connections with it will be refused.",
             fix=f"Delete identity/cert.pem in the home of {'this' if mine else 'that'} laptop's Tandem, "
-            f"which makes it anew when it starts; then pair {'all laptops' if mine else 'the two'} again. If "
-            "the date is still to come, set this laptop's clock.",
+            f"and restart it to make a new one; then pair {'all laptops' if mine else 'the two'} again. If "
+            "the date is in the future, set this laptop's clock.",
         )
     if now < (first := certificate.not_valid_before_utc):
         return Problem(
             code="certificate-early",
             what=f"{whose} certificate begins on {first:%Y-%m-%d}, and this laptop's clock says "
-            f"{now:%Y-%m-%d}: no link with it will be accepted.",
+            f"{now:%Y-%m-%d}: connections with it will be refused.",
             fix="Set this laptop's clock.",
         )
     return None
@@ -120,7 +120,7 @@ def check_peer_certificate(der: bytes) -> None:
     Does not check its dates (``out_of_date``).
     """
     if len(der) > MAX_DER_BYTES:
-        raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are taken")
+        raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are allowed")
     try:
         with warnings.catch_warnings():
             # The library only warns of some defects (a negative serial number) that it will refuse one day:
@@ -130,7 +130,7 @@ def check_peer_certificate(der: bytes) -> None:
             public = certificate.public_key()
             constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound as error:
-        raise _bad("it does not say that it is a device's and not an authority's") from error
+        raise _bad("it does not say whether it is a device's or an authority's") from error
     except _UNREADABLE as error:
         raise _bad("it can't be read") from error
     if constraints.ca:

@@ -74,7 +74,7 @@ class TrustStore:
         return next((peer for peer in self.peers if peer.device == device), None)
 
     def known_as(self, name: str) -> Collection[DeviceId]:
-        """The devices whose name looks like ``name``: used to warn of another one, or not to call it so."""
+        """Devices with a name that looks like ``name``, for warnings and to keep names distinct."""
         wanted = skeleton(name)
         return [
             peer.device

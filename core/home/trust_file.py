@@ -135,7 +135,7 @@ def _permission(stored: Permission | str) -> Permission:
 
 
 def _late(store: TrustStore) -> Problem | None:
-    """The paired devices that no link will be possible with: the first one's dates, and the others' names."""
+    """The paired devices with out-of-date certificates: the first one's dates, and the others' names."""
     late = [problem for peer in store.peers if (problem := out_of_date(peer.cert_der, f"{peer.name}'s"))]
     if len(late) < 2:
         return late[0] if late else None

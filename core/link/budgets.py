@@ -41,18 +41,18 @@ Each of ``changes`` is written to disk at once. Several ``questions`` reach this
 protected from more by a growing pause (``core.run.admission``).
 """
 _CHARACTERS = 8_192
-"""So much output counts as one more of ``messages``: what is left out was received all the same."""
+"""Characters of output that count as one of ``messages``: dropped output was received, too."""
 
 LEAST_PAUSE_S = 0.05
 """Shorter pauses are accumulated: each one wakes the loop."""
 TOLD_PAUSE_S, TOLD_LEFT_OUT = 5.0, 1_000
-"""The user is told after so long a pause, or after so many dropped messages."""
+"""The user is told after such a pause, or after that many dropped messages."""
 
 
 class Ruling(NamedTuple):
     left_out: bool = False
     pause_s: float = 0.0
-    """Read nothing more until it is over."""
+    """Seconds in which to read nothing more."""
     told: Kind | None = None
     """A budget was exceeded by far, for the first time."""
 

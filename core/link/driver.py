@@ -1,7 +1,7 @@
 """Drives a link: a session with one paired device, over one connection after another. On the core loop.
 
 A link that has been silent for ten seconds is *away*, and *back* with the next sign of life. It ends with a
-goodbye, when the peer has no memory of it any more, or when its send queue overflows.
+goodbye, when the peer has forgotten it, or when its send queue overflows.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ class Link:
         self._to_send.set()
 
     async def _arrived(self, body: bytes) -> None:
-        """Handle a whole message; returns once more of the device's may be read."""
+        """Handle a whole message; returns once more may be read from the device."""
         if self.is_over:
             return
         message = frames.decode(body)

@@ -25,7 +25,7 @@ class BadFrame(TandemError):
     def __init__(self, detail: str) -> None:
         super().__init__(
             code="bad-frame",
-            what="The other device sent something that is no message of Tandem's.",
+            what="The other device sent something that is not a Tandem message.",
             fix="Install the same version of Tandem on both laptops.",
             detail=detail,
         )
@@ -58,7 +58,7 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
         raise BadFrame(str(error)[:200]) from error
     if isinstance(message, TelemetrySent | Reported | Mirrored) and not _finite(msgspec.to_builtins(message)):
         # JSON has no such numbers: they would become null on the local socket and in the history.
-        raise BadFrame("a number that is infinite or none at all")
+        raise BadFrame("an infinite number or NaN")
     return message
 
 

@@ -35,7 +35,7 @@ class Links:
     ``on_away(device, problem)``: nothing has come for ten seconds. Messages wait until it is back.
     ``on_down(device, problem)``: the link ended, and unconfirmed messages are lost; or calls fail for a
     reason that a person has to fix. Calling goes on. A broken connection alone is not reported.
-    ``on_excess(device, problem)``: it exceeds its budgets; once for each kind of message.
+    ``on_excess(device, problem)``: it exceeds a budget; once for each kind of message.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Links:
             self.send(device, message)
 
     def peer_of(self, device: DeviceId) -> PeerDriver | None:
-        """A device to which there is a link, away or not. Any thread."""
+        """A linked device, away or not; None: no link. Any thread."""
         peer = self._peers.get(device)
         return peer if peer is not None and peer.link is not None else None
 

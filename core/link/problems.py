@@ -21,8 +21,7 @@ def slept(name: str, seconds: float) -> Problem:
     """The peer is not to blame for dropping this laptop, or for the silence of the old connection."""
     return Problem(
         code="link-slept",
-        what=f"This laptop slept or stood still for {units.duration(seconds)}, "
-        f"and its connection to {name} ended.",
+        what=f"This laptop slept or froze for {units.duration(seconds)}, and its connection to {name} ended.",
         fix=f"Keep it awake while it trains with others. {_TRIES}",
     )
 
@@ -49,7 +48,7 @@ def turned_away(name: str, detail: str = "") -> Problem:
 def out_of_turn(name: str, message: str) -> Problem:
     return Problem(
         code="link-out-of-turn",
-        what=f"{name} sent a message that does not belong there.",
+        what=f"{name} sent an unexpected message.",
         fix="Install the same version of Tandem on both laptops.",
         detail=message,
     )
@@ -57,10 +56,10 @@ def out_of_turn(name: str, message: str) -> Problem:
 
 def excess(name: str, kind: Kind) -> Problem:
     budget = BUDGETS[kind]
-    how = "leaves most of them out" if budget.replaceable else "reads them slowly"
+    how = "drops most of them" if budget.replaceable else "reads them slowly"
     return Problem(
         code="link-excess",
-        what=f"{name} sends more {budget.counts} than an honest run has. This laptop {how}.",
+        what=f"{name} sends more {budget.counts} than any normal run. This laptop {how}.",
         fix="Check what runs there. If that laptop was stolen, or its Tandem was changed, forget it.",
     )
 
@@ -76,7 +75,7 @@ def slow(name: str, waiting_bytes: int) -> Problem:
 def stalled(name: str, limit_s: float) -> Problem:
     return Problem(
         code="link-stalled",
-        what=f"{name} has accepted none of what is sent to it for {units.duration(limit_s)}.",
+        what=f"{name} has accepted nothing from this laptop for {units.duration(limit_s)}.",
         fix=f"Check the network between the two laptops, and that {name} is not overloaded. {_TRIES}",
     )
 
@@ -84,29 +83,29 @@ def stalled(name: str, limit_s: float) -> Problem:
 def renewed(name: str) -> Problem:
     return Problem(
         code="link-renewed",
-        what=f"{name} knows nothing more of what was said between this laptop and it: "
-        "Tandem was started anew there, or gave this laptop up.",
+        what=f"{name} has forgotten its connection with this laptop: "
+        "Tandem was restarted there, or gave up on this laptop.",
     )
 
 
 def worn(name: str) -> Problem:
     return Problem(
         code="link-worn",
-        what=f"The keys of the connection to {name} are worn out, and a new connection takes its place.",
+        what=f"The connection to {name} has used up its keys, so a new one replaces it.",
     )
 
 
 def crossed(name: str) -> Problem:
     return Problem(
         code="link-crossed",
-        what=f"Both laptops called each other at once; the other call to {name} is kept.",
+        what=f"Both laptops connected at once; the other connection to {name} is kept.",
     )
 
 
 def bad_hello(name: str) -> Problem:
     return Problem(
         code="link-bad-hello",
-        what=f"The hello of {name} can't be understood.",
+        what=f"{name} sent a greeting that this Tandem can't read.",
         fix="Install the same version of Tandem on both laptops.",
     )
 
@@ -115,7 +114,7 @@ def renamed(before: str, name: str) -> Problem:
     return Problem(
         code="renamed",
         what=f"{before} is called {name} now.",
-        fix="Nothing: the two laptops are connected again in a moment.",
+        fix="Nothing: the two laptops reconnect in a moment.",
     )
 
 
@@ -130,6 +129,6 @@ def forgotten() -> Problem:
 def failed(name: str) -> Problem:
     return Problem(
         code="link-failed",
-        what=f"A message of {name} could not be handled.",
+        what=f"A message from {name} could not be handled.",
         fix=f"The log has the details. {_TRIES}",
     )

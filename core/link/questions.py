@@ -22,7 +22,7 @@ class Questions:
     async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
         """The answer; None: the device is away, or does not answer within ``limit_s``."""
         about = question_of(question)
-        assert about is not None, "no answer is told from another by what it is about"
+        assert about is not None, "an answer to this question could not be recognised"
         answer: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting[device, *about]
         waiting.add(answer)

@@ -64,7 +64,7 @@ def hosts(addresses: Iterable[str]) -> set[str]:
 def nearest(addresses: Iterable[str], own: Iterable[str]) -> list[str]:
     """``addresses`` (``host:port``), those first that share the longest prefix with one of ``own``.
 
-    For a laptop in two networks that is the address in ours; without knowing any netmask.
+    For a laptop on two networks this finds the address on ours, without knowing a netmask.
     """
     ours = [number for text in own if (number := _number(text)) is not None]
 
@@ -92,14 +92,14 @@ def _host(text: str, host: str) -> str:
         try:
             return str(ipaddress.IPv6Address(host))
         except ValueError as error:
-            raise _bad(text, f"{host!r} is no IPv6 address") from error
+            raise _bad(text, f"{host!r} is not an IPv6 address") from error
     if re.fullmatch(r"[0-9.]+", host):
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError as error:
-            raise _bad(text, f"{host!r} is no IPv4 address") from error
+            raise _bad(text, f"{host!r} is not an IPv4 address") from error
     if len(host) > 253 or not _HOST_NAME.fullmatch(host):
-        raise _bad(text, "the name of the host is missing or has characters that no host has")
+        raise _bad(text, "the host name is missing or has invalid characters")
     return host
 
 

@@ -95,7 +95,7 @@ async def _taken(wanted: int, port: int) -> Problem:
     return Problem(
         code="port-taken",
         what=f"Port {wanted} is in use by {holder}, so Tandem listens on port {port}.",
-        fix=f"Nothing, if the laptops find each other; by hand, enter this laptop's address with :{port}.",
+        fix=f"Nothing, if the laptops find each other. Otherwise enter this laptop's address with :{port}.",
     )
 
 

@@ -1,8 +1,8 @@
 """Limits connections of strangers: few unauthenticated ones are open at once.
 
-There are 16 places in all, and 4 per address; addresses where known devices were last reached have as many of
-their own each, which nobody else can use up. A listener admits each connection that it accepts, and releases
-it once it is known or gone. Pure.
+There are 16 places, at most 4 per address. Addresses where known devices were last reached have 4 reserved
+places each. A listener admits each connection that it accepts, and releases it once it is known or gone.
+Pure.
 """
 
 from __future__ import annotations

@@ -136,13 +136,13 @@ async def connect(
         raise TandemError(
             code=NOBODY_LISTENS,
             what=f"Tandem is not open at {address}: nothing listens there.",
-            fix="Open Tandem there; if it is open, look at the firewall.",
+            fix="Open Tandem there; if it is open, check the firewall.",
         ) from error
     except (OSError, EOFError) as error:
         raise TandemError(
             code="unreachable",
             what=f"{address} can't be reached ({reason(error)}).",
-            fix="Check that Tandem is open there, that both are on one network, and the firewall.",
+            fix="Check that Tandem is open there, that both share a network, and that no firewall blocks it.",
         ) from error
     if peer_der(writer) != pin:
         writer.transport.abort()
@@ -163,7 +163,7 @@ def reason(error: Exception) -> str:
 def _refused(who: str, why: object) -> TandemError:
     return TandemError(
         code="wrong-certificate",
-        what=f"{who} is not the paired device, or does not know this one.",
+        what=f"{who} is not the paired device, or has not paired with this one.",
         fix="If both are yours, pair them again.",
         detail=str(why),
     )

@@ -111,13 +111,13 @@ class TlsStream:
             raise
 
     def limit(self, until_s: float | None) -> None:
-        """Deadline for all further reading and writing, by ``time.monotonic``, in however small parts the
-        data comes. None: unlimited."""
+        """Deadline (``time.monotonic``) for all further reading and writing, even if data trickles in. None:
+        unlimited."""
         self._until_s = until_s
         self.sock.settimeout(self._look_up_s)
 
     def look_up(self, each_s: float) -> None:
-        """Let reading raise ``TimeoutError`` after so long without a byte. Reading can be retried."""
+        """Let reading raise ``TimeoutError`` after ``each_s`` without a byte. It can be retried."""
         self._look_up_s = each_s
         self.sock.settimeout(each_s)
 

@@ -104,8 +104,7 @@ class Client:
             del self._waiting[number]
 
     async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
-        """Raises ``TimeoutError``. Waits for a checkpoint that is fetched first, and for files that
-        are read, as long as that goes on."""
+        """Raises ``TimeoutError``. Waits on while a checkpoint is being fetched or files are being read."""
         while True:
             before = self.state.fetch, self.state.reading
             await _wait(answer, self.answer_limit_s)
@@ -135,7 +134,7 @@ class Client:
         except _FellBehind as error:
             self.problem = msgspec.structs.replace(_behind(), detail=str(error))
         except ValueError as error:
-            _log.exception("the node said what this version does not understand")
+            _log.exception("the node sent something that this version does not understand")
             self.problem = msgspec.structs.replace(_differs(), detail=str(error))
         finally:
             self._ended.set()
@@ -146,7 +145,7 @@ class Client:
     def _on_told(self, told: json_lines.NodeGreeting | json_lines.Replied | Event) -> None:
         match told:
             case json_lines.NodeGreeting():
-                # Events were missed; one that a listener waits for may be among them.
+                # A listener may be waiting for one of the missed events.
                 raise _FellBehind(f"{told.missed} events were missed")
             case json_lines.Replied():
                 waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
@@ -187,7 +186,7 @@ def _closed() -> Problem:
 def _behind() -> Problem:
     return Problem(
         code="fell-behind",
-        what="This command was stopped for so long that it lost track of what happens.",
+        what="This command was stopped for so long that it missed events.",
         fix="Start it again; the node itself goes on.",
     )
 
@@ -196,13 +195,13 @@ def _no_answer(limit_s: float) -> Problem:
     return Problem(
         code="no-answer",
         what=f"The Tandem that has this home did not answer within {limit_s:g} s.",
-        fix="Look into logs/tandem.log in its home; end it and start it again if it hangs.",
+        fix="See logs/tandem.log in its home; if it hangs, end it and start it again.",
     )
 
 
 def _differs() -> Problem:
     return Problem(
         code="versions-differ",
-        what=f"The Tandem that has this home is not version {TANDEM} and speaks another vocabulary.",
+        what=f"The Tandem that has this home is not version {TANDEM} and uses other messages.",
         fix="End it and start it again, so that both are the same version.",
     )

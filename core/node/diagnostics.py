@@ -135,7 +135,7 @@ def _pretty(content: object) -> bytes:
 def broke(name: str, error: BaseException) -> Problem:
     return Problem(
         code="internal",
-        what=f"A part of Tandem ended by a failure of its own ({name}).",
+        what=f"A part of Tandem failed ({name}). This is a bug in Tandem.",
         fix="Restart Tandem; if it happens again, save the diagnostics and report it.",
         detail=repr(error),
     )
@@ -144,7 +144,7 @@ def broke(name: str, error: BaseException) -> Problem:
 def internal(error: Exception) -> Problem:
     return Problem(
         code="internal",
-        what=f"This failed by a fault of Tandem's own ({type(error).__name__}).",
+        what=f"This failed because of a bug in Tandem ({type(error).__name__}).",
         fix="Try again; if it happens again, save the diagnostics and report it.",
         detail=repr(error),
     )
@@ -152,5 +152,5 @@ def internal(error: Exception) -> Problem:
 
 ENDING = Problem(code="ending", what="Tandem is ending.", fix="Start it again.")
 LATER_PORT = Problem(
-    code="port-later", what="The new port is used from the next start on.", fix="Restart Tandem."
+    code="port-later", what="The new port takes effect at the next start.", fix="Restart Tandem."
 )

@@ -78,7 +78,7 @@ def read_asked(line: bytes) -> NumberedCommand | Replied | None:
         number = _ids.decode(line).id
         return NumberedCommand(number, _commands.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _refused(number, f"This line is no command: {error}.")
+        return _refused(number, f"This line is not a command: {error}.")
 
 
 def write_asked(number: int, command: Command) -> bytes:

@@ -91,7 +91,7 @@ class Listener:
         return opened.notice
 
     def trust(self, pins: Iterable[bytes], pending: bytes | None = None) -> None:
-        """Certificates (DER) that open a link from now on; ``pending`` may only prove its pairing."""
+        """Accept links from these certificates (DER) only; ``pending`` may only prove its pairing."""
         self._pins, self._pending = frozenset(pins), pending
         self._context = tls.server_context(self._identity, sorted(self._known()))
         self._pins_changed.set()

@@ -29,7 +29,7 @@ CHUNK = 64 * 1024
 LAST_WORDS_S = 1.0
 OF_A_TRAINER = Problem(
     code="script-commands",
-    what="Tandem takes no commands from a script that it trains, nor from what such a script started.",
+    what="Tandem takes no commands from a script that it is training, or from its programs.",
     fix="Type the command into a terminal of your own.",
 )
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class LocalSocket:
     def _on_speaker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Over the loopback, the first line shows which user it is.
         if not self._loopback and not same_user(writer.get_extra_info("socket")):
-            _log.warning("another user tried the local socket")
+            _log.warning("refused another user on the local socket")
             writer.close()
         elif len(self._speakers) >= self._most_speakers:
             _log.warning("more than %d processes on the local socket", self._most_speakers)
@@ -105,10 +105,10 @@ class LocalSocket:
 
         try:
             if self._loopback and not await loopback_socket.knows(reader, self._secret):
-                _log.warning("somebody without the home's secret tried the loopback")
+                _log.warning("refused a loopback connection without the home's secret")
                 return
             if await asyncio.to_thread(is_trainers, writer.get_extra_info("socket")):
-                _log.warning("a script that is being trained tried to command this node")
+                _log.warning("refused a command from a script that is being trained")
                 await write(json_lines.write_reply(None, Refused(problem=OF_A_TRAINER)))
                 return
             await Conversation(self._node, write).run(_chunks(reader))
@@ -126,7 +126,7 @@ if sys.platform != "win32":
         path = socket_path.choose(home)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            # The folder is 0700; set the mode before anybody could connect all the same.
+            # The folder is 0700; still set the mode before anybody could connect.
             listening.bind(str(path))
             path.chmod(0o600)
             listening.listen(SPEAKERS)

@@ -42,8 +42,8 @@ CLOSING = Problem(code="closed", what="Tandem was closed there.", fix="Open it a
 
 
 class Neighbours:
-    """``emit`` takes events; ``on_message`` gets links' messages besides telemetry; ``on_linked`` is called
-    for links that begin or are back, ``on_missed`` for those that are away, ``on_lost`` for those that ended.
+    """``emit`` accepts events; ``on_message`` receives links' messages except telemetry; ``on_linked``: a
+    link began or is back; ``on_missed``: it is away; ``on_lost``: it ended.
 
     ``hello`` is called for each connection.
     """
@@ -152,8 +152,8 @@ class Neighbours:
     def introduce(self) -> None:
         """Tell linked devices this laptop's new name, if it has one.
 
-        Discovery renames no paired device: that takes a hello, and so a new link. A run would end with the
-        old one: while either of the two has a run, the name is sent over the existing link.
+        Renaming a paired device takes a hello, and so a new link. Ending the old link would end a run, so
+        while either laptop has a run, the name is sent over the existing link.
         """
         mine = self._hello()
         for device in self.links.linked:
@@ -310,14 +310,13 @@ class Neighbours:
         self.introduce()  # the name may have changed since this link's hello
 
     def _name_for(self, device: DeviceId, said: str) -> str:
-        """A device's own name now; not where another device has it: requests show names."""
+        """The device's own name, unless another device has it: requests show names."""
         peer = self.trust.store.peer(device)
         others = [each for each in self.trust.store.known_as(said) if each != device]
         return peer.name_at_pairing if others and peer is not None else said
 
     async def _remember(self, device: DeviceId, where: str) -> None:
-        """Store the address: the next start calls it at once, even where the network hides it from
-        discovery."""
+        """Store the address, so that the next start calls it at once even if discovery cannot see it."""
         try:
             await self.trust.change(lambda store: trust.add_hint(store, device, where))
         except TandemError as error:
@@ -355,6 +354,6 @@ class Neighbours:
 
 
 def _hosts(settings: Settings) -> Sequence[str]:
-    """A node for this machine only (the demo) is not reachable from any other."""
+    """A node for this machine only (the demo) must not be reachable from others."""
     only_loopback = settings.interfaces and all(name.startswith("lo") for name in settings.interfaces)
     return LOOPBACK if only_loopback else EVERYWHERE

@@ -127,8 +127,8 @@ class Node:
     ) -> Self:
         """Raises ``TandemError`` where this home can have no node now; nothing is left open then.
 
-        ``watch``, ``make_trainer``, ``part_ends_s``, ``run_limits``: replacements for tests of telemetry,
-        trainers, and the limits for each part's end and within runs.
+        ``watch``, ``make_trainer``, ``part_ends_s``, ``run_limits``: for tests, replacements for telemetry,
+        trainers, and the limits for ending a part and within runs.
         """
         began_s = time.monotonic()
         watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
@@ -211,7 +211,7 @@ class Node:
         return self._store.state
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """``listener`` gets every event from now on, in order, each with the state that follows from it."""
+        """``listener`` receives every event from now on, in order, with the resulting state."""
         return self._store.subscribe(listener)
 
     def _emit(self, event: ev.Event) -> None:
@@ -329,7 +329,7 @@ class Node:
         )
 
     async def _look_at_seal(self) -> bool:
-        """Whether the seal changed; if so the others are told."""
+        """Check the seal again, and tell the others if it changed. Returns whether it did."""
         seal = await asyncio.to_thread(seals.find)
         if seal == self._versions.seal:
             return False

@@ -1,4 +1,4 @@
-"""The node's state and who follows it: every event is applied, then told to all in one order. On the loop."""
+"""The node's state and its listeners: every event is applied, then sent to all in one order. On the loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """The only place where the state is replaced. What comes before ``NodeStarted`` is passed on after it."""
+    """The only place where the state is replaced. Events before ``NodeStarted`` are passed on after it."""
 
     def __init__(self) -> None:
         self.state = State()
@@ -25,7 +25,7 @@ class Store:
         self._telling = False
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends the subscription; twice is once."""
+        """Returns a function that ends the subscription; calling it twice is harmless."""
         self._listeners.append(listener)
 
         def leave() -> None:
@@ -53,7 +53,7 @@ class Store:
         try:
             self.state = apply(self.state, event)
         except IllegalTransition:
-            # A bug of the house: the event is left out, and the log tells who made it.
+            # A bug in Tandem: the event is dropped, and the log shows its source.
             _log.exception("an event that cannot follow")
         else:
             self._untold.append((event, self.state))

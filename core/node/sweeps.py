@@ -1,4 +1,4 @@
-"""Drives a sweep: begins its trials as runs, keeps it on the disk, and goes on with it. On the core loop."""
+"""Drives a sweep: starts its trials as runs, saves it, and continues it. On the core loop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sweeps:
         self._sweeping: sw.Sweeping | None = None
         self._project: planning.LocalProject | None = None
         self._numbers: dict[RunId, int] = {}
-        """Of the trials under way, by their run."""
+        """The numbers of the trials under way, by run."""
         self._beginning = self._closing = False
         self._timers = Timers[sw.Wait](asyncio.get_running_loop(), self._on_time)
 
@@ -80,7 +80,7 @@ class Sweeps:
             self._emit(ev.NoticeRaised(problem=problems.cut_off(sweep.script, sweep.sweep)))
 
     async def close(self) -> None:
-        """The sweep on the disk stays under way. Call it before the runs end."""
+        """Leaves the sweep under way on the disk. Call before the runs end."""
         self._closing = True
         self._timers.cancel_all()
         await self._disk.close()
@@ -166,7 +166,7 @@ class Sweeps:
             raise TandemError.of(problems.too_many_trials(trials))
 
     async def _read(self, spec: SweepSpec) -> planning.LocalProject:
-        """With the files that any set of arguments names."""
+        """The project, with the files named by any set of arguments."""
         words = tuple(dict.fromkeys(word for each in spec.argument_sets for word in each))
         return await self._runs.planner.read_project(replace(spec.run, arguments=words))
 
@@ -192,7 +192,7 @@ class Sweeps:
             self.look()
 
     def look(self) -> None:
-        """A laptop may be free now, or gone."""
+        """Check whether a laptop is free now, or gone."""
         if self._sweeping is None:
             return
         for device in self._sweeping.laptops:
@@ -287,7 +287,7 @@ class Sweeps:
         try:
             kept.keep(self._folder, sweep)
         except OSError as error:
-            _log.warning("the sweep %s could not be kept: %s", sweep.sweep, error)
+            _log.warning("the sweep %s could not be saved: %s", sweep.sweep, error)
 
 
 def _spec_of(run: RunSpec, trial: Trial, device: DeviceId) -> RunSpec:

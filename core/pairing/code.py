@@ -10,8 +10,7 @@ NONCE_BYTES = 32
 
 
 def hashed(tag: str, *parts: bytes) -> bytes:
-    """SHA-256 of ``tag``, a zero byte and each part after its length (u32 big-endian), which makes parts
-    unambiguous."""
+    """SHA-256 of ``tag``, a zero byte, and each part prefixed with its length (u32 big-endian)."""
     digest = hashlib.sha256(tag.encode("ascii") + b"\0")
     for part in parts:
         digest.update(len(part).to_bytes(4, "big") + part)

@@ -97,5 +97,5 @@ async def answer_proof(streams: Streams, proof: bytes, own_port: int) -> int:
 
 def _checked(pair_ok: PairOk, proof: bytes) -> int:
     if not equal(pair_ok.th, proof):
-        raise TandemError.of(problems.attack("the other device proved another pairing than this one."))
+        raise TandemError.of(problems.attack("the other device proved a different pairing."))
     return pair_ok.port

@@ -192,7 +192,7 @@ class PairingDriver:
                 if session := self._sessions.pop(number, None):
                     session.close()
             case Refuse(number, note, why):
-                log.debug("refused a call for pairing: %s (%s)", note, why)
+                log.debug("refused a pairing call: %s (%s)", note, why)
                 if session := self._sessions.pop(number, None):
                     self._refusals.add(session.host, f"pairing, {note}")
                     session.send(encode(Note(note=note)))

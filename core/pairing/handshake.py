@@ -93,7 +93,7 @@ def on_m4(pairing: PairingState, phase: AwaitM4, body: bytes, now_s: float) -> S
         return on_note(pairing, nonce, now_s)
     me, peer = pairing.me.fp, phase.peer.fp
     if not equal(commitment(peer, me, nonce, phase.m1), phase.commit):
-        problem = problems.attack(f"{phase.peer.name} showed another number than it was bound to.")
+        problem = problems.attack(f"{phase.peer.name} sent a number that breaks its commitment.")
         return ended(pairing, problem, now_s, "refused")
     transcript = Transcript(me, peer, phase.nonce, nonce, phase.m1, phase.m2)
     return _show(pairing, phase, "initiator", transcript, True, now_s)
@@ -126,7 +126,7 @@ def on_stranger(pairing: PairingState, spoke: StrangerSpoke, now_s: float) -> St
         case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target) if _same(target, peer):
             # Both clicked at once: the lower fingerprint leads.
             if pairing.me.fp < peer.fp:
-                return pairing, (Refuse(spoke.connection, "glare", "both sides called; this one leads"),)
+                return pairing, (Refuse(spoke.connection, "glare", "both sides called; this side leads"),)
             after, effects = _answer(pairing, spoke, m1, peer, now_s, outgoing=True)
             ours = pairing.phase.connection if isinstance(pairing.phase, AwaitM2) else None
             return after, effects if ours is None else (Close(ours), *effects)
@@ -167,8 +167,8 @@ def _on_note_before_m2(pairing: PairingState, phase: AwaitM2, note: Note, now_s:
 def _answer(
     pairing: PairingState, spoke: StrangerSpoke, m1: M1, peer: OtherSide, now_s: float, *, outgoing: bool
 ) -> Step:
-    """Act as the responder: send M2, with a commitment to a nonce that stays here until the initiator's has
-    come."""
+    """Act as the responder: send M2, committing to a nonce that stays secret until the initiator's
+    arrives."""
     hash_of_m1 = hashlib.sha256(spoke.body).digest()
     commit = commitment(pairing.me.fp, peer.fp, spoke.nonce, hash_of_m1)
     body = encode(M2(sid=m1.sid, cert=pairing.me.cert, name=pairing.me.name, commit=commit))

@@ -90,7 +90,7 @@ def decode(body: bytes, kind: type[JsonMessage]) -> JsonMessage:
         raise TandemError.of(problems.malformed(f"a wrong {kind.__name__} ({str(error)[:200]})")) from error
     if encode(message) != body:
         # Doubled fields or odd spellings: two readers could see two different messages.
-        raise TandemError.of(problems.malformed(f"a {kind.__name__} in another spelling than the protocol's"))
+        raise TandemError.of(problems.malformed(f"a {kind.__name__} that is not in the protocol's form"))
     if isinstance(message, M1 | M2) and fit_name(message.name) != message.name:
         raise TandemError.of(problems.malformed("its name has characters that can't be shown safely"))
     return message
@@ -106,7 +106,7 @@ def decode_nonce_or_note(body: bytes) -> bytes | Note:
     if len(body) == NONCE_BYTES:
         return body
     if not body.startswith(b"{"):
-        raise TandemError.of(problems.malformed(f"{len(body)} bytes where {NONCE_BYTES} belong"))
+        raise TandemError.of(problems.malformed(f"{len(body)} bytes instead of {NONCE_BYTES}"))
     return decode(body, Note)
 
 

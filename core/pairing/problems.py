@@ -22,7 +22,7 @@ def different(by_us: bool, name: str) -> Problem:
     where = "here" if by_us else f"on {name}"
     return Problem(
         code="pairing-different",
-        what=f"Different was pressed {where}: the screens did not show the same code. Nothing was stored.",
+        what=f"Different was pressed {where}: the codes did not match. Nothing was stored.",
         fix="Pair again and compare all six digits. If they differ again, somebody may be in between.",
     )
 
@@ -36,7 +36,7 @@ def busy(name: str) -> Problem:
     return Problem(
         code="pairing-busy",
         what=f"{name} is pairing with another device at the moment.",
-        fix="Wait until that has ended, then press Pair again.",
+        fix="Wait until it is done, then press Pair again.",
     )
 
 
@@ -52,7 +52,7 @@ def paused(where: str, left_s: float | None = None) -> Problem:
 def version(theirs: int, ours: int) -> Problem:
     return Problem(
         code="pairing-version",
-        what=f"The other device speaks version {theirs} of the pairing protocol, this one version {ours}.",
+        what=f"The other device uses version {theirs} of the pairing protocol, and this one version {ours}.",
         fix=f"Update Tandem on {'this laptop' if theirs > ours else 'the other laptop'}, then pair again.",
     )
 
@@ -61,7 +61,7 @@ def unreachable(address: str, why: str) -> Problem:
     return Problem(
         code="unreachable",
         what=f"{address} can't be reached ({why}).",
-        fix="Check that Tandem is open there, that both laptops are on one network, and the firewall.",
+        fix="Check that Tandem is open there, that both share a network, and that no firewall blocks it.",
     )
 
 
@@ -78,7 +78,7 @@ def new_key(name: str) -> Problem:
         code="pairing-new-key",
         what=f"A device named {name} is paired already, with another key, or one whose name looks the same. "
         "This may be somebody else.",
-        fix="Go on only if you set Tandem up anew on that laptop; then forget its old entry.",
+        fix="Go on only if you set up Tandem again on that laptop; then forget its old entry.",
     )
 
 
@@ -86,7 +86,7 @@ def mixed_name(name: str, alphabets: Sequence[str]) -> Problem:
     return Problem(
         code="pairing-mixed-name",
         what=f"The name {name} mixes letters of different alphabets: {' and '.join(alphabets)}.",
-        fix="Such a name can pass for another one. Go on only if its owner says that it is meant so.",
+        fix="Such a name can imitate another. Go on only if its owner confirms it.",
     )
 
 
@@ -101,7 +101,7 @@ def itself() -> Problem:
 def malformed(why: str) -> Problem:
     return Problem(
         code="pairing-malformed",
-        what=f"What answered does not speak Tandem's pairing protocol: {why}.",
+        what=f"The program that answered does not use Tandem's pairing protocol: {why}.",
         fix="Check the address and that both laptops run the same version of Tandem.",
     )
 
@@ -142,7 +142,7 @@ def no_answer(by_us: bool, name: str, limit_s: float) -> Problem:
 def gave_up_waiting(name: str) -> Problem:
     return Problem(
         code="pairing-unanswered",
-        what=f"{name} waited as long as it may and gave up.",
+        what=f"{name} waited for an answer and gave up.",
         fix="Press Pair again; then compare the codes and answer on both laptops within a minute.",
     )
 

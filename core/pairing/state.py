@@ -134,7 +134,7 @@ class AwaitM3:
     m2: bytes
     deadline_s: float
     outgoing: bool
-    """Our user clicked too (glare): failures count as our own attempt's."""
+    """Our user clicked too (glare): failures count as our own attempts."""
 
 
 @dataclass(frozen=True, slots=True)

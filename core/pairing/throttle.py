@@ -41,7 +41,7 @@ class RetryDelay:
 TELL_EVERY_S = 10.0
 TELL_HOST_EVERY_S = 60.0
 TOLD_AT_ONCE = 8
-"""Lines in a row. Then one each ``TELL_EVERY_S``: anybody on the network can cause refusals."""
+"""Lines logged at once, then one every ``TELL_EVERY_S``: anybody on the network can cause refusals."""
 _HOSTS = 256
 
 

@@ -1,8 +1,8 @@
-"""Sends a run's report to a paired laptop, and keeps the reports that come from there. On the core loop;
-files are read and written in a thread.
+"""Sends a run's report to a paired laptop, and stores reports received. On the core loop; file access is in a
+thread.
 
-Security invariant: a report that comes is a page made elsewhere. It is kept inside a page of this laptop,
-which keeps it from the network and from other files, and only its user opens it.
+Security invariant: a received report is a page made elsewhere. It is embedded in a page of this laptop that
+blocks the network and other files, and only the user opens it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from core.vocabulary.state import State
 from core.vocabulary.text import fit_name, plain
 
 MOST_PACKED_BYTES, MOST_BYTES = 500_000, 8_000_000
-"""Of a report's page: compressed, in one message; and unpacked."""
+"""Limits of a report's page: compressed, in one message; and unpacked."""
 MOST_KEPT = 20
-"""Reports of other laptops; the oldest are deleted."""
+"""Reports kept from other laptops; the oldest are deleted."""
 SENT_APART_S, COME_APART_S = 10.0, 5.0
-"""Between two reports to a laptop, and from one."""
+"""Least time between two reports to a laptop, and from one."""
 _log = logging.getLogger(__name__)
 
 _AROUND = """<!doctype html>
@@ -52,7 +52,7 @@ p{{margin:0;padding:8px 20px;background:#e9edf7;color:#20242c}}iframe{{flex:1;bo
 
 
 class Reports:
-    """One per node. ``folder``: of the reports that came. ``clock``: seconds, monotonic."""
+    """One per node. ``folder``: for received reports. ``clock``: seconds, monotonic."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Reports:
         """A paired laptop's user sent a report."""
         now_s = self._clock()
         if now_s - self._came.get(device, -COME_APART_S) < COME_APART_S:
-            _log.warning("%s sends reports too fast: one is left out", short(device))
+            _log.warning("%s sends reports too fast: dropped one", short(device))
             return
         self._came[device] = now_s
         self._background.start("keep a report", self._keep(device, sent))
@@ -109,7 +109,7 @@ class Reports:
             self._emit(NoticeRaised(problem=problems.came(name, script, path)))
 
     async def clear(self) -> int:
-        """Delete all that came. Returns their bytes."""
+        """Delete all received reports. Returns their size in bytes."""
         return await asyncio.to_thread(_trim, self._folder, 0)
 
 
@@ -135,15 +135,15 @@ def unpacked(packed: bytes) -> str:
     unpacker = zlib.decompressobj()
     page = unpacker.decompress(packed, MOST_BYTES)
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("it is too large, or not whole")
+        raise ValueError("it is too large, or incomplete")
     return page.decode("utf-8")
 
 
 def contained(page: str, name: str, script: str) -> str:
-    """A page of this laptop with the other one's inside: its frame has an origin of its own, and inherits
-    that nothing is loaded from anywhere (HTML, policy containers)."""
+    """This laptop's page around the other one's: the frame has an origin of its own, and inherits the policy
+    against loading anything (HTML, policy containers)."""
     words = (
-        f"{name} sent this report of {script}. The page was made there; it reaches neither the network nor "
+        f"{name} sent this report of {script}. The page was made there. It can reach neither the network nor "
         "files of this laptop."
     )
     return _AROUND.format(title=escape(f"{script}, from {name}"), words=escape(words), page=escape(page))
@@ -159,7 +159,7 @@ def _keep(folder: Path, packed: bytes, name: str, script: str) -> Path:
 
 
 def _trim(folder: Path, left: int) -> int:
-    """Delete all but the newest. Returns their bytes."""
+    """Delete all but the newest ``left``. Returns the bytes freed."""
     freed = 0
     for path in sorted(folder.glob("*.html"), reverse=True)[left:]:
         freed += path.stat().st_size

@@ -32,7 +32,7 @@ class Curve:
 
 @dataclass(slots=True)
 class Panel:
-    """``turns``: steps at which a laptop joined or left, in words."""
+    """``turns``: steps at which a laptop joined or left, with words."""
 
     title: str
     curves: list[Curve] = field(default_factory=list)

@@ -15,7 +15,7 @@ from core.vocabulary.laptops import Change, Machine
 MOST_TURNS = 200
 _CHANGES: dict[Change, str] = {
     "joined": "began to train",
-    "away": "was away: nothing came from it",
+    "away": "was away: it did not answer",
     "back": "was back",
     "lost": "was lost",
     "left": "left",

@@ -106,7 +106,7 @@ def page(
 
 @cache
 def _template() -> Template:
-    # Loaded with the first report, in the thread that writes it: 25 ms that no start has to wait for.
+    # Loaded with the first report, in its thread: saves 25 ms at the start.
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

@@ -22,7 +22,7 @@ from core.vocabulary.progress import EpochEnd, Progress
 
 GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 USES = (GPU_USE, CPU_USE)
-"""The laptops' load: no metrics of the script."""
+"""The laptops' load, as opposed to metrics of the script."""
 GRADIENT_NORM, SAMPLES_S = "gradient norm", "samples/s"
 MEASURED = (GRADIENT_NORM, SAMPLES_S)
 """Tandem's own measurements, shown after the script's metrics."""
@@ -205,7 +205,7 @@ class RunPoints:
         return bool(found)
 
     def add_use(self, device: DeviceId, name: str, second: float, percent: float) -> None:
-        """Adds a laptop's load at that second of the run; over steps it is at the run's step then."""
+        """Adds a laptop's load at that second of the run, and at the run's step then."""
         if self.newest is not None and math.isfinite(percent):
             key, step = CurveKey(device, name, False), self.newest[0]
             _add(self.curves, key, step, max(0.0, second), round(percent), place=self.place)
@@ -242,8 +242,7 @@ class RunPoints:
         return place
 
     def _done_before(self, report: Progress | EpochEnd) -> int:
-        """The offset that makes the first report's step one of the whole training, where an earlier run began
-        it."""
+        """The steps of earlier runs of this training, to add to the first report's step."""
         moment = self._resumed
         if moment is None:
             return 0

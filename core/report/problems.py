@@ -1,4 +1,4 @@
-"""Why a report cannot be sent or kept, and that one came, in sentences."""
+"""Why a report cannot be sent or stored, and the notice of a received one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.vocabulary.text import plain
 
 
 def came(name: str, script: str, path: Path) -> Problem:
-    """The notice. ``detail``: the file."""
+    """The notice of a received report. ``detail``: the file."""
     return Problem(
         code=REPORT_CAME,
         what=f"{name} sent the report of {script}.",
@@ -22,8 +22,8 @@ def came(name: str, script: str, path: Path) -> Problem:
 def not_kept(name: str, script: str, error: OSError) -> Problem:
     return Problem(
         code="report-not-kept",
-        what=f"{name} sent the report of {script}, which could not be kept ({error.strerror or error}).",
-        fix="Make room on this laptop's disk, and ask for it again.",
+        what=f"{name} sent the report of {script}, which could not be stored ({error.strerror or error}).",
+        fix="Free some space on this laptop's disk, and ask for it again.",
     )
 
 
@@ -38,8 +38,8 @@ def no_report() -> Problem:
 def too_large(path: str) -> Problem:
     return Problem(
         code="report-too-large",
-        what="The report is too large to be sent by Tandem.",
-        fix=f"Send the file as you send others: {plain(path, 400)}",
+        what="The report is too large for Tandem to send.",
+        fix=f"Send the file another way: {plain(path, 400)}",
     )
 
 
@@ -47,7 +47,7 @@ def not_connected(name: str) -> Problem:
     return Problem(
         code="device-offline",
         what=f"{plain(name, 40)} is not connected.",
-        fix="See that it is on, awake and in the network, with Tandem open.",
+        fix="Check that it is on, awake and on the network, with Tandem open.",
     )
 
 

@@ -1,7 +1,6 @@
 """Writes a run's files for people into its folder: history.csv, history.json, plot.svg and report.html.
 
-Blocks: made on a separate thread after a run's end. Failures are reported or logged; the run has ended well
-regardless.
+Blocks: runs on a separate thread after the run. Failures are reported or logged, and do not affect the run.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_report(record: RunRecord) -> None:
-    """All four files of a run whose record is closed. A run without a folder never took shape: it gets
-    none."""
+    """Write all four files once a run's record is closed. A run that never got a folder gets none."""
     if record.folder.is_dir():
         _write(record.entry, record.folder, record.trouble)
 

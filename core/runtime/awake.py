@@ -1,7 +1,7 @@
 """Keeps this laptop from falling asleep while a run is under way.
 
 Uses wakepy: the desktop's session on Linux (GNOME, KDE and others), the systems' own calls on Windows and
-macOS. Closing the lid still lets it sleep, and so can its user.
+macOS. It still sleeps when the lid is closed or its user says so.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Background:
 
 
 class WorkerClosed(Exception):
-    """A worker thread takes no more work: its owner is ending."""
+    """The worker thread accepts no more work: its owner is ending."""
 
 
 class WorkerThread:
@@ -111,11 +111,11 @@ class WorkerThread:
 
 def _tell_log(done: Future[object]) -> None:
     if not done.cancelled() and (error := done.exception()) is not None:
-        _log.error("work in the background broke", exc_info=error)
+        _log.error("background work failed", exc_info=error)
 
 
 async def bounded(what: str, ending: Coroutine[object, object, None], limit_s: float) -> None:
-    """Wait for ``ending``. What goes wrong is logged under the name ``what``."""
+    """Wait for ``ending``, at most ``limit_s``. Failures are logged under the name ``what``."""
     try:
         async with asyncio.timeout(limit_s):
             await ending

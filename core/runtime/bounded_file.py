@@ -72,5 +72,5 @@ class BoundedFile:
             self._told = True
             self._trouble = (
                 f"The log {self._path.name} cannot be written ({error.strerror or error}); "
-                "the training goes on, its log has gaps. Free some disk space."
+                "the training goes on, but its log has gaps. Free some disk space."
             )

@@ -6,7 +6,7 @@ from __future__ import annotations
 class Lines:
     """Lines come without their ends; one longer than ``most_bytes`` in pieces of ``most_bytes``.
 
-    With ``skip_rest`` it comes once, cut to one byte more than is allowed, so that its length shows it.
+    With ``skip_rest`` it comes once, cut to ``most_bytes + 1`` so that its length reveals the cut.
     """
 
     def __init__(self, most_bytes: int = 65536, *, skip_rest: bool = False) -> None:

@@ -18,7 +18,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """The part of an event loop that tells the time; tests advance theirs by hand."""
+    """The clock of an event loop; tests advance theirs by hand."""
 
     def time(self) -> float: ...
 
@@ -26,8 +26,7 @@ class Clock(Protocol):
 
 
 class LaptopClock:
-    """The running loop's timers, with a time that runs on while the laptop sleeps, where the system tells
-    it."""
+    """The running loop's timers, with a time that includes the laptop's sleep where the system counts it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -43,7 +43,7 @@ _OTHERS = frozenset(["sklearn", "imblearn", "xgboost", "lightgbm", "catboost", "
 _APPLY = frozenset(
     ["apply", "apply_gradients", "minimize", "assign", "assign_add", "assign_sub", "set_weights"]
 )
-"""Calls that change weights by gradients. Calls of the same names on other objects (pandas' series) count,
+"""Names of calls that apply gradients to weights. The same names on other objects (pandas' series) count,
 too."""
 
 
@@ -97,7 +97,7 @@ def _checked(script: Path) -> Path:
     try:
         mode = script.stat().st_mode
     except OSError:
-        mode = 0  # reading it tells the problem
+        mode = 0  # reading it will report the problem
     if stat.S_ISDIR(mode):
         raise TandemError(
             code="script-is-folder", what=f"{name} is a folder.", fix="Choose the script inside it."
@@ -109,13 +109,13 @@ def _checked(script: Path) -> Path:
         raise TandemError(
             code="script-magic",
             what=f"Line {line} of {name} calls get_ipython(), which only Jupyter has.",
-            fix="Take such lines out, or choose the notebook itself: Tandem runs its cells and leaves such "
-            "commands out.",
+            fix="Remove such lines, or choose the notebook itself: Tandem runs its cells and skips such "
+            "commands.",
         )
     if not _has_content(tree):
         raise TandemError(
             code="script-empty",
-            what=f"{name} is empty: there is nothing to run in it.",
+            what=f"{name} is empty.",
             fix="Save the script in your editor, or choose another one.",
         )
     return script
@@ -186,8 +186,8 @@ def _left_out(script: Module) -> Iterator[Mistake]:
             code="notebook-left-out",
             path=script.path,
             line=0,
-            what=f"Left out of {shown(script.path)}, as only Jupyter can do it: {words}.",
-            fix="What the training needs of that (packages, files) has to be there before the start."
+            what=f"Skipped in {shown(script.path)}, because it only works in Jupyter: {words}.",
+            fix="If the training needs any of that (packages, files), set it up before the start."
             if script.notebook.lacks_something
             else "",
         )
@@ -217,8 +217,8 @@ def _is_foreign(source: SourceTree, origin: str, own: set[str]) -> bool:
 
 
 def _own_loops(sources: tuple[SourceTree, ...]) -> Iterator[Usage]:
-    """A tape whose gradients nothing applies only inspects a trained model (grad-cam, integrated
-    gradients)."""
+    """Custom loops that apply gradients. A tape without that only inspects a trained model (grad-cam,
+    integrated gradients)."""
     applies = any(called(call) in _APPLY for source in sources for call in source.calls)
     for source in sources:
         for call in source.calls:
@@ -246,6 +246,6 @@ def _why_neither(script: Path, sources: tuple[SourceTree, ...], loops: tuple[Usa
         what = f"{name} calls no model's fit and builds no strategy"
     return Problem(
         code="script-shares-nothing",
-        what=f"{what}: the laptops would share nothing, each would do the same work alone.",
+        what=f"{what}: the laptops would share nothing, and each would do all the work alone.",
         fix="Train with model.fit, or build a tf.distribute strategy in the script.",
     )

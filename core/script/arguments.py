@@ -1,6 +1,6 @@
-"""Reads a script's ``argparse`` options from its text, and finds values that they would refuse.
+"""Reads a script's ``argparse`` options from its text, and finds values that they reject.
 
-Uses only what is certain from the text: options that are computed at run time accept any text. Pure.
+Relies only on what the text makes certain: options computed at run time accept any text. Pure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def declared(source: SourceTree) -> tuple[Declared, ...]:
 
 
 def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
-    """A sentence for each value that ``argparse`` would refuse."""
+    """A sentence for each value that ``argparse`` would reject."""
     by_name = {name: option for option in options for name in option.names}
     told = []
     for place, word in enumerate(words):
@@ -64,7 +64,7 @@ def _declared(call: ast.Call) -> Iterator[Declared]:
     if not names or len(names) < len(call.args) or None in given:
         return  # a positional one, or a computed declaration
     kind, choices = given.get("type"), given.get("choices")
-    # Typed values are compared with choices after conversion: only texts compare literally.
+    # argparse converts values before comparing them with choices: only texts compare literally.
     plainly = kind is None and isinstance(choices, ast.List | ast.Tuple)
     texts = [_text(each) for each in getattr(choices, "elts", ())] if plainly else []
     yield Declared(

@@ -1,6 +1,6 @@
 """A script's actions beyond computing, from its text alone: files, downloads, and programs that it starts.
 
-For users who are asked to run it. A text can hide its actions: this shows where to look, and proves nothing.
+For users who are asked to run it. This shows where to look and proves nothing: a script can hide its actions.
 Pure.
 """
 

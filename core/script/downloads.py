@@ -1,4 +1,4 @@
-"""Files that a script gets by Keras' downloads, from its text alone: where Keras keeps them. Pure."""
+"""Where Keras stores the files that a script downloads with it, from the script's text alone. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _OWN = {
 """Keras extracts an archive anew each time."""
 _FILES = ("mnist", "boston_housing", "california_housing", "imdb", "reuters")
 _NAME = re.compile(r"[\w-][\w.-]*")
-"""Security invariant: no path that leads out of the folder. The text may be another laptop's, resumed here,
-and members get the file."""
+"""Security invariant: the name cannot lead out of the folder. The script may come from another laptop, and
+members receive the file."""
 
 
 def kept_downloads(modules: Iterable[Module]) -> tuple[str, ...]:
-    """Paths below Keras' folder of files, or of a folder, in the order of the calls that get them."""
+    """Paths of files and folders below Keras' folder, in the order of the downloading calls."""
     found = [
         f"{DATASETS}/{name}"
         for module in modules
@@ -36,7 +36,7 @@ def kept_downloads(modules: Iterable[Module]) -> tuple[str, ...]:
 
 
 def _kept(source: SourceTree, call: ast.Call) -> str:
-    """Empty if it downloads nothing, or its text does not say under which name."""
+    """``""`` if it downloads nothing, or under an unknown name."""
     name = source.dotted(call.func)
     if loads := _LOADS.fullmatch(name):
         if loads[1] in _OWN:

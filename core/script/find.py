@@ -25,7 +25,7 @@ class SeveralScripts(TandemError):
         listed = ", ".join(shown(script) for script in scripts[:8]) + (", …" if len(scripts) > 8 else "")
         super().__init__(
             code="script-ambiguous",
-            what=f"{shown(str(folder))} holds {len(scripts)} scripts that train: {listed}.",
+            what=f"{shown(str(folder))} contains {len(scripts)} training scripts: {listed}.",
             fix="Choose one of them instead of the folder.",
         )
         self.folder = folder
@@ -48,7 +48,7 @@ def find_script(path: Path) -> Path:
         raise TandemError(
             code="script-unreadable",
             what=f"{shown(str(path))} is neither a file nor a folder.",
-            fix="Choose a Python script, or the folder that holds it.",
+            fix="Choose a Python script, or its folder.",
         )
     return _only_script(path.resolve())
 
@@ -62,7 +62,7 @@ def _only_script(folder: Path) -> Path:
         raise TandemError(
             code="folder-unreadable",
             what=f"The folder {shown(str(folder))} cannot be read ({error.strerror}).",
-            fix="Choose a folder that you may open.",
+            fix="Choose a folder that you can open.",
         ) from error
     files = [file for file in files if not _NO_SCRIPT.fullmatch(file.name)]
     if len(files) == 1:
@@ -77,7 +77,7 @@ def _only_script(folder: Path) -> Path:
         raise TandemError(
             code="script-not-in-folder",
             what=f"No script in {shown(str(folder))} trains a Keras model.",
-            fix="Choose a folder that holds one, or choose the script itself.",
+            fix="Choose a folder that contains one, or choose the script itself.",
         )
     raise SeveralScripts(folder, tuple(report.script for report in trains))
 

@@ -19,16 +19,15 @@ MODULES_FOLLOWED = 500
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """One source file. ``path`` is relative to the script's folder. ``notebook``: the notebook from whose
-    cells ``tree`` was made, if any."""
+    """One source file. ``path`` is relative to the script's folder. ``notebook``: the source of ``tree``, if
+    it is a notebook."""
 
     path: str
     tree: ast.Module
     notebook: Notebook | None = None
 
     def place(self, line: int) -> tuple[str, int]:
-        """The displayed file and line for a line of the tree: in a notebook, its cell and the line in
-        that."""
+        """The displayed file and line for a line of the tree; in a notebook, the cell and its line."""
         if self.notebook is None or not line:
             return self.path, line
         cell, line = self.notebook.place(line)
@@ -102,7 +101,7 @@ def _unreadable(name: str, error: Exception) -> TandemError:
     return TandemError(
         code="script-unreadable",
         what=f"{name} cannot be read.",
-        fix="Choose an ordinary file that you may open.",
+        fix="Choose an ordinary file that you can open.",
         detail=repr(error),
     )
 

@@ -35,7 +35,7 @@ def loss_mistakes(sources: tuple[SourceTree, ...], names: set[str]) -> Iterator[
                     code="loss-not-scaled",
                     path=source.path,
                     line=line,
-                    what="This loss is that of one replica's own rows. The optimizer adds up the gradients "
+                    what="This loss covers only one replica's rows. The optimizer adds up the gradients "
                     "of all replicas, so with N of them each step is N times too large.",
                     fix="Make the loss with reduction=None and use tf.nn.compute_average_loss("
                     "per_example_loss, global_batch_size=GLOBAL_BATCH_SIZE).",

@@ -23,10 +23,10 @@ _ASCII_END = re.compile(r"[\0-\x7f]*\Z")
 def named_in_texts(
     folder: Path, files: Mapping[str, str], paths: Iterable[str], *, most_compared: int = MOST_COMPARED
 ) -> set[str]:
-    """Those of ``files`` (path → name) that a text among ``paths`` may name: all, where one cannot be read.
+    """The ``files`` (path → name) that a text among ``paths`` may name; all of them if a text cannot be read.
 
-    A text that is one of ``files`` counts once it is named itself. Reads nothing once no file is left to
-    find. Letters beyond ASCII can be encoded in many ways: only the part of a name after them counts.
+    A text among ``files`` counts once it is named itself. Stops reading when every file is found. Non-ASCII
+    letters have many encodings, so only the part of a name after them counts.
     """
     left = {path: _ASCII_END.findall(name)[0].lower().encode() for path, name in files.items()}
     waiting = [path for path in paths if _TEXTS.fullmatch(path) and path not in left]

@@ -12,8 +12,7 @@ from core.script.tf_config_mistakes import tf_config_mistakes
 
 
 def find_mistakes(sources: tuple[SourceTree, ...]) -> tuple[Mistake, ...]:
-    """Mistakes possible in any script. Heuristics: each names what it saw and keeps no script from
-    running."""
+    """Mistakes possible in any script. Heuristics: each names what it saw, and never stops a script."""
     return (*_legacy_keras(sources), *_questions(sources))
 
 
@@ -33,7 +32,7 @@ def find_strategy_mistakes(
 
 
 def _legacy_keras(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
-    """The first import of tf_keras, or the switch by which ``tf.keras`` becomes it."""
+    """The first import of tf_keras, or the switch that turns ``tf.keras`` into it."""
     for source in sources:
         for node in source.nodes:
             match node:
@@ -49,8 +48,8 @@ def _legacy_keras(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
                 code="legacy-keras",
                 path=source.path,
                 line=node.lineno,
-                what="The script uses tf_keras (Keras 2). Tandem shares the training of Keras 3 alone.",
-                fix="Use `import keras`, and take tf_keras and TF_USE_LEGACY_KERAS out of the script.",
+                what="The script uses tf_keras (Keras 2). Tandem can share only Keras 3 training.",
+                fix="Use `import keras`, and remove tf_keras and TF_USE_LEGACY_KERAS from the script.",
             )
             return
 
@@ -68,7 +67,7 @@ def _questions(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
                     code="asks-for-input",
                     path=source.path,
                     line=call.lineno,
-                    what="The script calls input(), and nobody can type an answer during a run.",
+                    what="The script calls input(), but nobody can type an answer during a run.",
                     fix="Read the value from an argument instead: argparse or sys.argv.",
                 )
                 return
@@ -81,8 +80,8 @@ def _mirrored(source: SourceTree) -> Iterator[Mistake]:
                 code="mirrored-with-resolver",
                 path=source.path,
                 line=call.lineno,
-                what="MirroredStrategy is given a cluster resolver, and TensorFlow's takes none. In a run of "
-                "several laptops Tandem leaves it out; elsewhere the script ends at this line.",
+                what="TensorFlow's MirroredStrategy does not accept a cluster resolver. In a run of "
+                "several laptops Tandem leaves it out; elsewhere the script fails at this line.",
                 fix="Write tf.distribute.MirroredStrategy().",
             )
 
@@ -106,7 +105,7 @@ def _no_scope(sources: tuple[SourceTree, ...], strategies: tuple[Usage, ...]) ->
                 code="strategy-without-scope",
                 path=found.path,
                 line=found.line,
-                what=f"{found.what} is built, and its scope() is never entered: the model is not shared.",
+                what=f"{found.what} is built, but its scope() is never entered: the model is not shared.",
                 fix="Build and compile the model inside `with strategy.scope():`.",
             )
             return
@@ -127,8 +126,8 @@ def _tpu(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
                 code="tpu-needed",
                 path=source.path,
                 line=call.lineno,
-                what=f"{called(call)} needs a TPU, and laptops have none: the script would end here.",
-                fix="Use tf.distribute.MultiWorkerMirroredStrategy(), or take the strategy out and let "
+                what=f"{called(call)} needs a TPU, and laptops have none: the script would fail here.",
+                fix="Use tf.distribute.MultiWorkerMirroredStrategy(), or remove the strategy and let "
                 "Tandem share the training.",
             )
             return

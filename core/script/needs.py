@@ -1,5 +1,5 @@
-"""Finds the modules that a script imports and that are not its own, to look for them on every laptop before a
-run. Pure, except for checking which files are beside the script."""
+"""Finds the modules that a script imports from elsewhere, to check every laptop for them before a run. Pure,
+except for checking which files are beside the script."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _CODE = (".py", ".pyc", ".pyd", ".so")
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """``surely``: without it the script fails at that line. ``maybe``: imported in a function, under a
-    condition, or after the script has changed where modules come from. Imports guarded by a ``try`` are in
-    neither.
+    """``surely``: the script fails without it. ``maybe``: imported in a function, under a condition, or after
+    the script changed the import path. Imports guarded by a ``try`` are in neither.
 
-    ``what`` of each is the module's top-level name. Each name comes once, at its first import.
+    ``what`` is the module's top-level name; each is listed once, at its first import.
     """
 
     surely: tuple[Usage, ...] = ()
@@ -58,7 +57,7 @@ def find_needs(folder: Path, modules: tuple[Module, ...]) -> Needs:
 
 
 def _imports(body: list[ast.stmt], sure: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Each import that nothing guards, and whether it is unconditional."""
+    """Each unguarded import, and whether it is unconditional."""
     for node in body:
         match node:
             case ast.Import() | ast.ImportFrom():

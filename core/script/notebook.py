@@ -1,4 +1,4 @@
-"""A Jupyter notebook as a script: its code cells in order, without what only Jupyter can do.
+"""A Jupyter notebook as a script: its code cells in order, without Jupyter's own commands.
 
 The format: https://nbformat.readthedocs.io/en/latest/format_description.html. Read with msgspec, since only
 code cells are needed (docs/decisions/0022-notebooks-without-jupyter.md says why).
@@ -28,7 +28,7 @@ it. A notebook is also read before its sender is trusted with anything."""
 _LEAST_BLOCKS = 5
 """In each cell, however long the notebook is."""
 _PYTHON_BELOW = ("time", "capture")
-"""Magics whose statement, or cell, runs the same without them."""
+"""Magics that can be removed without changing what their statement or cell computes."""
 _HARMLESS = re.compile(r"%(matplotlib|autoreload|load_ext|config|time|%time|%capture|tensorboard)\b")
 _MAGIC = re.compile(r"(?P<indent>\s*)%(?P<name>\w+)\s*(?P<rest>.*)")
 
@@ -85,7 +85,7 @@ def named(name: str, cell: int) -> str:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Raises ``OSError``, ``NotRegular``, and ``TandemError`` where it is no notebook with Python in it."""
+    """Raises ``OSError``, ``NotRegular``, and ``TandemError`` if it is not a Python notebook."""
     with open_regular(path) as file:
         return parse_notebook(file.read(NOTEBOOK_BYTES + 1), path.name)
 
@@ -141,7 +141,7 @@ def _cell(number: int, text: str, most_blocks: int) -> Cell:
 def _jupyters(lines: list[str]) -> int | None:
     """The first line that Python cannot parse, if it is one for Jupyter.
 
-    Python itself decides: a ``%`` inside a text or between two numbers is none.
+    Python itself decides: a ``%`` inside a text or between two numbers does not count.
     """
     try:
         raw_tree("\n".join(lines), "")
@@ -154,8 +154,8 @@ def _jupyters(lines: list[str]) -> int | None:
 
 
 def _leave_out(lines: list[str], index: int) -> tuple[int, bool]:
-    """Replace a line by its runnable part, or by ``pass``, so that a block with only this line stays one.
-    Returns the index of the line after it, and whether its statement runs."""
+    """Replace a line by its runnable part, or by ``pass`` to keep its block valid. Returns the index of the
+    next line, and whether its statement runs."""
     magic = _MAGIC.match(lines[index])
     if magic and magic["name"] in _PYTHON_BELOW and magic["rest"]:
         lines[index] = magic["indent"] + magic["rest"]

@@ -35,7 +35,7 @@ _DISTRIBUTIONS = {
     "usb": "pyusb",
     "yaml": "pyyaml",
 }
-"""Packages of modules with another name."""
+"""Packages named differently from their modules."""
 
 
 def missing(modules: Iterable[str]) -> tuple[str, ...]:
@@ -62,9 +62,9 @@ def _is_of_the_house(spec: ModuleSpec, name: str) -> bool:
 
 
 def requirement(module: str) -> str:
-    """The package to install for a module, at the version that is here if it is.
+    """The package to install for a module, at this laptop's version if installed here.
 
-    ``""``: it is here, from a folder of this laptop.
+    ``""``: it comes from a folder of this laptop.
     """
     name = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
     here = metadata.packages_distributions().get(module, [])

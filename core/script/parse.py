@@ -23,7 +23,7 @@ automatically."""
 def parse(source: str | bytes, name: str) -> ast.Module:
     """``name``: of the file, and of the cell in it. Raises ``TandemError`` where this is not valid Python."""
     if b"\0" in source if isinstance(source, bytes) else "\0" in source:
-        raise not_python(name, "it holds bytes that no text holds")
+        raise not_python(name, "it contains bytes that are not text")
     try:
         return raw_tree(source, name)
     except SyntaxError as error:
@@ -34,19 +34,19 @@ def parse(source: str | bytes, name: str) -> ast.Module:
         if is_jupyters(text):
             raise TandemError(
                 code="script-magic",
-                what=f"Line {line} of {name} is no Python, but a command for Jupyter: {text:.80}",
-                fix="Take the line out, or choose the notebook itself: Tandem runs its cells and leaves "
-                "such commands out.",
+                what=f"Line {line} of {name} is a Jupyter command, not Python: {text:.80}",
+                fix="Remove the line, or choose the notebook itself: Tandem runs its cells and skips "
+                "such commands.",
                 detail=detail,
             ) from error
         raise TandemError(
             code="script-syntax",
             what=f"{name} has a syntax error in line {line}: {error.msg}.",
-            fix=f"Mend line {line} and try again.",
+            fix=f"Fix line {line} and try again.",
             detail=detail,
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise not_python(name, "Python cannot take it apart") from error
+        raise not_python(name, "Python cannot parse it") from error
 
 
 def raw_tree(source: str | bytes, name: str) -> ast.Module:

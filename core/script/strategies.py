@@ -1,4 +1,4 @@
-"""Finds where a script builds a ``tf.distribute`` strategy, or a class of its own that is one. Pure."""
+"""Finds where a script builds a ``tf.distribute`` strategy, or defines one. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRATEGIES = ACROSS_MACHINES | {
 MIRRORED = frozenset(["MirroredStrategy"])
 MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
 ON_ONE_MACHINE = frozenset(["TPUStrategy", "CentralStorageStrategy", "OneDeviceStrategy"])
-"""Strategies that a script may name beside a mirrored one, for other devices."""
+"""Strategies for other devices, which a script may name beside a mirrored one."""
 _BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", "StrategyExtendedV1"])
 
 

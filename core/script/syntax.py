@@ -20,7 +20,7 @@ _VALUES = 16
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in the source that decides how it trains: ``what`` it is, and where."""
+    """Something in the source that determines how it trains: ``what`` it is, and where."""
 
     path: str
     line: int
@@ -92,7 +92,7 @@ class SourceTree:
         return ".".join([self._meaning(node.id), *reversed(names)])
 
     def origins(self, node: ast.expr) -> frozenset[str]:
-        """Dotted names of the classes or functions whose calls may have made a value, however far back."""
+        """Dotted names of the classes or functions that may have made a value, however far back."""
         found = set[str]()
         waiting, seen = [node], set[ast.expr]()
         while waiting and len(seen) < 64:

@@ -10,7 +10,7 @@ from core.script.syntax import Mistake, SourceTree
 from core.vocabulary.paths import shown
 
 _ADDRESS = re.compile(r"localhost|127\.0\.0\.1|(\d{1,3}(\.\d{1,3}){3}|[A-Za-z][\w.-]*):\d{2,5}\b")
-_LEAVE_IT = "Take the line out: Tandem gives each laptop the TF_CONFIG that is right for it."
+_LEAVE_IT = "Remove the line: Tandem sets the right TF_CONFIG on each laptop."
 
 
 def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
@@ -21,7 +21,7 @@ def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
                 code="tf-config-removed",
                 path=source.path,
                 line=line,
-                what="TF_CONFIG is removed, so the strategy does not learn of the other laptops.",
+                what="TF_CONFIG is removed, so the strategy cannot find the other laptops.",
                 fix=_LEAVE_IT,
             )
             continue
@@ -30,8 +30,8 @@ def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
                 code="tf-config-not-json",
                 path=source.path,
                 line=line,
-                what="TF_CONFIG gets Python's text of a dict, which is not JSON: TensorFlow cannot read it.",
-                fix='Write os.environ["TF_CONFIG"] = json.dumps(config). Better still: take the line out, '
+                what="TF_CONFIG is set to Python's text of a dict, not to JSON: TensorFlow cannot read it.",
+                fix='Write os.environ["TF_CONFIG"] = json.dumps(config). Better still, remove the line: '
                 "Tandem sets TF_CONFIG.",
             )
         parts = tuple(source.parts(value))
@@ -41,8 +41,8 @@ def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
                 code="tf-config-fixed-address",
                 path=source.path,
                 line=line,
-                what=f"TF_CONFIG is overwritten with a fixed address ({shown(address)}), which is not the "
-                "other laptop's.",
+                what=f"TF_CONFIG is overwritten with a fixed address ({shown(address)}), which is wrong on "
+                "the other laptop.",
                 fix=_LEAVE_IT,
             )
         elif not any(_reads_tf_config(source, part) for part in parts):
@@ -56,7 +56,7 @@ def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
 
 
 def _tf_config_writes(source: SourceTree) -> Iterator[tuple[int, ast.expr | None]]:
-    """Line and value of each write to TF_CONFIG that happens although it is set; None: it is removed."""
+    """Line and value of each write that replaces a set TF_CONFIG; None: it is removed."""
     for node in source.nodes:
         if isinstance(node, ast.Assign):
             written = [(target, node.value) for target in node.targets]
@@ -100,7 +100,7 @@ def _is_text(node: ast.AST | None, text: str) -> bool:
 
 
 def _only_where_unset(source: SourceTree, node: ast.AST) -> bool:
-    """``if "TF_CONFIG" not in os.environ: …`` and the like: it never happens in a run of Tandem."""
+    """``if "TF_CONFIG" not in os.environ: …`` and the like: it never runs under Tandem."""
     for parent, child in source.around(node):
         if isinstance(parent, ast.If) and child is not parent.test:
             test = parent.test

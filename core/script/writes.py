@@ -1,4 +1,4 @@
-"""Whether a script reads the files that it names, or only writes them, from its text alone.
+"""Tells from a script's text whether it reads the files that it names, or only writes them.
 
 Blocks: use a thread. In case of doubt, a file counts as read.
 """
@@ -35,7 +35,7 @@ _LISTS = re.compile(
     r"i?glob|rglob|listdir|scandir|iterdir|f?walk|latest_checkpoint|system|exec|eval|popen"
     r"|input|getenvb?|copytree|copyfile|copy2|make_archive"
 )
-"""Calls with which a script reads, or runs, files that it does not name."""
+"""Calls that read or run files that the script does not name."""
 _MOVES = re.compile(r"shutil\.(copy\w*|move)|os\.(rename\w*|replace|link|symlink|exec\w+|(posix_)?spawn\w+)")
 _ENVIRONMENT = re.compile(r"(.+\.)?environb?")
 _OF_A_FOLDER = re.compile(r"\w+_from_directory")
@@ -45,9 +45,9 @@ _FILLED_IN = re.compile(r"%[-+ #0-9.]*[a-z]|\{[^{}]*\}")
 _LEAST = 2
 """Characters of a part of a name; shorter parts say nothing."""
 _USES = 32
-"""Uses of one name examined; one with more counts as read."""
+"""Uses of one name that are examined; a name with more counts as read."""
 _STEPS = 8
-"""How deep a path's expression is examined."""
+"""How deeply a path's expression is examined."""
 
 
 class _Mention(NamedTuple):
@@ -56,11 +56,11 @@ class _Mention(NamedTuple):
 
     name: str
     is_part: bool
-    """It is combined with others."""
+    """It is combined with other parts."""
 
     @property
     def is_whole(self) -> bool:
-        """It can mean only one name: its own."""
+        """It is a complete name."""
         return not self.is_part and not self.name.startswith(".") and not set(self.name) & set("*?[%{")
 
     def may_mean(self, name: str) -> bool:
@@ -184,7 +184,7 @@ def _path(source: SourceTree, node: ast.AST, steps: int = _STEPS) -> str | None:
 
 
 def _joined(parts: Sequence[str | None]) -> str | None:
-    """None before the last part is the script's folder, where nothing is before it."""
+    """None before the last part means the script's folder, if nothing precedes it."""
     if not parts or parts[-1] is None or None in parts[1:]:
         return None
     return posixpath.join(*[part or "" for part in parts])
@@ -198,7 +198,7 @@ def _put_together(parts: Sequence[str | None]) -> str | None:
 
 
 def is_read(found: Iterable[str]) -> bool:
-    """Whether one of these ``uses`` does more than write to the name it gets, or show the name."""
+    """Whether one of these ``uses`` does more than write to a file of that name, or show the name."""
     return any(use != _SHOWS and _WRITES.fullmatch(use) is None for use in found)
 
 
@@ -227,7 +227,7 @@ def uses(source: SourceTree, node: ast.AST, followed: bool = False) -> Iterator[
 
 
 def _use(call: ast.Call, given: ast.AST) -> str:
-    """``given``: the part of the call that contains the value. Only one part names the file to write."""
+    """``given``: the part of the call that contains the value; only one part names the file to write."""
     name = called(call)
     if _WRITES.fullmatch(name) and given is not _target(call):
         return ""

@@ -1,8 +1,8 @@
 """A session over pairs of blocking connections, one per direction: one thread sends, another receives.
 
-One of the user's threads may send while the sending thread rests; a third thread exists while a call is made.
-The two serve one pair after the other: the receiving thread turns to a new pair only after it has left the
-old one, so that everything that had arrived is counted.
+One of the user's threads may send while the sending thread is idle; a third thread exists during a call. Each
+serves one pair at a time: the receiving thread finishes the old pair before a new one, so that everything
+that arrived is counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SessionDriver:
         """Whether the sending thread waits for something to send; whether another thread sends in its
         place."""
         self._looks_s = math.inf
-        """When the sending thread will next check what is due."""
+        """When the sending thread will next check for due work."""
         self._threads = [self._thread(each, self._serve, each) for each in DIRECTIONS]
 
     def _thread(self, kind: str, target: Callable[..., None], *args: object) -> threading.Thread:
@@ -135,7 +135,7 @@ class SessionDriver:
         try:
             begin = None if self._machine.leads else _begin(pair.receiving)
         except (OSError, MalformedFrame) as error:
-            _log.debug("%s: a connection did not begin: %s", self._name, error)
+            _log.debug("%s: a connection failed to begin: %s", self._name, error)
             pair.end()
             return
         with self._changed:
@@ -265,7 +265,7 @@ class SessionDriver:
 
     def _check_live(self, pair: ConnectionPair) -> None:
         if self._machine.live is not pair:
-            raise ConnectionError("another connection took its place")
+            raise ConnectionError("another connection replaced it")
 
     def _read(self, pair: ConnectionPair) -> None:
         """Read until the peer says goodbye."""
@@ -301,7 +301,8 @@ class SessionDriver:
         try:
             got = pair.receiving.read_some(into)
         except TimeoutError:
-            # The sending thread may be stuck in writing: nobody else notices that another connection is due.
+            # The sending thread may be stuck in a write, and nobody else notices that another connection is
+            # due.
             with self._changed:
                 self._call_if_due()
             return 0

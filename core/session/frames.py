@@ -29,7 +29,7 @@ class Readable(Protocol):
 
 
 class MalformedFrame(ValueError):
-    """The bytes are no frame, or one that the protocol forbids here. The stream can't be read any further."""
+    """The bytes are not a frame, or not one allowed here. The stream can't be read any further."""
 
 
 class WireWord(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class Ack(WireWord, frozen=True):
 
 
 class Alive(WireWord, frozen=True):
-    """Sent when there was nothing else to send for a while."""
+    """Sent after a while without anything else to send."""
 
 
 class Goodbye(WireWord, frozen=True):
@@ -136,7 +136,7 @@ def read(stream: Readable, decoder: msgspec.msgpack.Decoder[T]) -> T:
     """Reads exactly one word. Raises ``OSError``, ``MalformedFrame``."""
     kind, length = read_header(_exactly(stream, HEADER.size))
     if kind != WORD:
-        raise MalformedFrame("a piece where a word belongs")
+        raise MalformedFrame("a piece instead of a word")
     return decode(_exactly(stream, length), decoder)
 
 

@@ -31,7 +31,7 @@ class Stream(Protocol):
         """When to give up reading and writing, by ``time.monotonic``; None: never."""
 
     def look_up(self, each_s: float) -> None:
-        """Let reading raise ``TimeoutError`` after so long without a byte. Reading can be retried."""
+        """Let reading raise ``TimeoutError`` after ``each_s`` without a byte. It can be retried."""
 
     def wake(self) -> None:
         """Break it, from any thread."""
@@ -73,7 +73,7 @@ class User(Protocol):
 
     def announced(self, about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview | None:
         """Buffer for the next message; None: discard it. May wait for room; raises ``ConnectionError`` when
-        ``is_live`` no longer holds, ``MalformedFrame`` for what is no message."""
+        ``is_live`` no longer holds, ``MalformedFrame`` for an invalid message."""
 
     def came(self, received: int) -> None:
         """The first ``received`` bytes of the message are there."""

@@ -18,7 +18,7 @@ from core.vocabulary.errors import Problem
 C = TypeVar("C")
 
 ACK_S = 0.25
-"""How long a confirmation waits at most for something to travel with."""
+"""How long a confirmation may wait for other output."""
 REDIAL_S = (0.05, 5.0)
 """Pause after a failed call: the first, doubled each time up to the last."""
 FOLLOWER_S = 0.3
@@ -65,7 +65,7 @@ class Session(Generic[C]):
             self._window.put(message)
 
     def drop(self, floor: tuple[int, ...]) -> None:
-        """Forget messages below ``floor`` that were not begun."""
+        """Forget messages with keys below ``floor`` unless their sending has begun."""
         self._window.drop(floor)
 
     def leave(self, problem: Problem, until_s: float) -> None:
@@ -122,7 +122,7 @@ class Session(Generic[C]):
         self._pause_s = min(2 * self._pause_s, REDIAL_S[1])
 
     def needs_another(self, now_s: float) -> bool:
-        """Whether there is no live connection, or it is silent or its keys are worn. It stays until it is
+        """Whether there is no live connection, or a silent one, or one with worn keys; that stays until it is
         replaced."""
         return (
             self.live is None

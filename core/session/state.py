@@ -10,20 +10,20 @@ Bytes = bytes | bytearray | memoryview
 
 
 class NotSent(ValueError):
-    """The peer asks for or confirms messages that it was never sent, or confirmed long ago."""
+    """The peer requests or confirms messages that were never sent, or that it had already confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """A slow peer is waited for without end; these only say when to try another connection."""
+    """A slow peer is never given up; these limits only say when to try another connection."""
 
     alive_s: float = 1.0
     silent_s: float = 10.0
-    """After so long without a sign of life another connection is dialled beside the present one."""
+    """After this silence another connection is dialled beside the present one."""
     worn_bytes: int = 2**38
     """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
     ack_bytes: int = 2**38
-    """A confirmation waits no longer once so much has arrived."""
+    """A confirmation is sent once this much has arrived."""
 
 
 @dataclass(frozen=True, slots=True)

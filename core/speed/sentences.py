@@ -1,7 +1,6 @@
 """How fast several laptops are compared with one, in sentences: expected and measured. Pure.
 
-The baseline is the fastest member alone, and if another laptop started the run, that one too: nobody trains
-on two laptops to be slower than on one.
+The baselines are the fastest member alone, and the starter alone if that is another laptop.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectati
 from core.vocabulary.text import plain
 
 WORTH = 1.1
-"""Times as fast as alone: below this, a second laptop is hardly worth its trouble."""
+"""Speed-up below which a second laptop is hardly worth its trouble."""
 UNEVEN = 1.25
 TINY_S = 0.02
-"""A step that the fastest member does in less hardly justifies a meeting."""
+"""A step that takes the fastest member less hardly justifies an exchange."""
 SMALL_BYTES = 500_000
-"""Sent in a step: below this the network's latency counts, not its bandwidth."""
+"""Bytes sent in a step: below this, latency matters instead of bandwidth."""
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 _MUCH_BYTES = 100_000_000
@@ -90,14 +89,12 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
         return SpeedWords()
     devices = ranks(plan)
     laptops = len(set(devices))
-    # A laptop with several graphics cards counts as as many members.
+    # Each graphics card of a laptop counts as a member.
     count, kind = (laptops, "laptops") if laptops > 1 else (len(devices), "cards")
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
     what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
     if expectation.audit_bytes >= _MUCH_BYTES:
-        what += (
-            f" Audited steps take up to {units.size(expectation.audit_bytes)} of memory more on one laptop."
-        )
+        what += f" Audited steps need up to {units.size(expectation.audit_bytes)} more memory on one laptop."
     return SpeedWords(what, advice(expectation, plan, names))
 
 
@@ -225,7 +222,7 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
 
 
 def _both(before: float, after: float, name: str) -> str:
-    """``Expected 1.5×, measured 1.4× the speed of anna alone``; for a run that is slowed, how much slower."""
+    """``Expected 1.5×, measured 1.4× the speed of anna alone``; for a slower run, how much slower."""
     if max(before, after) < 0.95:
         return f"Expected {times(1 / before)}× slower, measured {times(1 / after)}× slower than {name} alone"
     return f"Expected {times(before)}×, measured {times(after)}× the speed of {name} alone"

@@ -12,7 +12,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Progress
 
 LEAST_PART = 0.1
-"""Share of a step: less waiting than this is ordinary unevenness."""
+"""Part of a step: less waiting than this is ordinary unevenness."""
 LEAST_S = 0.001
 
 
@@ -26,7 +26,7 @@ class Straggler:
 
     @property
     def part(self) -> float:
-        """The largest part of a step, 0 to 1, that a member spends waiting for this one."""
+        """The largest part of a step (0 to 1) that any member waits for this one."""
         return max(self.waits_s.values()) / self.step_s
 
 

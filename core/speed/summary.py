@@ -19,9 +19,9 @@ from core.vocabulary.progress import EpochPart, Progress, Settled, Summary
 from core.vocabulary.text import plain
 
 SETTLE_S = 3.0
-"""After a fit's first report: tracing and the first corrections of shares are over."""
+"""Time after a fit's first report until tracing and the first changes of shares are over."""
 LEAST = 5
-"""Reports needed for a median; a fit too short for so many uses its second half."""
+"""Reports needed for a median; a fit too short for that uses its second half."""
 MOST_TOLD = 20
 TOLD_LENGTH = 600
 """Characters of a sentence; a peer may say anything."""
@@ -117,7 +117,7 @@ class Tally:
     """The last logs are those of a complete epoch."""
     settling: Settling = field(default_factory=Settling)
     known: Summary = field(default_factory=Summary)
-    """Values that need no final computation. Epochs are complete ones, including those before a
+    """Values that need no final computation. Only complete epochs count, including those before a
     resumption."""
 
     def knowing(self, **fields: object) -> Self:
@@ -175,8 +175,8 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
 
 
 def _counts(tally: Tally, event: ev.MemberEndedEpoch) -> bool:
-    """The chief may be lost before or after it reported an epoch that others have reported: where all have
-    the same epochs, the first report counts."""
+    """The first report of an epoch counts if all have the same epochs: the chief may be lost before it
+    reports."""
     alike = tally.plan is not None and tally.plan.outlasts_losses
     is_new = (event.epoch.fit, event.epoch.epoch) > tally.ended
     return is_new if alike else event.device == tally.chief

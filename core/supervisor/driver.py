@@ -39,7 +39,7 @@ _READ_REPORTS = 4096
 """Small enough that even the shortest reports need at most one pause."""
 _LONGEST_REPORT = 1024 * 1024
 REPORTS_S, REPORTS_AT_ONCE = 1_000.0, 10_000
-"""Rate limit of a trainer's reports: its script has the same pipe, and all of them end in the loop."""
+"""Rate limit of a trainer's reports: its script can write to the same pipe, and the loop handles them all."""
 OUTPUT_AT_ONCE = 64_000_000
 """Bytes read without a pause (``Limits.output_bytes_s``)."""
 _LINE_BYTES = 100
@@ -101,11 +101,11 @@ class TrainerProcess:
         self._thread.start()
 
     def stop(self, force: Force = 0) -> None:
-        """Ask it to end; see ``state.Force``. After its end this does nothing."""
+        """Ask the trainer to end; see ``state.Force``. Does nothing after its end."""
         self._asked.ask(force)
 
     def order(self, order: trainer_messages.Order) -> None:
-        """Pass this on, unless the process has not begun yet or has ended."""
+        """Send an order, unless the process has not started yet or has ended."""
         self._asked.ask(order)
 
     @property
@@ -146,7 +146,7 @@ class TrainerProcess:
             exit = self._own()
         except TandemError as error:
             exit = Exit(reason="killed", problem=error.problem, shared=False)
-        except Exception as error:  # Whatever broke here, the run must learn of an end.
+        except Exception as error:  # Whatever broke here, the run must be told of an end.
             _log.exception("the supervision of %s broke", self._train.task)
             exit = Exit(reason="killed", problem=problems.supervision_broke(error), shared=False)
         finally:
@@ -174,7 +174,7 @@ class TrainerProcess:
             )
             temporary.make(self._train.temporary)
             if child.warm:
-                # It reads nothing while it still loads TensorFlow.
+                # The trainer reads nothing while TensorFlow loads.
                 attendance.order(spawn.beginning(sealed=sealed, walls=walls), limits.boot_s)
             attendance.watch()
             status, tail = attendance.finish()
@@ -200,7 +200,7 @@ class TrainerProcess:
     def _post(self, callback: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
-        except RuntimeError:  # The loop is closed: the node is gone, and so must the trainer be.
+        except RuntimeError:  # The loop is closed: the node is gone, so the trainer must end too.
             self._asked.ask(2)
 
 
@@ -282,8 +282,8 @@ class _Attendance:
         self._selector.register(self._death, selectors.EVENT_READ, "death")
 
     def watch(self) -> None:
-        """Runs until the process is dead; its exit status is not fetched yet, so that its group keeps its
-        name."""
+        """Runs until the process is dead. Its exit status is not fetched yet, to keep the group's id
+        reserved."""
         while not self._dead:
             for key, _ in self._selector.select(self._timeout_s()):
                 self._on_ready(key.fd, key.data)
@@ -336,16 +336,16 @@ class _Attendance:
             del self._open[fd]
         elif what == "report":
             lines = self._reports.feed(data)
-            for line in filter(None, lines):  # an empty one was for `WarmTrainer`
+            for line in filter(None, lines):  # an empty line was for `WarmTrainer`
                 self._read_report(line)
-            # An honest trainer's reports wait in its own queue, and delay no step.
+            # A normal trainer's reports wait in its own queue, and delay no step.
             self._reports_pace.keep(len(lines))
         else:
             self._log.write(data)
             lines = self._lines[what].feed(data)
             if what == "stderr":
                 self._tail.extend(lines)
-            if self._supervision.booted:  # Before, it is TensorFlow's output while loading: the log has it.
+            if self._supervision.booted:  # Earlier output is TensorFlow's: only the log has it.
                 self._batches.add(what, lines)
             self._output_pace.keep(len(data) + _LINE_BYTES * len(lines))
 
@@ -375,7 +375,7 @@ class _Attendance:
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
 
     def order(self, order: trainer_messages.Order, limit_s: float | None = None) -> None:
-        """The trainer reads orders all the time: end one that does not accept them within seconds."""
+        """End a trainer that does not accept an order within seconds: a healthy one always reads."""
         data = to_json(order) + b"\n"
         until_s = time.monotonic() + (limit_s or self._supervision.limits.terminate_s)
         with selectors.DefaultSelector() as writable:
@@ -389,7 +389,7 @@ class _Attendance:
                 except BlockingIOError:
                     continue
                 except BrokenPipeError:
-                    return  # It died, which is handled next.
+                    return  # The trainer died, which is handled next.
 
     def _pass_on(self, *, last: bool = False) -> None:
         if words := self._log.trouble():

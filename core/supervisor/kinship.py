@@ -1,4 +1,4 @@
-"""Tells a trainer's processes from this user's others: everything that a script starts remains its trainer's.
+"""Tells a trainer's processes, including everything its script starts, from the user's other processes.
 
 On Linux a trainer lowers a hard limit that the system no longer uses (RLIMIT_LOCKS: setrlimit(2), "Linux
 2.4.24 and earlier"). Its children inherit it through sessions, namespaces and other programs, and cannot
@@ -26,7 +26,7 @@ def on_start(pid: int) -> None:
 
 
 def on_end(pid: int) -> None:
-    """It was reaped: its id may be reused."""
+    """A trainer was reaped: its id may be reused."""
     _running.discard(pid)
 
 
@@ -49,7 +49,7 @@ if sys.platform == "linux":
             r"^Max file locks +\S+ +(\S+)", Path(f"/proc/{pid}/limits").read_text(), re.MULTILINE
         )
         if hard is None:
-            raise OSError(f"the limits of process {pid} are not told")
+            raise OSError(f"the limits of process {pid} are unknown")
         return math.inf if hard[1] == "unlimited" else int(hard[1])
 
 else:

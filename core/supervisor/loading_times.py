@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadingTimes:
-    """The last few, in seconds, newest last, in the file ``path``. Used from any thread."""
+    """The last few loading times in seconds, newest last, in the file ``path``. Used from any thread."""
 
     def __init__(self, path: Path, least_s: float = LOAD_S) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class LoadingTimes:
             try:
                 write_atomically(self._path, msgspec.json.encode(times))
             except OSError as error:
-                _log.warning("how long TensorFlow takes to load is not kept: %s", error)
+                _log.warning("TensorFlow's loading time could not be saved: %s", error)
 
     def _read(self) -> tuple[float, ...]:
         with contextlib.suppress(OSError, TandemError, msgspec.MsgspecError):

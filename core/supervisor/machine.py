@@ -38,10 +38,10 @@ class Supervision:
                 return ["train"]
             case trainer_messages.Connecting() if self._phase == "running":
                 self._meet_by_s = now_s + self.train.meet_timeout_s
-                if self.train.exchange is not None:  # such a trainer knows more, and reports it by then
+                if self.train.exchange is not None:  # such a trainer reports a better reason by then
                     self._meet_by_s += self.limits.own_verdict_s
                 knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
-                if self._rung == "asked":  # Stop came just before: orders are not read while it waits.
+                if self._rung == "asked":  # Stop arrived just before; a waiting trainer reads no orders.
                     return self._kill(Exit(reason="stopped"))
                 self._to("meeting", self._meet_by_s - knock_s)
             case trainer_messages.Met() if self._phase in ("meeting", "knocking", "unmet"):
@@ -54,7 +54,7 @@ class Supervision:
         return []
 
     def on_stop(self, force: Force, now_s: float) -> list[Effect]:
-        """A user, or a run that ended elsewhere, wants this to end. Repeating it is harmless."""
+        """Stop the trainer, for a user or a run that ended elsewhere. Repeating this is harmless."""
         if self._rung == "killed" or (self._phase == "leaving" and force == 0):
             return []
         if force == 2:
@@ -71,7 +71,7 @@ class Supervision:
         return []
 
     def on_time(self, now_s: float) -> list[Effect]:
-        """The deadline has passed (harmless where it has not)."""
+        """Call when the deadline may have passed; harmless if it has not."""
         if self.deadline_s is None or now_s < self.deadline_s:
             return []
         self.deadline_s = None
@@ -102,7 +102,7 @@ class Supervision:
             self._to("unmet", self._meet_by_s)
 
     def on_dead(self, status: int, *, memory: bool, tail: str) -> Exit:
-        """The process is gone; returns the final verdict."""
+        """Returns the final verdict on an ended process."""
         if self._exit is not None:
             return problems.with_tail(self._exit, tail)
         if self._rung == "terminated" and status < 0:

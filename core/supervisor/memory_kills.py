@@ -1,4 +1,4 @@
-"""The kernel's counts of out-of-memory kills, which tell such an end from any other kill."""
+"""The kernel's counts of out-of-memory kills, to tell these from other kills."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def plain(line: str) -> str:
 
 
 class Batches:
-    """At most one message per stream every ``interval_s``; if there are too many lines, the newest stay."""
+    """At most one message per stream every ``interval_s``; of too many lines, the newest stay."""
 
     def __init__(
         self, task: str, *, interval_s: float = 0.1, most_lines: int = 100, most_chars: int = 16384

@@ -3,7 +3,7 @@
 The node holds the only write end of a pipe; the trainer the read end. When the node ends, the kernel closes
 the write end. Linux: the trainer asks beforehand for SIGKILL to its whole process group on that event
 (O_ASYNC with F_SETSIG), which needs no Python to run: TensorFlow holds the interpreter's lock for minutes
-while it waits for peers. PR_SET_PDEATHSIG would not do: it fires when the *thread* that forked ends.
+while it waits for peers. PR_SET_PDEATHSIG would not do: it fires when the forking *thread* ends.
 Elsewhere (macOS, Windows): a thread of the trainer reads the pipe; it acts once the interpreter's lock is
 free. On Windows the system ends the trainer before that, with its job (`job_object`). A process that the
 script moved to another session (``setsid``) is out of reach on both.
@@ -55,8 +55,8 @@ def end_group() -> None:
 def watch_death(pid: int) -> int:
     """A descriptor that becomes readable once the child ``pid`` is dead, without fetching its status.
 
-    So the dead leader still reserves its group's number while the rest of the group is ended. Not for
-    Windows, where no descriptor shows it (`pumps.death_of`).
+    The dead leader reserves its group's number until the rest of the group is ended. Not for Windows, which
+    has no such descriptor (`pumps.death_of`).
     """
     fd = -1
     if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""Tries a connection to each peer's TensorFlow port after trainers failed to meet. Blocks, with a limit."""
+"""Tries each peer's TensorFlow port after trainers failed to meet. Blocks, with a limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(peer: str) -> str:
 
 
 def try_peers(peers: dict[str, str], limit_s: float) -> dict[str, Answer]:
-    """Results by task name. All at once, for ``limit_s`` at most."""
+    """Results by task name. Tries all at once, for ``limit_s`` at most."""
     answers: dict[str, Answer] = {}
     waiting = selectors.DefaultSelector()
     sockets: list[socket.socket] = []

@@ -52,7 +52,7 @@ class HeldPorts:
 
 
 def hold_ports(tasks: Iterable[Task], *, chance: random.Random | None = None) -> HeldPorts:
-    """The plan's port where it is free, otherwise any between 20000 and 32000.
+    """Hold each task's planned port if it is free, otherwise any from 20000 to 32000.
 
     Raises ``TandemError`` where hundreds of them are taken.
     """
@@ -74,7 +74,7 @@ def listen_at(at: Address) -> socket.socket:
     except OSError as error:
         if error.errno != errno.EADDRNOTAVAIL:
             raise
-    # The others reach this laptop by an address that it does not have itself, for example through a router.
+    # The others reach this laptop at an address that is not its own, for example a router's.
     return socket.create_server(("", at.port), family=family)
 
 
@@ -97,5 +97,5 @@ def _none_free() -> TandemError:
     return TandemError(
         code="no-free-port",
         what=f"No TCP port between {FIRST_PORT} and {LAST_PORT} is free on this laptop.",
-        fix="End the programs that listen there, and train again.",
+        fix="End the programs that use these ports, and train again.",
     )

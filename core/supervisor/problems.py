@@ -40,7 +40,7 @@ def with_tail(exit: Exit, tail: str) -> Exit:
             code=ARGUMENTS_REFUSED, what=shown(refused[-1], 300), fix="Edit the arguments and train again."
         )
     elif problem.code == LEFT and last:
-        problem = replace(problem, fix=f"The last that it wrote: {shown(last[-1], 300)}")
+        problem = replace(problem, fix=f"Its last output: {shown(last[-1], 300)}")
     return replace(exit, problem=replace(problem, detail=problem.detail or tail))
 
 
@@ -73,8 +73,8 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
             reason="lost-peer",
             problem=Problem(
                 code="lost-peer",
-                what="Another member of the run went away, and TensorFlow ended the trainer here.",
-                fix="The log of the laptop that went away first says why. Press Train to go again.",
+                what="Another member of the run was lost, and TensorFlow ended the trainer here.",
+                fix="The log of the laptop that was lost first says why. Press Train to start again.",
                 detail=tail,
             ),
         )
@@ -84,13 +84,13 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
             reason="killed",
             problem=Problem(
                 code="crashed",
-                what=f"The trainer ended by {name}: {_SIGNALS.get(name, 'sent to it')}.",
-                fix="Run it again; if it comes again, the log's end shows what it did last.",
+                what=f"The trainer was ended by {name}: {_SIGNALS.get(name, 'sent to it')}.",
+                fix="Run it again; if it fails again, the end of the log shows what it did last.",
                 detail=tail,
             ),
         )
     return Exit(
-        reason="killed",  # it left the other members without a goodbye, and they must not wait for it
+        reason="killed",  # it ended without a goodbye, and the other members must not wait for it
         problem=Problem(
             code=LEFT,
             what=f"The script ended its own process with exit code {status}, without an error.",
@@ -131,7 +131,7 @@ def _killed_from_outside(tail: str) -> Exit:
         problem=Problem(
             code="killed",
             what="The trainer was killed from outside (SIGKILL), usually because memory ran out.",
-            fix="Look whether memory was full; if so, use a smaller batch or close other programs.",
+            fix="Check whether memory was full; if so, use a smaller batch or close other programs.",
             detail=tail,
         ),
     )
@@ -142,7 +142,7 @@ def slow_boot(limit_s: float) -> Exit:
         reason="killed",
         problem=Problem(
             code="tensorflow-slow",
-            what=f"TensorFlow was not loaded after {units.duration(limit_s)}.",
+            what=f"TensorFlow did not load within {units.duration(limit_s)}.",
             fix="The laptop may be very busy. Try again: the next trainer gets longer. `tandem doctor` tries "
             "TensorFlow alone.",
         ),
@@ -150,7 +150,7 @@ def slow_boot(limit_s: float) -> Exit:
 
 
 def forced(words: str, tail: str = "") -> Exit:
-    """Ended by Tandem after Stop. ``words`` say why it took force."""
+    """Ended by Tandem after Stop. ``words``: why it took force."""
     return Exit(
         reason="killed",
         problem=Problem(
@@ -171,7 +171,7 @@ def never_met(peers: dict[str, str], answers: dict[str, Answer], waited_s: float
             code="never-met",
             what=f"The trainers did not meet {waited}, though every peer's port answers: "
             f"{_list(peers, peers)}.",
-            fix="Train again. If it comes again, restart Tandem on the laptops named here.",
+            fix="Train again. If it happens again, restart Tandem on the laptops named here.",
         )
     what = "; ".join(f"{task} ({peers[task]}) {_SAYING[answer]}" for task, answer in missing.items())
     reasons = [mend for answer, mend in _MENDS.items() if answer in missing.values()]
@@ -188,7 +188,7 @@ _SAYING: dict[Answer, str] = {
 _MENDS: dict[Answer, str] = {
     "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
     "silent": "Allow TCP ports 20000–32000 between the laptops in that laptop's firewall.",
-    "unreachable": "Put both laptops into the same network.",
+    "unreachable": "Put both laptops on the same network.",
 }
 
 
@@ -199,7 +199,7 @@ def _list(peers: dict[str, str], tasks: dict[str, str]) -> str:
 def supervision_broke(error: Exception) -> Problem:
     return Problem(
         code="supervision-broke",
-        what="Tandem lost hold of its trainer and ended it.",
+        what="Tandem lost control of its trainer and ended it.",
         fix="Train again; the node's log has the details.",
         detail=repr(error),
     )

@@ -1,6 +1,6 @@
 """Carries bytes between pipes and sockets, a thread each, where a selector can wait for sockets only.
 
-That is Windows; nothing here is Windows' own, so that the tests of trainers run with it on every system.
+That is Windows, but nothing here is specific to it, so tests of trainers can use this on every system.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _CHUNK = 65536
 
 
 def from_pipe(fd: int, name: str) -> int:
-    """The descriptor of a socket that says what comes out of the pipe ``fd``, which is ours from now on."""
+    """A socket's descriptor that delivers the output of the pipe ``fd``. Takes ownership of ``fd``."""
     return _start(_carry_out, fd, name)
 
 
 def to_pipe(fd: int, name: str) -> int:
-    """The descriptor of a socket that takes what is for the pipe ``fd``, which is ours from now on."""
+    """A socket's descriptor that accepts input for the pipe ``fd``. Takes ownership of ``fd``."""
     return _start(_carry_in, fd, name)
 
 
 def death_of(process: subprocess.Popen[bytes]) -> int:
-    """The descriptor of a socket that ends when ``process`` does."""
+    """A socket's descriptor that reaches its end when ``process`` does."""
 
     def wait(fd: int, end: socket.socket) -> None:
         with end:
@@ -43,7 +43,7 @@ def _start(carry: Callable[[int, socket.socket], None], fd: int, name: str) -> i
 def _carry_out(fd: int, end: socket.socket) -> None:
     try:
         while data := os.read(fd, _CHUNK):
-            end.sendall(data)  # waits while nobody reads: the pipe fills, as it would without us
+            end.sendall(data)  # blocks while nobody reads: the pipe fills, as it would without us
     except OSError:
         pass  # The other side is gone.
     finally:

@@ -13,8 +13,8 @@ from core.supervisor import spawn
 from core.vocabulary.versions import is_frozen
 
 Seal = Literal["namespace", ""]
-"""What reserves TensorFlow's port for a run's members: a network namespace of the trainer's own; ``""``:
-nothing."""
+"""How TensorFlow's port is reserved for a run's members: a network namespace of the trainer's own; ``""``:
+not at all."""
 _PROC = Path("/proc/sys")
 _APPARMOR, _DEBIAN, _MOST = (
     "kernel/apparmor_restrict_unprivileged_userns",
@@ -33,7 +33,7 @@ def find() -> Seal:
 def can_enter(limit_s: float = TRIAL_S) -> bool:
     """Whether a process of this program gets a network of its own, with the same calls as a trainer.
 
-    AppArmor allows namespaces by program: so exactly this one is tried.
+    AppArmor allows namespaces by program, so this exact program is tried.
     """
     try:
         done = subprocess.run(trial(), capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_s)
@@ -58,7 +58,7 @@ def trial() -> list[str]:
 
 
 def why_none(proc: Path = _PROC, can_enter: Callable[[], bool] = can_enter) -> str:
-    """A clause; ``""`` where a trainer gets a network of its own, whatever the system's settings say."""
+    """The reason as a clause; ``""`` if a trainer gets a network of its own, whatever the settings say."""
     if not _LINUX:
         return "this system has no network namespaces"
     if can_enter():
@@ -76,8 +76,8 @@ def how_to_allow(proc: Path = _PROC) -> str:
         return "Train such scripts between Linux laptops."
     if command := command_to_allow(proc):
         whom = " to programs of Tandem's Python" if _value(proc / _APPARMOR) == "1" else ""
-        return f"Allow them{whom}, then look again: {command}"
-    return "In a container, allow the system call unshare; elsewhere ask who administers this laptop."
+        return f"Allow them{whom}, then check again: {command}"
+    return "In a container, allow the system call unshare; elsewhere ask this laptop's administrator."
 
 
 def command_to_allow(proc: Path = _PROC) -> str:
@@ -99,7 +99,7 @@ def command_to_allow(proc: Path = _PROC) -> str:
 def profile(program: str = sys.executable) -> str:
     """An AppArmor profile that lets ``program`` make namespaces, without other restrictions."""
     # AppArmor identifies a program by its file, and a virtual environment's Python is a link to one.
-    path = re.sub(r'["*?\[\]{}^\\]', r"\\\g<0>", str(Path(program).resolve()))  # it reads a pattern there
+    path = re.sub(r'["*?\[\]{}^\\]', r"\\\g<0>", str(Path(program).resolve()))  # it reads patterns there
     return (
         "abi <abi/4.0>,\n"
         "include <tunables/global>\n\n"

@@ -24,7 +24,7 @@ from core.vocabulary.wire import to_json
 from core.walls import enclosure
 
 NICE = 10
-"""The default increment of `nice`: about a tenth of an ordinary program's time when both compete."""
+"""The default increment of `nice`: under contention, about a tenth of an ordinary program's time."""
 
 HIDDEN_ARGUMENT = "--trainer-process"
 """First argument that turns Tandem into a trainer: ``core.trainer.__main__.run(rest)``."""
@@ -73,16 +73,16 @@ _LEFT_OUT = (
     *("PYTHONSTARTUP", "PYTHONINSPECT"),
 )
 _FOLDERS = ("PYTHONPATH", "PYTHONUSERBASE", "HOME")
-"""Where Python looks at its start: for ``sitecustomize``, ``usercustomize`` and ``*.pth``, before a script's
-first line. A relative folder in these would be inside the project for every program that a script starts."""
+"""Python runs ``sitecustomize``, ``usercustomize`` and ``*.pth`` from these before a script's first line. A
+relative folder would be inside the project for every program that a script starts."""
 
 
 KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""The signal that no process can refuse. On Windows any signal is like that."""
+"""The signal that no process can refuse, as is any signal on Windows."""
 
 
 LOADED = b"\n"
-"""An empty report, by which a trainer that is kept ready says that it has loaded TensorFlow."""
+"""An empty report: a trainer that is kept ready has loaded TensorFlow."""
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Child:
         return self.reap()
 
     def pump(self) -> None:
-        """Make its pipes waitable where only sockets are."""
+        """Make its pipes waitable on systems that can wait only for sockets."""
         streams = {"stdout": self.process.stdout, "stderr": self.process.stderr}
         fds = []
         for name, stream in streams.items():
@@ -178,8 +178,8 @@ def command() -> list[str]:
 def environment() -> dict[str, str]:
     """The node's own environment, with quiet TensorFlow and no buffering; TF_CONFIG comes with the order.
 
-    Security invariant: neither a trainer nor a program that its script starts makes Python run a project's
-    file for its name alone.
+    Security invariant: Python in a trainer, or in a program that its script starts, never runs a project's
+    file just because of its name.
     """
     kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
     for name in _FOLDERS:
@@ -206,8 +206,8 @@ def spawn(*, sealed: bool = False, walls: Enclosure | None = None) -> Child:
 def spawn_warm() -> Child:
     """Start a trainer that imports TensorFlow and then waits for ``Become``. Raises ``TandemError``.
 
-    Security invariant: its memory and /proc/PID/environ hold no more of the user's than those of a walled
-    trainer, as it may become one.
+    Security invariant: its memory and /proc/PID/environ hold no more of the user's data than a walled
+    trainer's, since it may become one.
     """
     given = environment()
     kept = enclosure.computing(given) | {name: given[name] for name in ("HOME",) if name in given}
@@ -219,7 +219,7 @@ def spawn_warm() -> Child:
 
 
 def beginning(*, sealed: bool = False, walls: Enclosure | None = None) -> Become:
-    """What a warm trainer begins with: as ``spawn`` would start one. Raises ``TandemError``."""
+    """The setup for a warm trainer, equal to what ``spawn`` would do. Raises ``TandemError``."""
     return Become(environment=packed(_surroundings(walls)), sealed=sealed, walls=walls)
 
 
@@ -229,18 +229,18 @@ def packed(variables: dict[str, str]) -> tuple[bytes, ...]:
 
 
 def unpacked(variables: Sequence[bytes]) -> dict[str, str]:
-    """The opposite of ``packed``."""
+    """The inverse of ``packed``."""
     pairs = (os.fsdecode(each).partition("=") for each in variables)
     return {name: value for name, _, value in pairs}
 
 
 def channels(numbers: Sequence[int]) -> list[str]:
-    """The words of a trainer's command line for its orders, reports and leash."""
+    """A trainer's command-line arguments for its orders, reports and leash."""
     return [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
 
 
 def options(*, sealed: bool, walls: Enclosure | None) -> list[str]:
-    """The words that follow ``channels`` for a trainer that is started for one run."""
+    """The arguments after ``channels`` for a trainer that is started for one run."""
     words = [SEALED_ARGUMENT] if sealed else []
     return words + ([WALLS_ARGUMENT, to_json(walls).decode()] if walls is not None else [])
 

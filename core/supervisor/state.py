@@ -8,7 +8,7 @@ from typing import Literal
 from core.vocabulary.limits import LOAD_S, STOP_S
 
 Phase = Literal["booting", "running", "meeting", "knocking", "unmet", "leaving"]
-"""``knocking``: the peers' ports are being tried. ``unmet``: they were, and the limit has not run out yet."""
+"""``knocking``: trying the peers' ports. ``unmet``: they were tried, and the limit has not passed yet."""
 
 Rung = Literal["none", "asked", "terminated", "killed"]
 """Its position on the stop ladder."""
@@ -29,7 +29,7 @@ class Limits:
 
     boot_s: float = LOAD_S
     grace_s: float = STOP_S[0]
-    """From the Stop order to SIGTERM: not sooner than the run itself gives up waiting."""
+    """From the Stop order to SIGTERM: no sooner than the run itself gives up waiting."""
     terminate_s: float = 5.0
     leave_s: float = 15.0
     """From the trainer's last report to the end of its process."""

@@ -1,9 +1,8 @@
-"""A folder for the temporary files of each trainer and everything that its script starts. Blocks: use a
-thread.
+"""A folder for the temporary files of each trainer and its script's programs. Blocks: use a thread.
 
-TensorFlow leaves a generated file for every function of a script that it compiles, and scripts leave more:
-445 of a day's trials were left in the system's folder. This folder is deleted with the trainer; leftovers of
-a crash go when the next node starts in this home.
+TensorFlow leaves a generated file for every function of a script that it compiles, and scripts leave more: a
+day's trials left 445 in the system's folder. This folder is deleted with the trainer, or after a crash when
+the next node starts in this home.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def make(place: str) -> None:
     try:
         Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        _log.warning("temporary files lie in the system's folder: %s", error)
+        _log.warning("temporary files go to the system's folder: %s", error)
 
 
 def remove(place: str) -> None:
@@ -41,7 +40,7 @@ def remove(place: str) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """At a node's start, which has the home for itself: remove leftovers of a crashed node's trainers."""
+    """Remove leftovers of a crashed node's trainers. Call at a node's start, which has the home to itself."""
     try:
         left = list(folder.iterdir())
     except OSError:

@@ -75,11 +75,11 @@ def order(
     opened: tuple[Grant, ...] = (),
     data: Mapping[str, str] = MappingProxyType({}),
 ) -> Train:
-    """The order for one trainer. ``folder`` has its script and the files beside it; ``run``: the run's own
+    """The order for one trainer. ``folder``: its script and the files beside it; ``run``: the run's own
     folder.
 
-    ``private_key``: where members meet over TLS, the key of the task's certificate. ``temporary``: the home's
-    folder for temporary files. ``agreed``: see ``Train``. ``opened``: what walls leave open beside that.
+    ``private_key``: of the task's certificate, if members meet over TLS. ``temporary``: the home's
+    folder for temporary files. ``agreed``: see ``Train``. ``opened``: additional access within walls.
     ``data``: see ``Train``.
     """
     away_s = plan.away_s if plan.patient else 0.0
@@ -135,8 +135,8 @@ def order(
 
 
 def is_walled(plan: Plan, task: Task) -> bool:
-    """Whether the script is another laptop's, or other members could act through it here, as TensorFlow's
-    runtime lets them."""
+    """Whether the script is another laptop's, or other members could act through it here, as they can by
+    TensorFlow's runtime."""
     foreign = task.device != plan.starter or plan.of_another or plan.owner is not None
     return foreign or plan.exchange == "sealed"
 

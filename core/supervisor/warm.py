@@ -20,17 +20,17 @@ from core.vocabulary.errors import TandemError
 _log = logging.getLogger(__name__)
 
 FORESEEN_S = 300.0
-"""How long one waits for a run that seemed about to begin; during a run, until after its end."""
+"""How long a warm trainer waits for an expected run; during a run, until after its end."""
 LEAST_FREE_BYTES, GIVEN_UP_BYTES = 1_500_000_000, 700_000_000
-"""With less memory available, none is started, or kept, for a run that may never come."""
+"""With less available memory, no trainer is started, or kept, for a run that may never come."""
 
 
 class WarmTrainer:
     """``always``: the setting keeps one between runs. ``foresee`` starts one for a run in preparation.
 
-    ``take`` hands the child over for one run; ``keep`` after it starts the next. ``is_wanted``: whether
-    its user wants that. ``is_in_a_run``: then one waits for the run to be resumed with a laptop that comes
-    back. ``foresees``: off where trainers are replaced by a test's.
+    ``take`` hands the child over for one run; a later ``keep`` starts the next. ``is_wanted``: whether the
+    user wants this. ``is_in_a_run``: then one waits in case a lost laptop comes back. ``foresees``: off where
+    a test replaces trainers.
     """
 
     def __init__(
@@ -60,14 +60,15 @@ class WarmTrainer:
             await self.keep()
 
     async def keep(self) -> None:
-        """Make sure that one is booting or ready. Raises ``TandemError`` where no process can be started."""
+        """Make sure that a trainer is booting or ready. Raises ``TandemError`` if no process can be
+        started."""
         self._wanted = True
         if self._child is not None:
             if self._child.process.poll() is None:
                 return
             await self._drop()
         child = await asyncio.to_thread(spawn.spawn_warm)
-        # Meanwhile another call may have been quicker, or none is wanted any more.
+        # Meanwhile another call may have started one, or none may be wanted any more.
         if self._child is not None or not self._wanted:
             await asyncio.to_thread(child.end)
         else:
@@ -75,7 +76,7 @@ class WarmTrainer:
             self._watch(child)
 
     async def loaded(self, limit_s: float) -> bool:
-        """Like ``foresee``, and waits until TensorFlow is loaded; False: it is not, in this time."""
+        """Like ``foresee``, and waits until TensorFlow is loaded; False: not within ``limit_s``."""
         self.foresee()
         await self._background.wait_idle()
         if self._loaded is None:
@@ -108,7 +109,7 @@ class WarmTrainer:
             self._in_vain()
 
     def on_memory(self, free_bytes: int) -> None:
-        """So much memory is available on this laptop now."""
+        """Drop the child if too little memory is available on this laptop now."""
         if self._foreseen is not None and free_bytes < GIVEN_UP_BYTES:
             self._in_vain()
 
@@ -154,7 +155,7 @@ class WarmTrainer:
             await asyncio.to_thread(child.end)
 
     def _watch(self, child: spawn.Child) -> None:
-        """Waits for its first report, or its end, without reading: that is the run's."""
+        """Waits for its first report, or its end, without reading: the report belongs to the run."""
         if sys.platform == "win32":
             return  # no loop waits for a pipe there, so nobody knows when it has loaded
         loop = asyncio.get_running_loop()
@@ -167,7 +168,7 @@ class WarmTrainer:
         loop.add_reader(child.reports, on_report)
 
     def _release(self) -> spawn.Child | None:
-        """The child, which is no longer kept here."""
+        """Gives up the child and returns it."""
         child, self._child = self._child, None
         loaded, self._loaded = self._loaded, None
         if child is not None and loaded is not None and not loaded.done():

@@ -50,8 +50,7 @@ def project_of(folder: Path, sweep: SweepId) -> Manifest | None:
 
 
 def delete_models(run: Path) -> None:
-    """Delete what a run's folder has of its model: the models that Tandem or the script saved, and
-    checkpoints."""
+    """Delete the models in a run's folder, saved by Tandem or the script, and its checkpoints."""
     outputs = run / run_folder.OUTPUTS
     for folder in (outputs / run_folder.TRAINED, run / run_folder.CHECKPOINTS):
         remove_tree(folder)

@@ -25,11 +25,11 @@ from core.vocabulary.sweep import Sweep, SweepSpec, Trial
 REST_S = 5.0
 """How long a laptop on which a trial failed waits for the next one."""
 ABSENT_S = 600.0
-"""How long a sweep goes on without any laptop."""
+"""How long a sweep continues without any laptop."""
 MOST_BEGUN = 5
-"""How often a trial that keeps being lost is begun, before it counts as failed."""
+"""How often a trial that keeps being lost is started before it counts as failed."""
 BY_THE_SCRIPT = ("script-error", "out-of-memory")
-"""Ends of a trainer that would come again on every laptop."""
+"""Ends of a trainer that would recur on every laptop."""
 PASSING = frozenset(
     {"device-lost", "device-away", "device-busy", "device-offline", "busy", "killed", "train-crossed"}
 )
@@ -53,7 +53,7 @@ def resumed(sweep: Sweep) -> Sweep:
 
 
 def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Effect, ...]]:
-    """One step. Once the sweep is over nothing happens any more."""
+    """The next state, and effects. Once the sweep is over, nothing changes."""
     if not state.sweep.under_way:
         return state, ()
     turn = _Turn(state)
@@ -162,7 +162,7 @@ class _Turn:
                 self._lost(trial, problems.taken_back(by or trial.laptop))
 
     def _lost(self, trial: Trial, problem: Problem) -> None:
-        """It has no result: it begins again elsewhere, unless that happened often."""
+        """A trial ended without a result: start it again elsewhere, at most ``MOST_BEGUN`` times."""
         assert trial.device is not None
         if self.state.sweep.phase == "stopping":
             self._change(structs.replace(trial, status="waiting"), keep=True)

@@ -15,7 +15,7 @@ def too_many(sets: int) -> Problem:
         code="bad-sweep",
         what=f"A sweep has 1 to {MOST_SETS} sets of arguments, and at most {MOST_TRIALS:,} trials; this one "
         f"would have {sets:,} sets.",
-        fix="Give fewer values, or draw some of the combinations at random (--random N).",
+        fix="Give fewer values, or try random combinations (--random N).",
     )
 
 
@@ -38,7 +38,7 @@ def empty_value(word: str) -> Problem:
 def nobody() -> Problem:
     return Problem(
         code="bad-sweep",
-        what="No laptop would take a trial.",
+        what="No laptop is set to take trials.",
         fix="Name other laptops, or let this one take trials, too.",
     )
 
@@ -46,7 +46,7 @@ def nobody() -> Problem:
 def under_way() -> Problem:
     return Problem(
         code="busy",
-        what="This laptop has a sweep under way.",
+        what="A sweep is already under way here.",
         fix="Wait until it has ended, or stop it first.",
     )
 
@@ -83,7 +83,7 @@ def changed(script: str) -> Problem:
 def taken_back(laptop: str) -> Problem:
     return Problem(
         code="stopped",
-        what=f"The trial was stopped on {laptop}, which takes no more of them.",
+        what=f"The trial was stopped on {laptop}, which takes no more trials.",
         fix="Resume the sweep to let it take trials again.",
     )
 
@@ -103,7 +103,7 @@ def nobody_came(names: Sequence[str], waited_s: float) -> Problem:
     return Problem(
         code="device-away",
         what=f"{listed(names)} could take no trial for {units.duration(waited_s)}.",
-        fix="See that Tandem runs there and is connected; then resume the sweep.",
+        fix="Check that Tandem is open and connected there; then resume the sweep.",
     )
 
 
@@ -111,6 +111,6 @@ def cut_off(script: str, sweep: str) -> Problem:
     return Problem(
         code=SWEEP_CUT_OFF,
         what=f"Tandem ended while a sweep of {plain(script, 60)} was under way. It can go on.",
-        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting does it without asking.",
+        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting can do this.",
         detail=sweep,
     )

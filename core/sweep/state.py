@@ -16,8 +16,8 @@ from core.vocabulary.progress import EpochEnd
 from core.vocabulary.sweep import Sweep
 
 Wait = Literal["rest", "absent"]
-"""``rest``: until laptops on which a trial failed are tried again. ``absent``: until the sweep gives up, as
-no laptop is there."""
+"""``rest``: until laptops with a failed trial are tried again. ``absent``: until a sweep without laptops
+gives up."""
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Laptop:
 
 @dataclass(frozen=True, slots=True)
 class Sweeping:
-    """``reasons``: by number of a running trial, how its trainer ended."""
+    """``reasons``: how a running trial's trainer ended, by the trial's number."""
 
     sweep: Sweep
     laptops: Mapping[DeviceId, Laptop]

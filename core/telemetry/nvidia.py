@@ -31,10 +31,10 @@ class Nvidia:
             names = tuple(_text(nvml.nvmlDeviceGetName(handle)) for handle in handles)
         except nvml.NVMLError as error:
             nvml.nvmlShutdown()
-            return f"the NVIDIA driver does not tell its GPUs ({error})"
+            return f"the NVIDIA driver does not list its GPUs ({error})"
         if not handles:
             nvml.nvmlShutdown()
-            return "the NVIDIA driver knows no GPU"
+            return "the NVIDIA driver finds no GPU"
         return cls(nvml, handles, names)
 
     def read(self) -> tuple[GpuReading, ...]:
@@ -80,7 +80,7 @@ def _why_closed(nvml: Any, error: Exception) -> str:
     if code == nvml.NVML_ERROR_DRIVER_NOT_LOADED:
         return "the NVIDIA driver is installed but not loaded (restart the laptop)"
     if code == nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return "the NVIDIA driver was updated since the laptop started (restart it)"
+        return "the NVIDIA driver was updated after the laptop started (restart it)"
     if code == nvml.NVML_ERROR_NO_PERMISSION:
         return "this user may not use the NVIDIA driver"
     return f"the NVIDIA driver does not answer ({error})"
@@ -89,7 +89,7 @@ def _why_closed(nvml: Any, error: Exception) -> str:
 def _why_missing(nvml: Any, error: Exception) -> str:
     code = getattr(error, "value", None)
     if code == nvml.NVML_ERROR_NOT_SUPPORTED:
-        return "this GPU does not tell it"
+        return "this GPU does not report it"
     if code == nvml.NVML_ERROR_NO_PERMISSION:
         return "this user may not read it"
     if code == nvml.NVML_ERROR_GPU_IS_LOST:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from core.vocabulary.bounds import FilePath
 
 MOST = 16
-"""Per laptop: a request that lists more is not read."""
+"""Limit per laptop: a request with more is rejected."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +47,7 @@ Grants = Annotated[tuple[Grant, ...], Meta(max_length=2 * MOST)]
 
 
 def is_within(path: str, folders: Iterable[str]) -> bool:
-    """Whether it is one of these, or lies below one."""
+    """Whether ``path`` is one of ``folders``, or inside one."""
     return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
 
 

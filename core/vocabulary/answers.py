@@ -1,4 +1,4 @@
-"""Immediate answers to commands. Their consequences come as events."""
+"""Immediate answers to commands. Their consequences follow as events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.vocabulary.wire import Tagged
 
 
 class Done(Tagged, frozen=True, kw_only=True):
-    """Accepted; there is nothing more to say."""
+    """Accepted."""
 
 
 class Refused(Tagged, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """An option that a script declares to ``argparse``. ``takes``: one value. ``kind``: its type, ``int`` or
-    ``float``; empty: the script does not say."""
+    ``float``; empty: not declared."""
 
     names: tuple[str, ...]
     takes: bool = True
@@ -62,7 +62,7 @@ class ScriptRead(Tagged, frozen=True, kw_only=True):
     options: tuple[Declared, ...] = ()
     total_bytes: int = 0
     code: str = ""
-    """As ``Plan.code``: the code for which differences from one machine's result are accepted."""
+    """See ``Plan.code``."""
 
 
 class ScriptsFound(Tagged, frozen=True, kw_only=True):
@@ -74,19 +74,20 @@ class ScriptsFound(Tagged, frozen=True, kw_only=True):
 
 
 class PlanMade(Tagged, frozen=True, kw_only=True):
-    """``tf_configs``: by ``device id/task name`` the exact text of TF_CONFIG; empty for a single device.
+    """``tf_configs``: the exact TF_CONFIG texts, by ``device id/task name``; empty for a single device.
 
-    Ports that are not chosen yet are shown as they will be requested.
+    Ports that are not chosen yet are the ones that will be requested.
     """
 
     plan: Plan
     tf_configs: dict[str, str] = {}
     expectation: str = ""
-    """The speed of this script's newest run on these devices, in a sentence; ``""``: there was none."""
+    """The speed of this script's newest run on these devices, in a sentence; ``""``: no such run."""
     advice: Advice | None = None
     """What would help, where that run was hardly faster than a single laptop."""
     warnings: tuple[Problem, ...] = ()
-    """What may end the run halfway: a module that some laptop lacks, in a line that may not be run."""
+    """What may end the run halfway, such as a missing module on some laptop, imported in a line that may not
+    run."""
     last_shares: dict[DeviceId, int] = {}
     """Each device's rows of the batch at that run's end."""
 
@@ -108,9 +109,9 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """``text``: the code that would run, with hiding characters spelled out (``⟨U+202E⟩``); None: it did not
-    come with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader
-    needs to know about it."""
+    """``text``: the code that would run, with hidden characters spelled out (``⟨U+202E⟩``); None: not in the
+    request, because it is too large or not text. ``diff``: a unified one. ``note``: what the reader needs to
+    know about it."""
 
     path: str
     size: int
@@ -119,7 +120,7 @@ class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     note: str = ""
     deeds: tuple[Deed, ...] | None = None
-    """None: it is no code, or its text cannot be analysed."""
+    """None: it is not code, or cannot be analysed."""
 
 
 class RequestRead(Tagged, frozen=True, kw_only=True):
@@ -153,11 +154,11 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     device_ids: tuple[DeviceId, ...] = ()
     """In the order of ``devices``; ``()`` in a record of an earlier Tandem."""
     spec: RunSpec | None = None
-    """The user's request; None on the others' laptops and in a record of an earlier Tandem."""
+    """The user's request; None on the other laptops and in a record of an earlier Tandem."""
     resumed: RunId | None = None
     """The run that it resumed."""
     sweep: str = ""
-    """The sweep that it is a trial of."""
+    """The sweep that this run belongs to."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
@@ -171,7 +172,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Losses over the run, in order: a few dozen, for a sparkline; ``()`` in a record of an earlier
     Tandem."""
     machines: dict[DeviceId, Machine] = {}
-    """The hardware of its laptops, as far as this one knew it."""
+    """The hardware of its laptops, as far as known here."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
@@ -196,12 +197,12 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     report: str = ""
     """Path of the run's one-page report (HTML) on the node's laptop; ``""`` where there is none."""
     checkpoint: Moment | None = None
-    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on unless others have newer ones
-    (``FindCheckpoints``)."""
+    """The newest checkpoint on this laptop. ``RunSpec.resume`` continues there unless another laptop has a
+    newer one (``FindCheckpoints``)."""
 
     @property
     def left(self) -> set[DeviceId]:
-        """Members that left: the others went on, or it was the end."""
+        """Members that left, whether or not the others went on."""
         return {turn.device for turn in self.membership if turn.change == "left"}
 
 

@@ -1,4 +1,4 @@
-"""Length limits of messages between processes and laptops: longer ones are not read. Pure.
+"""Length limits of messages between processes and laptops: longer ones are rejected. Pure.
 
 ``tests/core/test_bounds.py`` checks everything that is decoded anywhere. Prose that may legitimately be
 longer is cut where it is made (``fit``); anything else is refused there with a sentence.
@@ -34,7 +34,7 @@ Key = Annotated[bytes, Meta(max_length=4_096)]
 Piece = Annotated[bytes, Meta(max_length=1 << 20)]
 """Bytes of a file."""
 Variable = Annotated[bytes, Meta(max_length=1 << 17)]
-"""``NAME=value`` of an environment: no longer than Linux accepts it (execve(2))."""
+"""``NAME=value`` of an environment, at most as long as Linux accepts (execve(2))."""
 
 Few = Annotated[tuple[T, ...], Meta(max_length=FEW)]
 Some = Annotated[tuple[T, ...], Meta(max_length=1_000)]
@@ -47,7 +47,7 @@ Logs = Annotated[dict[Name, float], Meta(max_length=MOST_LOGS)]
 
 
 def fit(struct: msgspec.Struct, **most: int) -> None:
-    """Shorten these fields of a new struct to so many characters, by cutting out their middle."""
+    """Shorten fields of a new struct, each to the given number of characters, by cutting out the middle."""
     for name, characters in most.items():
         text: str = getattr(struct, name)
         if len(text) > characters:

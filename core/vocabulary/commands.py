@@ -82,8 +82,8 @@ class StartRun(Tagged, frozen=True, kw_only=True):
 
 
 class StopRun(Tagged, frozen=True, kw_only=True):
-    """Stop the present run at the end of a step. Again: terminate; a third time: kill. Of a trial it stops
-    the whole sweep, on the laptop that started it."""
+    """Stop the present run at the end of a step. Again: terminate; a third time: kill. A trial's whole sweep
+    stops, on the laptop that started it."""
 
 
 class StartSweep(Tagged, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class StartSweep(Tagged, frozen=True, kw_only=True):
 
 
 class ResumeSweep(Tagged, frozen=True, kw_only=True):
-    """Go on with a sweep that was started here, with the trials that have no result yet. Answer:
+    """Continue a sweep that was started here with its trials that have no result yet. Answer:
     ``SweepAccepted``."""
 
     sweep: SweepId
@@ -102,18 +102,18 @@ class ResumeSweep(Tagged, frozen=True, kw_only=True):
 
 
 class StopSweep(Tagged, frozen=True, kw_only=True):
-    """Stop every trial at the end of a step, and begin no more. Again: terminate; a third time: kill."""
+    """Stop every trial at the end of a step, and start no more. Again: terminate; a third time: kill."""
 
 
 class GoOnWaiting(Tagged, frozen=True, kw_only=True):
-    """Let a run that asks go on waiting; it asks again later. The alternative is ``StopRun``."""
+    """Keep waiting in a run that asks; it asks again later. The alternative is ``StopRun``."""
 
     run: RunId
 
 
 class AddLaptops(Tagged, frozen=True, kw_only=True):
-    """Bring paired laptops into a run that this one started, while it trains. They are asked first; then the
-    run stops at the end of a step and goes on with them."""
+    """Add paired laptops to a run that this one started. They are asked first; then the run stops at the end
+    of a step and goes on with them."""
 
     run: RunId
     devices: Few[DeviceId]
@@ -134,7 +134,7 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
 
 
 class LookAtRequest(Tagged, frozen=True, kw_only=True):
-    """The files that a peer wants to run here, while its request is open. Answer: ``RequestRead``."""
+    """Show the files that a peer wants to run here, while its request is open. Answer: ``RequestRead``."""
 
     run: RunId
 
@@ -156,8 +156,8 @@ class GetRun(Tagged, frozen=True, kw_only=True):
 
 
 class SendReport(Tagged, frozen=True, kw_only=True):
-    """Send a run's report to a paired laptop, whose user is told that it came. ``run`` may be a unique
-    beginning of its id."""
+    """Send a run's report to a paired laptop, and notify its user. ``run`` may be a unique beginning of its
+    id."""
 
     run: RunId
     device: DeviceId
@@ -178,8 +178,8 @@ class DeleteRun(Tagged, frozen=True, kw_only=True):
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
-    """Ask a run's other linked laptops for newer checkpoints than ours: they come as ``CheckpointFound``.
-    Answer: ``Done``, once all have answered or after 2 s; some may come later."""
+    """Ask a run's other linked laptops for newer checkpoints than ours, reported as ``CheckpointFound``.
+    Answer: ``Done``, once all have answered or after 2 s; some may be reported later."""
 
     run: RunId
 

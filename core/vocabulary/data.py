@@ -35,7 +35,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     below_home: FilePath = ""
     """The same path, relative to the home of that laptop's user; ``""``: it is elsewhere."""
     place: FilePath = ""
-    """Where it lies on the starter's laptop, if not there: another laptop began the run."""
+    """Its place on the starter's laptop, if another laptop began the run."""
     is_file: bool = False
     listing: Listing
     """Of its files."""
@@ -44,12 +44,12 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> str:
-        """The path under which walls show it to a script on another laptop."""
+        """The path at which a walled script on another laptop sees it."""
         return f"~/{self.below_home}" if self.below_home else self.path
 
     @property
     def kept_by_keras(self) -> str:
-        """Its path below Keras' folder; ``""``: it is none of its downloads.
+        """Its path below Keras' folder; ``""``: Keras did not download it.
 
         Security invariant: walls leave a member's own copy open, without a question.
         """
@@ -57,12 +57,13 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_carry_code(self) -> bool:
-        """Whether scripts usually read such a file in a way that runs code in it. Tandem never loads data."""
+        """Whether scripts usually load such a file in a way that can run code in it. Tandem never loads
+        data."""
         return self.is_file and not self.path.lower().endswith(_NO_CODE)
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """How the script's text may name it."""
+        """Ways in which the script's text may name it."""
         return tuple(dict.fromkeys((self.path, self.asked)))
 
     def grant(self, place: str) -> Grant:
@@ -74,7 +75,7 @@ Datas = Annotated[tuple[Data, ...], Meta(max_length=MOST)]
 
 
 def is_sound(data: Data) -> bool:
-    """Whether a description from a peer is safe to use. Its files are checked when their list has come."""
+    """Whether a description from a peer is safe to use. Its files are checked once their list has arrived."""
     return (
         _NAME.fullmatch(data.name) is not None
         and _is_absolute(data.path)
@@ -90,7 +91,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def check_folders(folders: Mapping[str, str]) -> None:
-    """Raises ``TandemError`` for names or a number of data folders that are not possible."""
+    """Raises ``TandemError`` for invalid names or too many data folders."""
     for name in folders:
         if not _NAME.fullmatch(name):
             raise bad_folder(name)
@@ -101,15 +102,15 @@ def check_folders(folders: Mapping[str, str]) -> None:
 def data_gone(data: Data) -> TandemError:
     return TandemError(
         code="data-gone",
-        what=f"The data {data.name} of this run is not here any more, or has changed.",
-        fix=f"Give it again: --data {data.name}=PATH. Or resume the run on the laptop that began it.",
+        what=f"The data {data.name} of this run is no longer here, or has changed.",
+        fix=f"Name it again: --data {data.name}=PATH. Or resume the run on the laptop that started it.",
     )
 
 
 def bad_folder(words: str) -> TandemError:
     return TandemError(
         code="bad-option",
-        what=f"{plain(words, 120)!r} names no data folder.",
+        what=f"{plain(words, 120)!r} is not a data folder.",
         fix=f"Write it as NAME=PATH, such as photos=~/Pictures/photos, with a name of letters, digits, dots "
         f"and dashes, and a path of this laptop; {MOST} at most.",
     )

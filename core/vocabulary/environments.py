@@ -1,4 +1,4 @@
-"""What this laptop offers for making a Tandem environment with another Python, where two laptops' differ."""
+"""This laptop's means of making a Tandem environment with another Python, if two laptops differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 DISTRIBUTION = "tandem-laptops"
 PYTHONS = ("3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
-"""An environment's folder of programs."""
+"""The folder of programs in an environment."""
 _HOUSE = Path(__file__).resolve().parents[2]
 
 
@@ -32,8 +32,8 @@ class EnvironmentMaker:
     """The means that this laptop has.
 
     ``checkout``: where `make` sets Tandem up; ``""`` for an installed one. ``source``: what pip installs it
-    from; ``""``: unknown. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is one
-    to fetch others.
+    from; ``""``: unknown. ``pythons``: paths of interpreters, by minor version. ``uv``: whether uv is here to
+    fetch others.
     """
 
     checkout: str = ""
@@ -77,7 +77,7 @@ def _patch(version: Path) -> int:
 
 
 def _source() -> str:
-    """The wheel or folder that pip installed Tandem from, if it still knows (PEP 610).
+    """The wheel or folder that pip installed Tandem from, if recorded (PEP 610).
 
     Security invariant: never the bare name, under which a stranger may have put anything in the index.
     """

@@ -7,11 +7,11 @@ import msgspec
 from core.vocabulary.bounds import DETAIL, WORDS, Detail, Word, Words, fit
 
 OVERTAKEN = "overtaken"
-"""Code of a run that ended because a laptop that had been cut off from it is further."""
+"""Code of a run that ended because a laptop cut off from it had trained further."""
 CUT_OFF = "run-cut-off"
 """Code of the notice that a run could go on after a crash; its detail is the run's id."""
 SWEEP_CUT_OFF = "sweep-cut-off"
-"""The same of a sweep; its detail is the sweep's id."""
+"""The same for a sweep; its detail is the sweep's id."""
 REPORT_CAME = "report-came"
 """Code of the notice that another laptop sent a report; its detail is the file."""
 LEFT_RUN = "left"
@@ -70,4 +70,4 @@ class TandemError(Exception):
 
 
 class IllegalTransition(RuntimeError):
-    """A machine was given an event that its state cannot take: a bug in Tandem, never a user's fault."""
+    """A state machine received an impossible event: a bug in Tandem, never a user's fault."""

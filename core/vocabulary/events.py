@@ -111,7 +111,7 @@ class CodePolicyChanged(DeviceEvent, frozen=True, kw_only=True):
 
 
 class LinkUp(DeviceEvent, frozen=True, kw_only=True):
-    """A paired device is connected and authenticated. ``problem``: why no run is possible with it
+    """A paired device is connected and authenticated. ``problem``: why it cannot take part in runs
     (versions)."""
 
     name: str
@@ -129,7 +129,7 @@ class LinkDown(DeviceEvent, frozen=True, kw_only=True):
 
 
 class BusyChanged(DeviceEvent, frozen=True, kw_only=True):
-    """A device began or ended a run, or was renamed during one."""
+    """A device started or ended a run, or was renamed during one."""
 
     busy: bool
     name: str = ""
@@ -137,7 +137,7 @@ class BusyChanged(DeviceEvent, frozen=True, kw_only=True):
 
 
 class SealChanged(DeviceEvent, frozen=True, kw_only=True):
-    """A laptop, this one included, was checked again: its trainers are now sealed in another way."""
+    """A laptop, this one included, now seals its trainers in another way."""
 
     seal: str
     """As in ``Versions``."""
@@ -162,7 +162,7 @@ class PairingBegan(Tagged, frozen=True, kw_only=True):
 
 
 class PairingCodeShown(Tagged, frozen=True, kw_only=True):
-    """Six digits to compare on both screens. ``warning``: a known name came with a new key."""
+    """Six digits to compare on both screens. ``warning``: a known name has a new key."""
 
     device: DeviceId
     name: str
@@ -171,11 +171,11 @@ class PairingCodeShown(Tagged, frozen=True, kw_only=True):
 
 
 class PairingAnswered(Tagged, frozen=True, kw_only=True):
-    """This side said *Same*; the other's answer is still missing."""
+    """This user pressed *Same*; the other's answer is still missing."""
 
 
 class PairingEnded(Tagged, frozen=True, kw_only=True):
-    """``problem`` None: paired (a ``DevicePaired`` came before). Otherwise why not."""
+    """``problem`` None: paired (after a ``DevicePaired``). Otherwise why not."""
 
     device: DeviceId | None = None
     problem: Problem | None = None
@@ -196,8 +196,8 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     changed: bool
     """This script was allowed before, with other files or arguments, or with less access."""
     network: Literal["", "downloads", "none"] = ""
-    """Network access besides the run's members: downloads or none. ``""``: everything that this laptop
-    reaches."""
+    """Network access besides the run's members: downloads or none. ``""``: everything that this laptop can
+    reach."""
     walls: Walls = "none"
     """What confines it on this laptop."""
     opened: Grants = ()
@@ -215,7 +215,7 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     beyond: tuple[Part, ...] = ()
     """Set with ``changed``. How else it exceeds the last permission."""
     argument_sets: tuple[tuple[str, ...], ...] = ()
-    """It is a trial of a sweep: a yes allows these arguments, one set after another; ``()``: it is a plain
+    """For a trial of a sweep: a yes allows all these arguments, one set after another; ``()``: a plain
     run."""
 
 
@@ -229,7 +229,7 @@ class ConsentSettled(RunEvent, frozen=True, kw_only=True):
 
 
 class FilesRead(Tagged, frozen=True, kw_only=True):
-    """The files that travel with a script are being read: ``done`` of ``total`` bytes. 0 of 0: no more."""
+    """Reading the files that travel with a script: ``done`` of ``total`` bytes. 0 of 0: finished."""
 
     script: str
     done: int
@@ -237,18 +237,18 @@ class FilesRead(Tagged, frozen=True, kw_only=True):
 
 
 class HistoryChanged(RunEvent, frozen=True, kw_only=True):
-    """A past run was named, annotated or deleted, from whichever window or terminal."""
+    """A past run was named, annotated or deleted, in any window or terminal."""
 
 
 class CheckpointFound(RunEvent, frozen=True, kw_only=True):
-    """Requested with ``FindCheckpoints``: another laptop has a newer one than all known before."""
+    """Answers ``FindCheckpoints``: another laptop has a newer checkpoint than all known before."""
 
     device: DeviceId
     moment: Moment
 
 
 class CheckpointCame(RunEvent, frozen=True, kw_only=True):
-    """While a run is being resumed: ``done`` of ``total`` bytes of its checkpoint have come from another
+    """While a run is being resumed: ``done`` of ``total`` bytes of its checkpoint have arrived from another
     laptop."""
 
     device: DeviceId
@@ -277,7 +277,7 @@ class TrialChanged(Tagged, frozen=True, kw_only=True):
 
 
 class RunPlanned(Tagged, frozen=True, kw_only=True):
-    """A run takes shape on this node. Comes again when ports or a new generation complete the plan."""
+    """A run was planned. Sent again when ports or a new generation complete the plan."""
 
     plan: Plan
 
@@ -291,7 +291,7 @@ class RunPhaseChanged(RunEvent, frozen=True, kw_only=True):
 
 
 class MemberPhaseChanged(MemberEvent, frozen=True, kw_only=True):
-    """``done`` of ``total`` bytes while receiving, at ``rate_bytes_s`` (0: not known). ``words``: more on it.
+    """``done`` of ``total`` bytes while receiving, at ``rate_bytes_s`` (0: not known). ``words``: details.
     ``strategy``: the class's name, once a trainer has opened it."""
 
     phase: MemberPhase
@@ -334,9 +334,9 @@ class MemberLeft(MemberEvent, frozen=True, kw_only=True):
 
 
 class WaitingChanged(RunEvent, frozen=True, kw_only=True):
-    """The members that the run waits for have changed, or are the same a few seconds later. Empty: none.
+    """The members that the run waits for changed, or are reported again after a few seconds. Empty: none.
 
-    ``asks``: there was no progress for so long that the user has to decide: ``GoOnWaiting`` or ``StopRun``.
+    ``asks``: after long without progress the user has to decide: ``GoOnWaiting`` or ``StopRun``.
     """
 
     waits: Few[WaitsFor] = ()
@@ -344,7 +344,7 @@ class WaitingChanged(RunEvent, frozen=True, kw_only=True):
 
 
 class RunSummarised(RunEvent, frozen=True, kw_only=True):
-    """Comes just before the last phase change."""
+    """Sent just before the last phase change."""
 
     summary: Summary
 

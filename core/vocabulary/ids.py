@@ -12,7 +12,7 @@ RunId = NewType("RunId", Name)
 """Start time and four random bytes, e.g. ``20261121-191204-9f3a01bc``: sorts by time, fits a file name."""
 
 SweepId = NewType("SweepId", Name)
-"""Like ``RunId``, of a sweep."""
+"""Like ``RunId``, for a sweep."""
 ProjectId = NewType("ProjectId", Word)
 """SHA-256 of a project's manifest, lower-case hex, 64 characters."""
 
@@ -23,8 +23,8 @@ def short(identifier: str) -> str:
 
 
 def started_s(run: RunId, recorded_s: float) -> float:
-    """When a run was started, from its id, so the same on every laptop: each one's own record
-    (``recorded_s``) is a little later, and by another clock. Unix time."""
+    """When a run was started (Unix time), from its id and so the same on every laptop. A laptop's own record
+    (``recorded_s``) is a little later, by another clock."""
     try:
         began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
     except ValueError:

@@ -18,7 +18,7 @@ without it."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """One laptop of a run, as it was when the run began; None where nobody here knew."""
+    """A laptop of a run, as of the run's start; None: unknown here."""
 
     versions: Versions | None = None
     hardware: Hardware | None = None

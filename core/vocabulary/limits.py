@@ -1,4 +1,4 @@
-"""Time limits of a run's waits, in seconds. ``problems`` has the sentence for each that runs out."""
+"""Time limits of a run's waits, in seconds. ``problems`` has the sentence for each expired limit."""
 
 from typing import Literal
 
@@ -17,15 +17,15 @@ Wait = Literal[
     "away",
     "leave",
 ]
-"""Waits of a run's machines."""
+"""Waits of a run's state machines."""
 
 CONSENT_S = 300.0
 """For a member's user to read the request and decide."""
 RECEIVE_S = 60.0
 """Silence of a member that receives files and prepares."""
 LOAD_S = 120.0
-"""Loading TensorFlow. A laptop where it took long allows itself more (``core.supervisor.loading_times``), up
-to ``LOAD_MOST_S``, and reports that before the launch."""
+"""Loading TensorFlow. A slow laptop allows itself more (``core.supervisor.loading_times``), up to
+``LOAD_MOST_S``, and reports that before the launch."""
 LOAD_MOST_S = 900.0
 
 
@@ -35,17 +35,16 @@ def loading_s(told_s: float) -> float:
 
 
 MEET_S = LOAD_S
-"""How long a trainer waits for the others, whose TensorFlow may load slowly; as long as the slowest of them
-may take, if that is longer."""
+"""How long a trainer waits for the others to load TensorFlow; longer if the slowest one is allowed more."""
 START_MORE_S = 30.0
-"""The starter's allowance beyond a trainer's own limits on loading TensorFlow and on meeting, whose verdicts
-know more: together the longest time from launch until every trainer has met the others."""
+"""The starter's allowance beyond a trainer's own limits on loading TensorFlow and on meeting, so that the
+trainer's more precise verdict arrives first. The sum limits the time from launch until all have met."""
 CAUSE_S = 1.0
-"""To wait for a better cause, after a failure that another one may have caused, such as a lost peer."""
+"""Wait for the real cause after a failure that may be a consequence, such as a lost peer."""
 END_S = 5.0
 """After killing every trainer; a member that has not confirmed by then is left to itself."""
 END_LINK_S = 13.0
-"""The same after a cut between trainers that do not dial anew: a little longer than a link may be silent, so
+"""The same after a cut between trainers that do not redial: slightly longer than a link may be silent, so
 that the laptop behind the cut is named."""
 STOP_S = (120.0, 15.0, 5.0)
 """By force: for the step, the callbacks and the rest of the script; SIGTERM; SIGKILL. The chief gets the
@@ -53,15 +52,15 @@ first, too, to save the weights after another member's script failed."""
 STOP_WHILE_STARTING = 1
 """The force of a first Stop before any step: there is no step boundary to wait for."""
 LEAVE_S = 20.0
-"""For a trainer whose laptop leaves the run to end its step; then it is killed, and the step taken back."""
+"""For a leaving laptop's trainer to end its step; then it is killed, and the step taken back."""
 LIVELY_S = 10.0
-"""For this long after a step ends nobody is given up: a laptop that is away may train on."""
+"""Time after a step's end in which nobody is given up: a laptop that is away may still be training."""
 FINISH_S = 600.0
-"""Between members' ends of the same script, on unequal laptops."""
+"""Between members' ends of the same script: laptops differ in speed."""
 OUTPUTS_S = 60.0
-"""Without any piece of the chief's outputs."""
+"""Silence while the chief's outputs are fetched."""
 LAUNCH_S = 900.0
-"""How long a prepared member waits for the others, whose users may have to be asked."""
+"""How long a prepared member waits for the others and their users' consent."""
 SLACK_S = 15.0
 """A member's allowance beyond the starter's limits, so that the starter reports first."""
 LOOK_S = 2.0
@@ -69,7 +68,7 @@ LOOK_S = 2.0
 MISSED_S = 1.5
 """Shorter absences are ignored: the link was merely replaced, or this laptop itself slept."""
 HELD_S = 8.0
-"""A trainer that waits, or is waited for, reports every few seconds: one silent for so long is unable to."""
+"""A trainer that waits, or is waited for, reports every few seconds; after this silence it is unable to."""
 STAND_TOLD_S = 4.0
 """Interval at which a trainer's activity is reported again, with current numbers."""
 WAITS_TOLD_S = 5.0

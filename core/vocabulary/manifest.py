@@ -65,7 +65,7 @@ def manifest_of(script: str, files: Iterable[ProjectFile]) -> Manifest:
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """Stands in a message for a manifest that is too long for it: the file, of ``size`` bytes, to fetch."""
+    """Replaces a manifest that is too long for a message: the file to fetch instead, of ``size`` bytes."""
 
     digest: Word
     size: Annotated[int, msgspec.Meta(gt=0, le=LIMIT_LISTING_BYTES)]
@@ -131,16 +131,16 @@ def check_files(
 ) -> None:
     """Raises ``TandemError`` where a path could escape or collide, or a limit is exceeded. Writes nothing."""
     if len(files) > limit_files:
-        raise _refused(f"it holds {len(files):,} files, and {limit_files:,} is the most")
+        raise _refused(f"it has {len(files):,} files, and the limit is {limit_files:,}")
     total = 0
     for file in files:
         if reason := why_unsafe(file.path):
             raise _refused(f"{shown(file.path)!r}: {reason}")
         if not _SHA256.fullmatch(file.sha256) or not 0 <= file.size <= LARGEST:
-            raise _refused(f"{shown(file.path)!r} comes without a proper size and SHA-256")
+            raise _refused(f"{shown(file.path)!r} has no valid size and SHA-256")
         total += file.size
     if total > limit_bytes:
-        raise _refused(f"its files are {units.size(total)}, and {units.size(limit_bytes)} is the most")
+        raise _refused(f"its files take {units.size(total)}, and the limit is {units.size(limit_bytes)}")
     if collision := find_collision(file.path for file in files):
         raise _refused(f"{shown(collision[0])!r} and {shown(collision[1])!r} are one name on some systems")
     if any(one.path >= two.path for one, two in pairwise(files)):
@@ -148,8 +148,7 @@ def check_files(
 
 
 def find_collision(paths: Iterable[str]) -> tuple[str, str] | None:
-    """Two paths that are the same file on some file system, or a path that needs another one to be a
-    folder."""
+    """Two paths that are the same file on some system, or that need one name as both file and folder."""
     names = Names()
     for path in paths:
         if other := names.take(path):
@@ -161,6 +160,6 @@ def _refused(reason: str) -> TandemError:
     return TandemError(
         code="project-refused",
         what=f"The project was refused: {reason}.",
-        fix="Nothing was written. Mend the name or leave the file out with a line in .tandemignore, on the "
+        fix="Nothing was written. Rename the file, or exclude it with a line in .tandemignore, on the "
         "laptop that sends the project.",
     )

@@ -47,7 +47,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> RunOptions:
-        """These fields only, without those of a subclass."""
+        """These fields alone, without a subclass's."""
         return RunOptions(**{name: getattr(self, name) for name in RunOptions.__struct_fields__})
 
 

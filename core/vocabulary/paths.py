@@ -64,7 +64,7 @@ def _why_unsafe_name(name: str) -> str | None:
     if not folded:
         return "its name is invisible"
     if folded in _NEVER:
-        return "it belongs to a git repository's own folder"
+        return "it is inside a git repository's own folder"
     if folded.partition(".")[0].rstrip() in _RESERVED:
         return "its name is a device's name on Windows"
     return None

@@ -51,8 +51,8 @@ class TelemetrySent(Tagged, frozen=True, kw_only=True):
 
 
 class BusyTold(Tagged, frozen=True, kw_only=True):
-    """Changes to the hello: this laptop began or ended a run just now, its trainers are now sealed in another
-    way, or it was renamed while a run keeps the link in use."""
+    """Changes to the hello: this laptop started or ended a run, its trainers are now sealed in another way,
+    or it was renamed during a run, which keeps the link."""
 
     busy: bool
     seal: Word | None = None
@@ -64,18 +64,18 @@ class BusyTold(Tagged, frozen=True, kw_only=True):
 # --- the doctor: whether trainers could reach each other ---------------------------------------------------
 
 Dialled = Literal["answers", "refused", "silent", "unreachable", "stranger"]
-"""How a call to a trainer's port went. ``stranger``: something else answered there."""
+"""Result of a connection to a trainer's port. ``stranger``: something else answered."""
 
 
 class ReachAsked(Tagged, frozen=True, kw_only=True):
-    """Call this laptop at ``port``, as a trainer would, read ``nonce`` there, then listen in your turn."""
+    """Connect to this laptop at ``port`` as a trainer would, read ``nonce`` there, then listen in turn."""
 
     nonce: Key
     port: int
 
 
 class ReachTold(Tagged, frozen=True, kw_only=True):
-    """How that went. ``port``: where to read the same ``nonce``, for a few seconds; 0: none was free."""
+    """The result. ``port``: where to read the same ``nonce``, for a few seconds; 0: none was free."""
 
     nonce: Key
     dialled: Dialled
@@ -88,7 +88,7 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
 class ModulesAsked(Tagged, frozen=True, kw_only=True):
     """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` top-level names.
 
-    It also says that a run with the receiver is being prepared; without names that is all, and has no answer.
+    It also tells the receiver that a run with it is being prepared. Without names it has no answer.
     """
 
     question: int
@@ -104,14 +104,14 @@ class ModulesTold(Tagged, frozen=True, kw_only=True):
 
 
 class LoadAsked(Tagged, frozen=True, kw_only=True):
-    """Have a trainer load TensorFlow, and answer when it has: the run that we are in will stop for a laptop
-    that comes in."""
+    """Have a trainer load TensorFlow, and answer when it has: our run will stop to let a laptop join."""
 
     question: int
 
 
 class LoadTold(Tagged, frozen=True, kw_only=True):
-    """``loaded``: whether one waits; memory may be short, its user may not want it, or it took too long."""
+    """``loaded``: whether one is ready; memory may be short, the user may not want it, or it took too
+    long."""
 
     question: int
     loaded: bool
@@ -126,7 +126,7 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     plan: Plan
     manifest: Manifest
     listing: Listing | None = None
-    """Where the manifest is too long for this message, which then names only the script."""
+    """Set if the manifest is too long for this message, which then names only the script."""
     source: FilePath = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
@@ -148,7 +148,7 @@ class GiveFiles(RunMessage, frozen=True, kw_only=True):
 
 
 class Launch(Tagged, frozen=True, kw_only=True):
-    """Everybody is prepared: start the trainers of this complete plan, each of which waits ``meet_s`` for the
+    """Everybody is prepared: start the trainers of this complete plan. Each waits ``meet_s`` for the
     others."""
 
     plan: Plan
@@ -190,8 +190,7 @@ class OutputsReceived(RunMessage, frozen=True, kw_only=True):
 
 
 class ReportSent(Tagged, frozen=True, kw_only=True):
-    """A run's report, which the sender's user shows to the receiver's. ``page``: its HTML, compressed
-    (zlib)."""
+    """A run's report, from the sender's user to the receiver's. ``page``: its HTML, compressed (zlib)."""
 
     script: Name
     page: Piece
@@ -201,14 +200,15 @@ class ReportSent(Tagged, frozen=True, kw_only=True):
 
 
 class TookOver(RunMessage, frozen=True, kw_only=True):
-    """To the starter of a run, which the sender had lost: the sender went on with it, and has done ``step``
+    """To a run's starter, after a lost connection: the sender went on with the run, and has done ``step``
     steps."""
 
     step: int
 
 
 class TakenBack(RunMessage, frozen=True, kw_only=True):
-    """The answer: the starter goes on itself. Stop at the end of a step, and keep the checkpoint for it."""
+    """The answer: the starter continues the run itself. Stop at the end of a step, and keep the checkpoint
+    for it."""
 
 
 # --- checkpoints: starter and those who may have one -------------------------------------------------------
@@ -219,8 +219,8 @@ class CheckpointAsked(RunMessage, frozen=True, kw_only=True):
 
 
 class CheckpointTold(RunMessage, frozen=True, kw_only=True):
-    """The newest one; None: none, or none for you. Also the answer to ``CheckpointWanted`` where the wanted
-    one proved damaged: then it is the newest intact one."""
+    """The newest one; None: none, or none for you. Also answers ``CheckpointWanted`` with the newest intact
+    one if the wanted one was damaged."""
 
     moment: Moment | None = None
     shares: Few[int] = ()
@@ -269,7 +269,7 @@ class Reported(Tagged, frozen=True, kw_only=True):
 
 
 class StatusTold(RunMessage, frozen=True, kw_only=True):
-    """What a trainer of this member is doing that waits, or keeps others waiting; None: it goes on."""
+    """The activity of this member's trainer that waits or keeps others waiting; None: it continues."""
 
     task: Name
     status: TrainerStatus | None = None
@@ -318,7 +318,7 @@ Message = (
 
 
 class Send(msgspec.Struct, frozen=True):
-    """A message for a device; where that is this very node, over the loopback."""
+    """A message for a device, over the loopback if that is this node."""
 
     device: DeviceId
     message: Message

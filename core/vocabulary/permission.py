@@ -15,15 +15,15 @@ from core.vocabulary.ids import ProjectId
 from core.vocabulary.plan import Plan, StrategyKind
 
 Network = Literal["none", "downloads", "open"]
-"""Network access besides the run's members, narrowest first. ``open``: everything that this laptop
-reaches."""
+"""Network access besides the run's members, narrowest first. ``open``: everything that this laptop can
+reach."""
 Walls = Literal["default", "none"]
 """What confines a script on this laptop, narrowest first. ``none``: nothing does."""
 Gap = Literal["network", "processes"]
 """What walls leave open on an older system: calls to any address; signals to other programs of the user."""
 Part = Literal["older", "arguments", "strategy", "network", "walls", "folders", "data"]
-"""How a request exceeds a permission for the same files. ``older``: the permission's record has only its
-files and arguments."""
+"""How a request exceeds a permission for the same files. ``older``: only the files and arguments of the
+permission were recorded."""
 
 _NETWORKS: tuple[Network, ...] = get_args(Network)
 _WALLS: tuple[Walls, ...] = get_args(Walls)
@@ -38,7 +38,7 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     also: tuple[Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")], ...] = ()
     """Further arguments, those of a sweep's other trials."""
     strategy: StrategyKind | None = None
-    """None: stored by a Tandem that recorded only files and arguments. It covers nothing."""
+    """None: from an older Tandem, which recorded only files and arguments. It covers nothing."""
     network: Network = "none"
     walls: Walls = "default"
     folders: tuple[str, ...] = ()
@@ -66,8 +66,8 @@ def asked_by(
     opened: Collection[Grant] = (),
     data: Collection[str] = (),
 ) -> Permission:
-    """The permission that a plan needs on this laptop, which would run it inside ``walls``. ``opened``: for
-    its script. ``data``: digests of what has to be sent here. A trial asks for all trials' arguments."""
+    """The permission that a plan needs on this laptop, inside ``walls``. ``opened``: for its script.
+    ``data``: digests of data to send here. A trial asks for the arguments of all trials."""
     arguments = hash_of(plan.arguments)
     others = {hash_of(each) for each in plan.trial.argument_sets} if plan.trial is not None else set[str]()
     writes = least(each.path for each in opened if each.write)

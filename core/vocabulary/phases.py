@@ -1,4 +1,4 @@
-"""A run's phases, and how it ended. A phase's data is in that phase."""
+"""A run's phases with their data, and how it ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Starting(Tagged, frozen=True, kw_only=True):
 
 
 class Training(Tagged, frozen=True, kw_only=True):
-    """Steps come in."""
+    """Steps are being reported."""
 
 
 class Recovering(Tagged, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Recovering(Tagged, frozen=True, kw_only=True):
 
 
 class Stopping(Tagged, frozen=True, kw_only=True):
-    """It was told to end: trainers finish their step, callbacks end, outputs come back."""
+    """The run is ending: trainers finish their step, callbacks end, outputs are fetched."""
 
     back: Few[Name] = ()
     """It stops only to go on at once, with these laptops as well."""
@@ -85,7 +85,7 @@ def ended(phase: Phase) -> bool:
 
 
 def goes_on(phase: Phase) -> bool:
-    """Whether the run ended only for another to go on with it at once."""
+    """Whether another run continues this one at once."""
     return isinstance(phase, Stopped) and phase.goes_on
 
 

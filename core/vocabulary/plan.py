@@ -69,7 +69,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """The laptop on which Train was pressed, where it was lost and the starter of a run stands in for it."""
+    """The laptop on which Train was pressed, if it was lost and another starter stands in for it."""
 
     device: DeviceId
     run: RunId
@@ -160,7 +160,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(RunOptions, frozen=True, kw_only=True):
-    """Everything that every member must agree on. Complete once each task has a host and a port."""
+    """Everything that all members must agree on. Complete once each task has a host and a port."""
 
     run: RunId
     generation: int = 0
@@ -177,13 +177,13 @@ class Plan(RunOptions, frozen=True, kw_only=True):
     """Shares follow the members' measured speeds. Members' ``share`` is the initial one."""
     seed: int = 0
     exchange: Word = "tensorflow"
-    """An ``Exchange``. Any other value is a newer Tandem's, and refused by name."""
+    """An ``Exchange``. Any other value is from a newer Tandem, and is refused by name."""
     resume: Resumption | None = None
     code: Word = ""
     """The digest of the project's Python files: differences are accepted for it."""
     data: Datas = ()
     trial: TrialOf | None = None
-    """It is a trial of a sweep, and runs in a copy of the script's folder on the starter's laptop, too."""
+    """Set for a trial of a sweep: it runs in a copy of the script's folder, on the starter's laptop too."""
     of_another: bool = False
     """The starter has the project from another laptop. The script then runs within walls on every laptop."""
 
@@ -194,7 +194,7 @@ class Plan(RunOptions, frozen=True, kw_only=True):
 
     @property
     def patient(self) -> bool:
-        """Silence alone does not end it: its trainers' connections outlast it."""
+        """Silence alone does not end it: its trainers' connections survive silence."""
         return not self.solo
 
     @property
@@ -205,7 +205,7 @@ class Plan(RunOptions, frozen=True, kw_only=True):
 
     @property
     def outlasts_losses(self) -> bool:
-        """The run goes on without members that are lost in training: the others meet in managed calls."""
+        """The run goes on without members lost during training, since members meet in managed calls."""
         return self.strategy == "managed" and self.redials
 
     @property

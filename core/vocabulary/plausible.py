@@ -1,5 +1,4 @@
-"""Checks whether measurements are plausible: they come from other laptops, and screens and files rely on
-them. Pure."""
+"""Checks measurements from other laptops for plausibility before screens and files rely on them. Pure."""
 
 from __future__ import annotations
 
@@ -90,17 +89,17 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 
 
 def sound_moment(moment: Moment) -> bool:
-    """Whether a training can have come so far."""
+    """Whether it is a possible position in a training."""
     return all(_fits(each) for each in (*moment.order, moment.epochs, moment.steps_in_epoch or 0))
 
 
 def a_runs_time(seconds: float) -> bool:
-    """Whether it is a time that a run can take."""
+    """Whether it is a possible duration of a run."""
     return 0 <= seconds <= LONGEST_RUN_S
 
 
 def a_step(seconds: float) -> bool:
-    """Whether it is a time that a step can take."""
+    """Whether it is a possible duration of a step."""
     return SHORTEST_S <= seconds <= LONGEST_S
 
 

@@ -55,15 +55,15 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     steps_s: float | None = None
     step_s: float | None = None
     wait_s: float | None = None
-    """Seconds in the last step between this member's gradients and all members': the wait for slower members,
-    and the part of the exchange that was not hidden."""
+    """Seconds in the last step from having its own gradients to having all members': the wait for slower
+    members, and the part of the exchange that was not hidden."""
     grad_norm: float | None = None
     """The global norm of the gradient of all rows, before clipping; measured about twice a second."""
     share: int | None = None
     """This member's rows of the batch."""
     wire_s: float | None = None
-    """The part of a step that exchanging gradients takes when nobody waits for a slower member: the shortest
-    ``wait_s`` of all members."""
+    """Seconds of a step for exchanging gradients, without waits for slower members: the shortest ``wait_s``
+    of all members."""
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
     done: int | None = None
@@ -72,8 +72,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     met_every: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
     """Members meet after so many steps: not the result of one machine. 0: in every step."""
     recent: Logs | None = None
-    """The means since the previous report, for values that Keras gives as means over the epoch so far. Other
-    metrics' values are left out; values that belong to no metric are as in ``logs``. None: not known."""
+    """Means since the previous report, for values that Keras averages over the epoch so far. Other metrics
+    are left out; values of no metric are as in ``logs``. None: unknown."""
 
     @property
     def rows(self) -> int:
@@ -82,7 +82,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return round(rows) if 0 < rows < MOST_ROWS else 0
 
     def whole_after(self, before: Progress | None) -> Progress:
-        """The later one with a whole batch: an epoch's last batch may be smaller."""
+        """The later report with a whole batch: an epoch's last batch may be smaller."""
         if before is None or before.fit != self.fit or before.share is None:
             return self
         return self if self.rows >= before.rows else before
@@ -95,11 +95,12 @@ class Audits(msgspec.Struct, frozen=True, kw_only=True):
     steps: Annotated[int, msgspec.Meta(ge=0)]
     audited: Annotated[int, msgspec.Meta(ge=0)]
     why: Words = ""
-    """Why none of a model's steps was, where that is so; for the first such model."""
+    """Why none of a model's steps was audited, for the first such model."""
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """The members' measurements before a ``fit``'s first step, and their conclusions. Plurals are by rank.
+    """The members' measurements before a ``fit``'s first step, and what follows from them. Plurals are by
+    rank.
 
     Times are seconds of one step of the whole global batch.
     """
@@ -115,14 +116,14 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     shares: Few[int]
     """Rows of the global batch."""
     audit_bytes: int = 0
-    """The most memory that an audited step takes beside the others, on one laptop; 0 if none is audited."""
+    """The most additional memory for an audited step on one laptop, in bytes; 0 if none is audited."""
 
 
 Blamed = Literal["unlike", "steps", "wire", "shares", "load"]
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What would help where several laptops are hardly faster than one of them alone.
+    """Advice if several laptops are hardly faster than one of them alone.
 
     ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too small to share; ``wire``: it is
     too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other programs, or a small
@@ -170,7 +171,7 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     logs: Logs = {}
     seconds: float
     whole: bool = True
-    """False: it was broken off after ``steps`` of its ``steps_in_epoch``; these are its logs."""
+    """False: it was interrupted after ``steps`` of ``steps_in_epoch``; these are its logs."""
     steps: int | None = None
     steps_in_epoch: int | None = None
     diverged: Diverged | None = None
@@ -200,15 +201,15 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
-    """An epoch that was not trained to its end: how many of its steps were done."""
+    """How many steps of an interrupted epoch were done."""
 
     steps: int
     steps_in_epoch: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run. Times in seconds, ``total_s`` with the runs that it resumed; None where it did not
-    come so far."""
+    """Results of a run. Times in seconds, ``total_s`` including the runs that it resumed; None if it did not
+    get that far."""
 
     strategy: Name = ""
     """The chief's, by its name in ``tf.distribute``."""
@@ -227,11 +228,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     """Including those of the run that this one resumed."""
     part: EpochPart | None = None
-    """The last epoch, where it was broken off."""
+    """The last epoch, if it was interrupted."""
     steps_s: float | None = None
     samples_s: float | None = None
     last_logs: Logs = {}
-    """Logs of the last complete epoch; without one, of the one that was broken off."""
+    """Logs of the last complete epoch; without one, of the interrupted epoch."""
     weights_sha256: FewBy[Word, Word] = {}
     """Digests by device id."""
     outputs: Many[FilePath] = ()
@@ -249,7 +250,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The loss was NaN or infinite at the end."""
 
     audits: Audits | None = None
-    """The chief's evidence that sharing changed nothing; None where nothing was shared."""
+    """The chief's evidence that sharing changed nothing; None if nothing was shared."""
     met_every: int = 0
     """The most steps of a model's training between two meetings; 0: members met in every step."""
     left: FewBy[Word, int] = {}

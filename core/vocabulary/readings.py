@@ -42,7 +42,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     disk_free_bytes: int | None = None
     """On the disk of its home, which holds runs and received projects; None where unknown."""
     battery_pct: float | None = None
-    """Its charge while the laptop runs on it; None: it is plugged in, has none, or does not report it."""
+    """Its charge while running on battery; None: plugged in, without a battery, or not reported."""
     no_gpu: Words = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""
 

@@ -37,14 +37,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Keep one trainer with TensorFlow imported ready; costs about 400 MB."""
     foresee: bool = True
     """Import TensorFlow ahead: while a run is being prepared, here or by a paired laptop that chose this one,
-    and during a run, in case that a laptop is lost and comes back."""
+    and during a run, in case a laptop is lost and comes back."""
     stay_awake: bool = True
     """Keep this laptop from falling asleep while a run is under way."""
     go_on: bool = False
-    """When Tandem opens again after a crash, continue the runs that this laptop started and that were under
-    way."""
+    """When Tandem opens again after a crash, continue the interrupted runs that this laptop started."""
     leave_below_pct: BatteryPct = 0
-    """Leave the run when this laptop's battery is below so many percent; 0: never."""
+    """Leave the run when this laptop's battery is below this percentage; 0: never."""
     keep_days: KeepDays = 30
     keep_gb: KeepGB = 10
     """How long, and how much at most, other laptops' project and run files stay here."""

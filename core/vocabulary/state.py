@@ -94,7 +94,7 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     log: dict[str, tuple[str, ...]] = {}
     """The newest lines by task name."""
     left: Problem | None = None
-    """Why the others went on without it; None: they did not."""
+    """Why the others went on without it; None: it is still in the run."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,9 +137,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """On linked laptops; newer than ours when they were found."""
     fetch: ev.CheckpointCame | None = None
     reading: ev.FilesRead | None = None
-    """None: nothing is being read, or not for long yet."""
+    """None: nothing is being read, or it began just now."""
     sweep: Sweep | None = None
-    """The newest that was started here."""
+    """The newest sweep started here."""
     notices: tuple[Problem, ...] = ()
     stopped: bool = False
 
@@ -207,7 +207,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             return replace(state, me=replace(state.me, versions=replace(state.me.versions, seal=seal)))
         case ev.DeviceFound():
             device = _device(state, event.device, event.name)
-            # A record proves nothing: it must not rename a device that has told us its name itself.
+            # A record proves nothing: it must not rename a device that told us its name over a link.
             name = device.name if device.paired or device.linked else event.name
             return _with(state, replace(device, name=name, addresses=event.addresses, seen=True))
         case ev.DevicePaired():
@@ -287,7 +287,7 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
 
 
 def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device]) -> dict[DeviceId, Device]:
-    """When a run is over nobody is busy, even before its members say so; not where it goes on among them."""
+    """After a run nobody is busy, even before its members say so, unless it goes on among them."""
     if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged) or is_followed(run.phase):
         return devices
     return {key: replace(each, busy=each.busy and key not in run.members) for key, each in devices.items()}
@@ -372,7 +372,7 @@ def _with(state: State, device: Device) -> State:
 
 
 def _with_or_without(state: State, device: Device) -> State:
-    """Forget a device that is neither seen, paired nor linked."""
+    """Keep the device in the state only while it is seen, paired or linked."""
     if device.seen or device.paired or device.linked:
         return _with(state, device)
     return replace(state, devices={key: kept for key, kept in state.devices.items() if key != device.device})

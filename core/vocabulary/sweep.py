@@ -25,8 +25,8 @@ class SweepSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A user's request."""
 
     run: RunSpec
-    """What the trials share. ``devices``: the laptops that take trials, each one at a time; empty: every
-    paired one that is present, or with ``solo`` none. Arguments, roles and shares are not used."""
+    """What the trials share. ``devices``: the laptops that take trials, one at a time each; empty: every
+    paired laptop present, or none with ``solo``. Arguments, roles and shares are unused."""
     argument_sets: Few[Many[Argument]]
     """The script's arguments, one set a trial."""
     repeat: int = 1
@@ -45,9 +45,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     status: TrialStatus = "waiting"
     begun: int = 0
-    """How often it was begun: again after its laptop was lost, or it was stopped."""
+    """How often it was started: again after its laptop was lost, or it was stopped."""
     device: DeviceId | None = None
-    """The laptop that has it or had it last."""
+    """The laptop that trains it, or trained it last."""
     laptop: Name = ""
     """Its name."""
     run: RunId | None = None
@@ -92,6 +92,6 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
         return self.trials[number - 1]
 
     def having(self, trial: Trial) -> Sweep:
-        """With this trial in place of the one that has its number."""
+        """The sweep with this trial replacing the one of the same number."""
         trials = (*self.trials[: trial.number - 1], trial, *self.trials[trial.number :])
         return replace(self, trials=trials)

@@ -29,13 +29,13 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
 def plain(text: str, limit: int = 200) -> str:
     """One line of ordinary characters, at most ``limit`` of them; longer text ends in ``…``."""
-    # Cut first: a peer may send megabytes, and nothing beyond a few escapes per character is ever shown.
+    # Cut first: a peer may send megabytes, and only the beginning is ever shown.
     line = " ".join(_visible(text[: limit * 8 + 1024]).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def capitalised(words: str) -> str:
-    """As the beginning of a sentence. ``str.capitalize`` would change the other letters, too."""
+    """With a capital first letter. ``str.capitalize`` would change the other letters, too."""
     return words[:1].upper() + words[1:]
 
 
@@ -48,7 +48,7 @@ def spelled(text: str) -> str:
 
 
 def is_seen(sign: str) -> bool:
-    """Whether a reader sees this character, and the others in their places."""
+    """Whether this character is visible and does not move or hide others."""
     return unicodedata.category(sign) not in (*_DROPPED, "Zl", "Zp") and sign not in _BLANK
 
 

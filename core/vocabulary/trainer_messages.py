@@ -1,7 +1,7 @@
 """Messages between a node and its trainer process: JSON lines on two pipes. Imports no TensorFlow.
 
-Orders come on the trainer's order pipe, after it imported TensorFlow; reports go out on the report pipe. The
-node reads the process's stdout and stderr, which belong to the script, unchanged.
+Orders arrive on the order pipe, once the trainer has imported TensorFlow; reports leave on the report pipe.
+Stdout and stderr belong to the script; the node reads them as they are.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     inside: Few[Name]
     """``host:port`` of each on the trainer's own loopback, as in TF_CONFIG."""
     downloads: bool = False
-    """The script may call any address through a proxy."""
+    """The script may connect to any address through a proxy."""
 
 
 class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,25 +78,25 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     """Where Keras keeps its downloads for this user, if not in the home."""
     reads: Few[FilePath] = ()
     opened: Grants = ()
-    """What this user allowed the script to open beside that."""
+    """Additional access that this user allowed."""
     port: int = 0
     """TCP port on which it may listen; 0: none."""
     calls: Few[int] | None = ()
-    """Ports that it may call. None: all, as it has a network of its own."""
+    """Ports that it may connect to. None: all, since it has a network of its own."""
     downloads: bool = False
-    """Through a proxy, where it shares the laptop's network."""
+    """Downloads through a proxy, if it shares the laptop's network."""
 
     @property
     def private(self) -> tuple[str, ...]:
-        """Nothing that may be read as a whole may contain these, wherever they lie."""
+        """Folders that no readable folder may contain."""
         return (self.user, *filter(None, [self.tandem]), *self.folders)
 
 
 class Become(Tagged, frozen=True, kw_only=True):
-    """To a trainer that was kept ready, before anything else: what another one is started with."""
+    """The first order to a trainer that was kept ready: the setup that other trainers are started with."""
 
     environment: Many[Variable]
-    """``NAME=value``; not as text, which paths on POSIX need not be."""
+    """``NAME=value`` as bytes: POSIX paths need not be text."""
     sealed: bool = False
     walls: Enclosure | None = None
 
@@ -126,8 +126,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     """Shares follow the members' measured speeds; ``shares`` are the initial ones."""
     seed: int = 0
     gpus: int | None = None
-    """How many of this laptop's GPUs take part; None: all, and one in a managed cluster, whose members need
-    not be alike. With a custom training loop they must be: 0 for all where one of them has none."""
+    """How many of this laptop's GPUs take part; None: all, or one in a managed cluster. Members of a custom
+    training loop must be alike: 0 for all if one of them has none."""
     options: RunOptions = RunOptions()
     keep: FilePath = ""
     """On the chief: the folder for the trained models at the end."""
@@ -149,21 +149,21 @@ class Train(Tagged, frozen=True, kw_only=True):
     names: Few[Words] = ()
     """The members' laptops by rank, for the text of a verdict; with the task where one has several."""
     linger_s: float = 0.0
-    """How long the run waits for a silent laptop: a member that has finished stays for one that still needs
-    its last messages, and TensorFlow does not give its peers up sooner."""
+    """How long the run waits for a silent laptop: a finished member stays for others that still need its last
+    messages, and TensorFlow gives up on peers no sooner."""
     temporary: FilePath = ""
     """The folder for temporary files, deleted with the trainer; ``""``: the system's."""
 
     agreed: FilePath = ""
     """Path of the manifest that the other laptops' users consented to: the script runs only if ``folder``
-    still has those bytes. ``""``: it is a copy, which was checked when it was made, or nobody was asked."""
+    still matches. ``""``: ``folder`` is a copy, checked when made, or nobody was asked."""
     data: FewBy[FilePath, FilePath] = {}
-    """By its place on the starter's laptop, where the script's text looks for it: the place of data here."""
+    """Places of data here, by the places on the starter's laptop that the script's text names."""
     stands_in: bool = False
-    """Another laptop, which was lost, takes the training back: at the end a checkpoint stays for it."""
+    """A lost laptop will take the training back: at the end a checkpoint is kept for it."""
     launched: bool = False
-    """The launcher signals all of the job's processes at its end (Slurm does): this one leaves that to its
-    parent."""
+    """The launcher signals all of the job's processes at its end, as Slurm does: ignore that, and leave it to
+    the parent."""
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
@@ -244,14 +244,14 @@ class Said(Tagged, frozen=True, kw_only=True):
 
     words: LogText
     difference: bool = False
-    """Because of it the result may differ from one machine's."""
+    """The result may therefore differ from one machine's."""
 
     def __post_init__(self) -> None:
         fit(self, words=LOG)
 
 
 class StatusChanged(Tagged, frozen=True, kw_only=True):
-    """No meeting with the others has ended for some seconds: what this trainer is doing. None: it goes on."""
+    """What this trainer is doing after some seconds without completing an exchange. None: it continues."""
 
     status: TrainerStatus | None = None
 
@@ -261,7 +261,7 @@ class Kept(Tagged, frozen=True, kw_only=True):
 
 
 class Ended(Tagged, frozen=True, kw_only=True):
-    """The last report. A process that dies without it was killed; its parent reports that."""
+    """The last report. If a process dies without it, its parent reports why."""
 
     exit: Exit
 

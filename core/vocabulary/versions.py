@@ -23,10 +23,10 @@ MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 """As ``pyproject.toml`` has them."""
 
 LINK_PROTOCOL = 4
-"""Version of everything that laptops tell each other: messages on a link, files beside it, the trainers'
-exchange. Nodes with different ones exchange nothing beyond the hello."""
+"""Version of all communication between laptops: messages on a link, files beside it, the trainers' exchange.
+Nodes with different versions exchange nothing beyond the hello."""
 VOCABULARY = 2
-"""Version of the commands and events spoken by ``--jsonl`` and the local socket."""
+"""Version of the commands and events of ``--jsonl`` and the local socket."""
 
 
 _PACKAGES = ("Python", "TensorFlow", "Keras")
@@ -46,7 +46,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """How its trainers that meet through TensorFlow are sealed (``core.supervisor.seals``); ``""``: not at
     all."""
     frozen: bool = False
-    """A program that bundles its packages: it cannot change them, so the other laptop has to."""
+    """A bundled program, which cannot change its packages: the other laptop has to."""
 
 
 def installed() -> Versions:
@@ -70,10 +70,10 @@ def sentence(versions: Versions) -> str:
 
 
 def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
-    """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
+    """The first difference that rules out a run together, as ``name``'s problem; None if they agree.
 
-    The side with the older version learns how to get the newer one, and the other side that it will:
-    otherwise both people might change theirs. A frozen program keeps its version.
+    Only the side with the older version is told how to get the newer one, so that not both users change
+    theirs. A frozen program keeps its version.
     """
     found = _first_difference(ours, theirs)
     if found is None:
@@ -87,7 +87,7 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
 
 
 def who_changes(ours: Versions, theirs: Versions) -> Literal["here", "there", ""]:
-    """Where to make an environment like the other laptop's; ``""``: none would fix it."""
+    """Which side should make an environment like the other's; ``""``: neither would help."""
     found = _first_difference(ours, theirs)
     if found is None or found[0] not in _PACKAGES or (is_frozen() and theirs.frozen):
         return ""
@@ -141,7 +141,7 @@ def pip_install(what: str) -> str:
     ``what`` is quoted for a POSIX shell.
     """
     python = shlex.quote(sys.executable)
-    if sys.platform == "win32":  # its shell knows no single quotes
+    if sys.platform == "win32":  # its shell has no single quotes
         python, what = subprocess.list2cmdline([sys.executable]), what.replace("'", '"')
     if find_spec("pip") is None:  # uv makes environments without it
         return f"uv pip install --python {python} {what}"
@@ -154,7 +154,7 @@ def install_fix(what: str, *, where: str = "") -> str:
     ``what``: as it follows ``pip install``. ``where``: such as `` on every laptop``.
     """
     if is_frozen():
-        return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."
+        return f"It comes with Tandem's program: replace the whole program with the newest one{where}."
     return f"Install it{where}: {install_command(what)}"
 
 
@@ -166,7 +166,5 @@ def install_command(what: str) -> str:
 def same_on_both(label: str) -> str:
     """For two laptops whose ``label`` differs."""
     if is_frozen():
-        return (
-            f"{label} comes with Tandem's program: use the same Tandem on both; then they can train together."
-        )
-    return f"Install the same {label} on both laptops; then they can train together."
+        return f"{label} comes with Tandem's program: use the same Tandem on both laptops to train together."
+    return f"Install the same {label} on both laptops to train together."

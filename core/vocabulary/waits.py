@@ -11,7 +11,7 @@ from core.vocabulary.bounds import Few, Words
 from core.vocabulary.ids import DeviceId
 
 Activity = Literal["exchange", "importing", "compiling", "callback", "step", "script"]
-"""What a trainer is doing. ``exchange``: it waits for other members; ``script``: none of the others."""
+"""What a trainer is doing. ``exchange``: waiting for other members; ``script``: anything not listed."""
 
 Cause = Literal["wire", "script", "starting", "stopped", "silent", "connection", "away"]
 """Why a run waits for a laptop.
@@ -24,7 +24,7 @@ silent, and may sleep or have lost its network.
 
 
 class PeerWait(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that a trainer still needs something from. Bytes are of the numbers that it waits for now."""
+    """A member that a trainer waits for. Byte counts are of the numbers awaited now."""
 
     rank: int
     lasted_s: float
@@ -67,9 +67,9 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     bytes_come: int = 0
     bytes_total: int = 0
     since_s: float | None = None
-    """If it is away: since when, in Unix time by the starter's clock."""
+    """If it is away: since when (Unix time by the starter's clock)."""
     held: bool = False
-    """Its trainer can't report, as native code may hold Python's interpreter."""
+    """Its trainer can't report; native code may hold Python's interpreter."""
     cores: float = 0.0
     """Processors that it uses, where it is ``held``."""
     left_s: float | None = None

@@ -1,6 +1,6 @@
 """Drops root's privileges over other users' for good, in a trainer whose user is root. Linux.
 
-Otherwise a walled trainer of root's could load a module into the kernel.
+Otherwise root's walled trainer could load a kernel module.
 """
 
 from __future__ import annotations

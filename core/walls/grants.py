@@ -58,7 +58,7 @@ def _find(access: Access, own: Path) -> Grant:
         if path in _HOMES:
             raise _never(access, "it holds more than a script's data")
         if _is_hidden(path, home) or is_within(path, [f"{home}/snap"]):
-            raise _never(access, "hidden folders hold keys, passwords and what programs keep")
+            raise _never(access, "hidden folders hold keys, passwords and programs' data")
         if is_within(path, [kept[1]]) or _is_a_tandems(Path(path)):
             raise _never(access, "it is Tandem's own")
         if is_within(path, _NEVER) and (path == _DISKS or not is_within(path, [_DISKS])):

@@ -428,7 +428,7 @@ async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tm
             assert laptop.trainers[-1].train.script == "train.ipynb"
             assert (laptop.trainers[-1].work / "train.ipynb").read_text() == text
         logged = "".join(event.lines.text for event in told.events if isinstance(event, ev.MemberLogged))
-        assert "as only Jupyter can do it: %matplotlib inline (cell 1)" in logged
+        assert "because it only works in Jupyter: %matplotlib inline (cell 1)" in logged
 
 
 CUTS = 100

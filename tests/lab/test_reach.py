@@ -71,7 +71,11 @@ def test_the_doctor_tells_which_laptop_lets_nobody_in(lab: Lab) -> None:
         "reach-closed-there",
         "note",
     )
-    assert "got no answer" in here.what and "One way is enough" in here.what and "own strategy" in here.fix
+    assert (
+        "got no answer" in here.what
+        and "One direction is enough" in here.what
+        and "both directions" in here.fix
+    )
     assert f"({NETWORK}.1)" in here.what and f"({NETWORK}.1)" in there.what and "anna" in there.fix
 
     lab.network.close_trainers_ports(1, node_port=DEFAULT_PORT)

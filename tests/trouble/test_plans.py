@@ -42,7 +42,7 @@ def refusal(agent: Agent, script: Path, *options: str) -> str:
         (("--with", "ben", "--role", "me=chief", "--role", "ben=chief"), "anna and ben were made chief."),
         (("--with", "ben", "--role", "me=worker", "--role", "ben=worker"), "No device is the chief"),
         (("--solo", "--role", "ben=worker"), "ben has a role but does not take part"),
-        (("--with", "ben", "--share", "ben=many"), "--share does not take 'many'."),
+        (("--with", "ben", "--share", "ben=many"), "--share does not accept 'many'."),
     ],
     ids=["an unknown device", "two chiefs", "no chief", "a role outside the run", "no share"],
 )

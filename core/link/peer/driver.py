@@ -103,7 +103,7 @@ class PeerDriver:
         self._greeting: asyncio.Task[None] | None = None
         """Our hello is sent, and not answered."""
         self._shown: tuple[Hello, str] | None = None
-        """What was reported of the device when it came up, or back."""
+        """The last report of the device as linked."""
         self._timers: Timers[Literal["pause"]] = Timers(hub.clock, lambda _: self._happened(PauseOver()))
         self._state: State
         self._enter(begun())
@@ -135,7 +135,7 @@ class PeerDriver:
             self.try_now()
 
     def gone(self) -> None:
-        """Its old addresses stay worth a try, but finding it again will be news."""
+        """Keep its old addresses to try, but finding it again will be news."""
         self._hints = tuple(dict.fromkeys((*self._found, *self._hints)))
         self._found = ()
 

@@ -42,8 +42,7 @@ STEADY_S = 10.0
 """A link that lasted this long was a success: the next pauses are short again."""
 
 _TOLD = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
-"""Failures that a person has to fix. They don't include a laptop that is away, or another device at an
-address where this one was before."""
+"""Failures that a person has to fix: not a laptop that is away, nor another device at its old address."""
 
 _CLOSED = frozenset({"link-closed", "link-slept"})
 """Links that were closed without a goodbye: the second while this laptop slept."""

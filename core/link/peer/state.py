@@ -16,7 +16,7 @@ class Tries:
     trouble: Problem | None = None
     """Why the last call failed, or the last link ended."""
     told: str = ""
-    """The code of the last failure that a person was told of."""
+    """The code of the last failure that was reported to the user."""
     refusal_tells: bool = False
     """The link was closed without a goodbye, and the device had answered calls of ours: if its port now
     refuses, Tandem has ended there. A firewall refuses, too, but would have done so before."""
@@ -38,15 +38,15 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The next call comes when the pause is over, or at once when something gives hope."""
+    """The next call starts when the pause is over, or as soon as it may succeed."""
 
     tries: Tries
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """``call``: a call of ours still under way, though the device's own call became the link. ``answered``: a
-    call of ours reached the device, so its port is open to us."""
+    """``call``: a call of ours that is still under way although the device's own became the link.
+    ``answered``: a call of ours reached the device, so its port is open to us."""
 
     since_s: float
     failures: int

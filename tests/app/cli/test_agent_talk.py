@@ -118,7 +118,7 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
         await talking.screen.wait_said("is allowed here")
     said = talking.screen.said
     assert "other (bbbbbbbb) wants to run digits.py --epochs '3⟨U+001B⟩[2J' on this laptop." in said
-    assert "It is not what was allowed here before. Changed: lib/model.py. New: digits.keras." in said
+    assert "It differs from what was allowed here before. Changed: lib/model.py. New: digits.keras." in said
     assert "No longer there: old.csv." in said
     assert "this one can do anything you can do on this laptop." in said
     assert "12 files, 12,000 bytes, project dddddddd:" in said
@@ -152,7 +152,10 @@ async def test_all_arguments_of_a_sweep_are_shown() -> None:
         talking.node.happen(structs.replace(asked(), arguments=sets[0], argument_sets=sets))
         await talking.screen.wait_said("May other run this here?")
     said = talking.screen.said
-    assert "wants to run digits.py on this laptop.\nIt tries 3 sets of arguments, one after another:" in said
+    assert (
+        "wants to run digits.py on this laptop.\nIt will be run with 3 sets of arguments, one after another:"
+        in said
+    )
     assert "\n  --lr 0.1\n  --lr 'a⟨U+200B⟩b c'\n  (none)\n" in said
 
 
@@ -191,11 +194,11 @@ async def test_the_files_can_be_looked_at_before_the_answer() -> None:
         await talking.screen.wait_said("[once/always/no/look]")
         talking.keyboard.types("look\n")
         await talking.wait_command(LookAtRequest(run=RUN))
-        await talking.screen.wait_said("(no text, or too large to come before the yes)")
+        await talking.screen.wait_said("(not text, or too large to send before the yes)")
         talking.keyboard.types("no\n")
         await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
     said = talking.screen.said
-    assert "Starts: os.system x (line 7)\nNot looked through, read it yourself: model.py, same.py" in said
+    assert "Starts: os.system x (line 7)\nNot checked, read it yourself: model.py, same.py" in said
     assert "--- train.py, 13 bytes: changed since you allowed it" in said
     assert "-epochs = 5\n+epochs = [50]" in said
     assert "--- model.py, 9 bytes: new\nlayers = 3" in said

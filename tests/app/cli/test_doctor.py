@@ -51,7 +51,7 @@ async def test_one_open_way_is_no_failure_and_none_is() -> None:
     node, screen = Doctored(one_way), Words()
     with follower(node) as events:
         assert await doctor_on(events, screen, deep=False, mend=None) == ExitCode.OK
-    assert "· network: A call of ben" in screen.said and "One way is enough" in screen.said
+    assert "· network: A connection from ben" in screen.said and "One direction is enough" in screen.said
 
     node, screen = Doctored(neither), Words(json=True)
     with follower(node) as events:

@@ -158,7 +158,7 @@ async def test_ctrl_c_leaves_nothing(made: Recipe) -> None:
 
     screen.say = interrupted  # type: ignore[method-assign]
     assert await make(made, screen) == ExitCode.INTERRUPTED
-    assert "begun" in screen.said and "what was half made is removed" in screen.said
+    assert "begun" in screen.said and "the unfinished environment was removed" in screen.said
     assert not made.folder.exists()
 
 
@@ -169,7 +169,7 @@ def test_what_to_do_next_depends_on_what_runs_here_and_on_the_menu(made: Recipe)
     assert f"Start it: {made.tandem}\n" in lines()
     assert f"Start it: {made.tandem} --home /h\n" in lines(home="/h")
 
-    assert "Close the Tandem that runs here first" not in lines()
-    assert "Close the Tandem that runs here first" in lines(runs_here=True)
+    assert "First close the Tandem that is open here" not in lines()
+    assert "First close the Tandem that is open here" in lines(runs_here=True)
     assert f"{made.tandem} install-desktop" in lines(in_menu=True)
     assert f"{made.python} -m pip install NAME" in lines()

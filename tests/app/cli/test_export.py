@@ -87,7 +87,7 @@ async def test_a_script_with_a_strategy_of_its_own_is_no_job_of_tandems(script: 
 
 async def test_shares_say_how_many_members_there_are(script: Path) -> None:
     assert told(await exported("--slurm", str(script), "--share", "3,2,1"))["members"] == 3
-    with pytest.raises(TandemError, match="--share does not take"):
+    with pytest.raises(TandemError, match="--share does not accept"):
         await exported("--slurm", str(script), "--share", "a,b")
 
 

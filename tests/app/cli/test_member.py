@@ -149,7 +149,7 @@ def test_a_job_exported_for_tensorflows_collectives_is_refused_by_name() -> None
     arguments = command_line.read(["member", "train.py", "--exchange", "tensorflow"])
     with pytest.raises(TandemError) as failure:
         asyncio.run(member.member(arguments, Screen()))
-    assert "do not meet by tensorflow any more" in failure.value.what
+    assert "no longer connect by tensorflow" in failure.value.what
     assert "--secret FILE" in failure.value.fix
 
 
@@ -299,7 +299,7 @@ def test_members_are_the_replicas_of_a_mirrored_loop(place: Path, strategy: str)
     job.ends()
     for said in job.said:
         assert "of 2 replicas: 31.5 31.5" in said, "the mean of all rows, on both members"
-        assert "--share left out: the script trains in a loop of its own" in said
+        assert "--share ignored: the script has a custom training loop" in said
         assert "Nothing was shared" not in said
 
 

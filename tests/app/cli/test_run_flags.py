@@ -54,7 +54,7 @@ def test_minutes_that_are_none_are_named(capsys: pytest.CaptureFixture[str]) -> 
 def test_fewer_than_no_minutes_are_named_in_minutes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         given("--wait-for-away", "-3")
-    assert "-3 minutes cannot be waited: give 0 or more" in capsys.readouterr().err
+    assert "-3 minutes is not a valid wait: give 0 or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["rare=7", "rare=65", "rare=016", "rare=", "often", "RARE", "rare=16\n"])

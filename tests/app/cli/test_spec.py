@@ -86,14 +86,14 @@ async def test_me_alone_is_solo() -> None:
     [
         (["--with", "anna"], "No device is called 'anna'"),
         (["--with", "stranger"], "stranger is not paired"),
-        (["--with", ","], "--with does not take ','"),
-        (["--role", "other=boss"], "--role does not take 'boss'"),
-        (["--role", "chief"], "--role does not take 'chief'"),
+        (["--with", ","], "--with does not accept ','"),
+        (["--role", "other=boss"], "--role does not accept 'boss'"),
+        (["--role", "chief"], "--role does not accept 'chief'"),
         (["--role", "anna=chief"], "No device is called 'anna'"),
-        (["--share", "other=-3"], "--share does not take '-3'"),
-        (["--share", "other=²"], "--share does not take '²'"),
-        (["--share", "other=4/"], "--share does not take '4/'"),
-        (["--share", "other=%"], "--share does not take '%'"),
+        (["--share", "other=-3"], "--share does not accept '-3'"),
+        (["--share", "other=²"], "--share does not accept '²'"),
+        (["--share", "other=4/"], "--share does not accept '4/'"),
+        (["--share", "other=%"], "--share does not accept '%'"),
         (["--share", "other=4%", "--share", "me=3"], "different units"),
         (["--share", "other=3", "--share", "other=4"], "--share was given twice for other"),
     ],
@@ -172,7 +172,7 @@ async def test_what_is_said_now_counts() -> None:
 
 
 async def test_a_laptop_of_then_that_is_not_paired_now_is_named() -> None:
-    with pytest.raises(TandemError, match="other took part then and is not paired") as refused:
+    with pytest.raises(TandemError, match="other took part then but is no longer paired") as refused:
         await again(ScriptedNode())
     assert "--solo" in refused.value.fix
     assert (await again(ScriptedNode(), "--solo")).solo

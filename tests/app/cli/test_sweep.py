@@ -130,7 +130,7 @@ async def test_a_sweep_goes_on_with_more_values() -> None:
 
 async def test_a_sweep_that_goes_on_takes_no_options_that_it_would_ignore() -> None:
     node = swept()
-    with pytest.raises(TandemError, match="does not go with --solo, --repeat and --downloads"):
+    with pytest.raises(TandemError, match="cannot be used with --solo, --repeat and --downloads"):
         await run(node, Words(), "--resume", "--solo", "--repeat", "2", "--no-downloads")
     assert node.commands == []
 
@@ -139,6 +139,6 @@ async def test_values_that_make_no_sweep_are_refused_before_anything_is_asked_fo
     node = swept()
     with pytest.raises(TandemError, match="empty value"):
         await run(node, Words(), "train.py", "--", "--lr", "1,,2")
-    with pytest.raises(TandemError, match="--models does not take"):
+    with pytest.raises(TandemError, match="--models does not accept"):
         await run(node, Words(), "train.py", "--models", "few")
     assert not any(isinstance(each, StartSweep) for each in node.commands)

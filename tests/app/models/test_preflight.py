@@ -41,7 +41,7 @@ def test_all_is_well() -> None:
     lines = found()
     assert preflight.ready(list(lines.values()), PLAN)
     assert lines["paired"].what == "Bob's laptop is paired and connected, with the same versions."
-    assert lines["project"].what.startswith("2 files, 182 kB, go from /home/ada/digits")
+    assert lines["project"].what.startswith("2 files, 182 kB, are sent from /home/ada/digits")
 
 
 def test_a_value_that_the_script_would_refuse_is_a_warning_before_the_start() -> None:
@@ -92,7 +92,7 @@ def test_accepted_differences_are_in_sight_and_can_be_withdrawn() -> None:
         found(state_of(*world.linked(), accepted))[preflight.ACCEPTED],
         found(draft=replace(DRAFT, options=RunOptions(accept_differences=True)))[preflight.ACCEPTED],
     ):
-        assert "ends green all the same" in line.what and line.mend
+        assert "still ends green" in line.what and line.mend
         assert preflight.needs_the_user(line)
     other = ev.SettingsChanged(settings=Settings(accepted=("d" * 64,)))
     assert preflight.ACCEPTED not in found(state_of(*world.linked(), other)), "another script's"
@@ -157,7 +157,7 @@ def test_the_others_free_disk_is_looked_at_too() -> None:
     assert (low.level, low.what) == ("warning", "Only 1.1 GB is free on the disk of Bob's laptop.")
     full = room(50 << 20)
     assert full["disk-there"].level == "error"
-    assert "Make room on Bob's laptop" in full["disk-there"].fix
+    assert "Free some space on Bob's laptop" in full["disk-there"].fix
     assert not preflight.ready(list(full.values()), PLAN)
     out = replace(DRAFT, left_out=frozenset({OTHER}))
     assert "disk-there" not in room(50 << 20, draft=out), "who takes no part may be full"
@@ -220,7 +220,7 @@ def test_without_an_earlier_run_the_speed_up_will_be_measured() -> None:
         "The speed-up will be measured in the first seconds of the run.",
     )
     for alone_or_own in (found(state_of()), found(kind="own")):
-        assert "not known before the first run" in alone_or_own["speed"].what
+        assert "unknown until the first run" in alone_or_own["speed"].what
 
 
 def test_how_fast_it_was_is_said_as_it_is() -> None:

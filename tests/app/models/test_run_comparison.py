@@ -52,7 +52,7 @@ def test_runs_that_are_as_good_and_runs_without_a_common_metric_have_no_winner()
     assert compared([run(0, loss=0.5), run(1, loss=0.5)]).better is None
     found = compared([run(0, loss=0.5), replace(run(1), summary=Summary())])
     assert found.better is None
-    assert found.verdict == "No metric that all of them have tells which was better."
+    assert found.verdict == "They have no common metric that shows which was better."
     assert ranked([run(0), replace(run(1), summary=Summary())]) == [0, 1], "they stay as they come"
 
 

@@ -88,7 +88,7 @@ def test_what_is_not_there_any_more_is_told_before_this_window_goes(other: Path)
     python.unlink()
     python.symlink_to("/nowhere/python3.12")  # the interpreter was removed
     problem = missing(tandem)
-    assert problem is not None and problem.what.startswith(f"{python} is not there") and problem.fix
+    assert problem is not None and problem.what.startswith(f"{python} no longer exists") and problem.fix
     other.unlink()
     problem = missing(tandem)
     assert problem is not None and str(other) in problem.what

@@ -284,7 +284,7 @@ def test_what_the_script_does_is_said_in_a_line_each_and_its_lines_are_marked(
         ("Writes: nothing found in its code", ""),
         ("Downloads: nothing found in its code", ""),
         ("Starts: os.system curl x (line 2)", "warning"),
-        ("Not looked through, read it yourself: large.py", "warning"),
+        ("Not checked, read it yourself: large.py", "warning"),
     ]
     assert [is_marked(sheet, line) for line in range(3)] == [False, True, True]
     core.happen(ev.ConsentSettled(run=RUN, allowed=False))

@@ -113,7 +113,7 @@ def test_while_a_pairing_is_under_way_no_other_begins(view: DevicesView, core: F
     [
         ((found(),), "Not paired"),
         ((found(), paired()), "Connecting…"),
-        ((paired(),), "Not in this network"),
+        ((paired(),), "Not on this network"),
         ((paired(), linked()), "Ready"),
         ((paired(), linked(busy=True)), "Training"),
         ((paired(), linked(), ev.LinkDown(device=BEN, problem=PROBLEM)), "Not connected"),

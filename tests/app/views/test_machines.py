@@ -53,7 +53,7 @@ def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, view: MachinesVi
 
 def test_a_gpu_that_does_not_say_its_use_says_why(core: FakeCore, view: MachinesView) -> None:
     core.happen(world.told(ME, world.reading(gpus=(world.gpu(None, "the driver needs root"),))))
-    assert words(view, ME)["GPU"] == "Use not known: the driver needs root"
+    assert words(view, ME)["GPU"] == "Use unknown: the driver needs root"
 
 
 def test_gpu_use_memory_and_temperature_are_shown(core: FakeCore, view: MachinesView) -> None:

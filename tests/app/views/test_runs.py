@@ -416,7 +416,7 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
     view.past.outcome.go_on.click()
     problem = view.past.outcome.not_started.problem
     assert problem is not None
-    assert problem.what == "Bob's laptop took part then and is not paired with this laptop now."
+    assert problem.what == "Bob's laptop took part then but is no longer paired with this laptop."
     assert "press “Go on with this laptop alone”" in problem.fix
     assert not core.asked(StartRun)
     view.past.outcome.alone.click()

@@ -401,7 +401,7 @@ def test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one(
     drop(setup.drop, files(str(tmp_path)))
     core.flush()
     assert setup.problem.problem is not None
-    assert "2 scripts that train: evaluate & more.py, train.py" in setup.problem.problem.what
+    assert "2 training scripts: evaluate & more.py, train.py" in setup.problem.problem.what
     assert setup.choices.isVisible()
     assert setup.focusWidget() is setup.choices.buttons[0], "the keyboard is where the choice is"
     assert [made.accessibleName() for made in setup.choices.buttons] == ["evaluate & more.py", "train.py"]
@@ -695,7 +695,7 @@ def test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts(
     core.flush()
     assert not core.asked(StartRun)
     asked = setup.problem.problem
-    assert asked is not None and "one alone: without Bob's laptop (not connected)" in asked.what
+    assert asked is not None and "on this laptop alone, without Bob's laptop (not connected)" in asked.what
     assert setup.train.text() == "Train alone"
     core.happen(*world.linked())
     settle()
@@ -764,7 +764,7 @@ def test_a_laptop_of_then_that_is_missing_now_is_named_with_its_mend(
 ) -> None:
     view.run_again(world.entry(spec=THEN))
     settle()
-    assert "Bob's laptop took part then and is not paired now" in words(setup)
+    assert "Bob's laptop took part then but is no longer paired" in words(setup)
     core.happen(*world.linked(), world.lost())
     settle()
     assert "Bob's laptop is not connected, so this run goes without it" in words(setup)

@@ -46,7 +46,7 @@ def test_where_a_device_stands_is_said_alike_in_window_and_terminal() -> None:
         return state_words(Device(device=BEN, name="ben", **known))[0]  # type: ignore[arg-type]
 
     assert words(seen=True) == "Not paired"
-    assert words(paired=True) == "Not in this network"
+    assert words(paired=True) == "Not on this network"
     assert words(paired=True, seen=True) == "Connecting…"
     assert words(paired=True, linked=True) == "Ready"
     assert words(paired=True, linked=True, busy=True) == "Training"

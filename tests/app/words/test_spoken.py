@@ -47,7 +47,8 @@ def test_pairing_is_said_with_the_digits_one_by_one(core: FakeCore) -> None:
 def test_a_request_interrupts_what_is_being_read(core: FakeCore) -> None:
     assert said_of(core, consent_asked(changed=True)) == [
         (
-            "ben wants to run train.py on this laptop: 2 files, 5.2 MB. It is not what you allowed before.",
+            "ben wants to run train.py on this laptop: 2 files, 5.2 MB. "
+            "It differs from what you allowed before.",
             True,
         )
     ]

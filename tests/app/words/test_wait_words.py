@@ -41,7 +41,7 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
         ),
         (
             WaitsFor(device=OTHER, cause="script", lasted_s=40, activity="script", held=True, cores=1.0),
-            "Waits for Ben: the training process there has said nothing for 40 s, using 1.0 processors. "
+            "Waits for Ben: the training process there has reported nothing for 40 s, using 1.0 processors. "
             "Native code may hold Python's interpreter.",
         ),
         (

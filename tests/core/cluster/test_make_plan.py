@@ -76,7 +76,7 @@ def test_a_seed_is_drawn_once_for_all_and_can_be_fixed() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1 << 31])
 def test_a_seed_that_numpy_would_refuse_is_refused_at_once(seed: int) -> None:
-    with pytest.raises(TandemError, match="cannot be a seed"):
+    with pytest.raises(TandemError, match="is not a valid seed"):
         plan_for(RunSpec(script="x", seed=seed))
 
 
@@ -145,7 +145,7 @@ def test_a_seed_is_what_the_user_chose(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**31])
 def test_a_seed_that_cannot_be_is_refused(seed: int) -> None:
-    with pytest.raises(TandemError, match=f"{seed} cannot be a seed") as failure:
+    with pytest.raises(TandemError, match=f"{seed} is not a valid seed") as failure:
         plan_for(RunSpec(script="t", seed=seed))
     assert failure.value.code == "bad-seed"
 

@@ -169,7 +169,7 @@ async def test_a_laptop_with_nothing_but_loopback_is_told_so_once(make: Make) ->
     anna = await make("anna", wanted=[])
     await anna.presence.look_again()
     assert [problem.code for problem in anna.problems] == ["no-network"]
-    assert "no network" in anna.problems[0].what
+    assert "not on a network" in anna.problems[0].what
     assert anna.presence.addresses == ("127.0.0.1:27600",)
 
 

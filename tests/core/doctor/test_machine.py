@@ -118,7 +118,7 @@ def test_it_never_claims_that_a_run_is_sealed_where_it_cannot_be(tmp_path: Path)
     assert (finding.level, finding.code) == ("warning", "not-sealed")
     assert "neither password nor encryption" in finding.what
     assert "namespaces are switched off here" in finding.what
-    assert "All other scripts meet over TLS" in finding.fix
+    assert "All other scripts connect over TLS" in finding.fix
 
 
 def test_how_far_walls_reach_is_told_by_the_kernels_level(tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ def test_how_far_walls_reach_is_told_by_the_kernels_level(tmp_path: Path) -> Non
     assert [finding.level for finding in told] == ["ok", "note", "note", "warning"]
     assert "level 7" in told[0].what
     assert (
-        "call any address" not in told[1].what
+        "connect to any address" not in told[1].what
         and "end your other programs (until Linux 6.12)" in told[1].what
     )
-    assert "call any address (until Linux 6.7)" in told[2].what
-    assert "whatever you can" in told[3].what
+    assert "connect to any address (until Linux 6.7)" in told[2].what
+    assert "anything you can do" in told[3].what
     assert machine.check_walls(view(tmp_path), lambda: Level(7, False)).code == "no-walls"
 
 

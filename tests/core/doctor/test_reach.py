@@ -58,13 +58,13 @@ def test_each_way_has_its_verdict(inward: Dialled, outward: Dialled, code: str, 
 def test_a_closed_way_names_whose_firewall_and_that_one_is_enough() -> None:
     here, there = finding("ben", went("silent", "answers")), finding("ben", went("answers", "refused"))
 
-    assert "A call of ben to a trainer's port of this laptop (10.0.0.1) got no answer" in here.what
-    assert "this laptop's firewall" in here.what and "On this laptop:" in here.fix
-    assert "A call of this laptop to a trainer's port of ben (fe80::2%eth0) was refused" in there.what
-    assert "firewall of ben" in there.what and "On ben:" in there.fix
+    assert "A connection from ben to a trainer's port here (10.0.0.1) got no answer" in here.what
+    assert "the firewall here" in here.what and "On this laptop:" in here.fix
+    assert "A connection from here to a trainer's port on ben (fe80::2%eth0) was refused" in there.what
+    assert "ben's firewall" in there.what and "On ben:" in there.fix
     for found in (here, there):
-        assert "One way is enough for runs that Tandem manages" in found.what
-        assert "own strategy" in found.fix and "need both ways" in found.fix
+        assert "One direction is enough for runs that Tandem manages" in found.what
+        assert "need both directions" in found.fix
 
 
 def test_where_neither_way_is_open_both_are_told_and_how_to_open_one() -> None:

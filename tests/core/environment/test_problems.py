@@ -83,7 +83,7 @@ def test_what_nobody_knows_is_told_by_its_error_with_all_that_was_said() -> None
             "of /tmp/pip-unpack-1/x.whl.",
         ),
         ('error: No space left on device (os error 28) at path "/cache/x"', "of /cache/x."),
-        ("ERROR: [Errno 28] No space left on device", f"of {FOLDER}, or on that of the folder for temporary"),
+        ("ERROR: [Errno 28] No space left on device", f"of {FOLDER}, or of the folder for temporary"),
     ],
 )
 def test_the_disk_that_is_full_is_named(line: str, disk: str) -> None:
@@ -102,7 +102,7 @@ def test_the_disk_that_is_full_is_named(line: str, disk: str) -> None:
 )
 def test_that_the_source_of_tandem_is_gone_is_said_of_that_alone(source: str, line: str) -> None:
     problem = failed("Fetching the packages", (line,), "3.12", FOLDER, source)
-    assert problem.what == f"Tandem was installed from {source}, which is not there any more."
+    assert problem.what == f"Tandem was installed from {source}, which no longer exists."
     other = failed("Fetching the packages", (line,), "3.12", FOLDER, "/elsewhere/t.whl")
     assert other.code == "environment-failed"
 

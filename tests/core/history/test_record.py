@@ -379,7 +379,7 @@ def test_a_flood_of_events_leaves_the_first_the_newest_and_one_sentence(kept: Ke
     assert len(events) <= MOST_BYTES
     assert [each.change for each in read_run(kept.record.entry, kept.folder).membership] == ["joined"]
     assert b'"done":5999' in events and events.endswith(b'"phase":{"type":"finished"}}\n')
-    assert read_words(kept.folder) == ["More events came than a record keeps: the first and the newest stay."]
+    assert read_words(kept.folder) == ["Too many events for a record: the first and the newest are here."]
 
 
 def test_logs_of_many_tasks_are_few_open_files_and_bounded(kept: Kept) -> None:
@@ -390,7 +390,7 @@ def test_logs_of_many_tasks_are_few_open_files_and_bounded(kept: Kept) -> None:
     kept.add(*[said("x" * 20_000)] * 700)
     logs = kept.folder / "logs"
     assert sum(path.stat().st_size for path in logs.glob("worker-0.log*")) < 9_000_000
-    assert read_words(kept.folder) == ["More was written than a record keeps: worker-0.log begins later."]
+    assert read_words(kept.folder) == ["Too much output for a record: worker-0.log lacks its beginning."]
 
 
 def test_the_end_of_a_run_on_a_full_disk_is_known_after_a_restart(kept: Kept, tmp_path: Path) -> None:

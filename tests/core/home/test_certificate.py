@@ -113,7 +113,7 @@ def test_a_keys_certificate_is_the_same_in_every_version() -> None:
             odd_certificate(years=(2000, 2020)),
             2026,
             "certificate-expired",
-            "Ben's certificate ran out on 2020-01-01",
+            "Ben's certificate expired on 2020-01-01",
         ),
         (odd_certificate(years=(2030, 2040)), 2026, "certificate-early", "begins on 2030-01-01"),
         (device_certificate(1), 1970, "certificate-early", "clock says 1970-06-01"),

@@ -291,6 +291,6 @@ def test_a_certificate_that_ran_out_is_told_when_it_is_read_and_nobody_is_forgot
     found, problem = load(tmp_path, SELF)
     assert found == store
     assert problem is not None and problem.code == "certificate-expired" and problem.fix
-    assert "late 0's certificate ran out on 2001-01-01" in problem.what
-    assert "late 1's certificate ran out on 2020-01-01" in problem.what
+    assert "late 0's certificate expired on 2001-01-01" in problem.what
+    assert "late 1's certificate expired on 2020-01-01" in problem.what
     assert "Änna" not in problem.what

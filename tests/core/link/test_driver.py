@@ -106,7 +106,7 @@ async def test_a_laptop_that_itself_slept_does_not_blame_the_other(node: MakeNod
     clock.advance(HEARTBEAT_S)
     away = await anna.diary.wait(Away)
     assert away.problem.code == "link-slept"
-    assert "This laptop slept or stood still for 40 s" in away.problem.what
+    assert "This laptop slept or froze for 40 s" in away.problem.what
     assert link_of(anna, bert)._connection is not None, "its silence was this laptop's own"
     bert.links.send(anna.device, stop(1))
     await anna.diary.wait(Up, 2)

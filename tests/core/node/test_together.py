@@ -440,5 +440,5 @@ async def test_a_certificate_that_ran_out_is_told_at_the_start(laptop: MakeNode,
         path.chmod(0o700 if path.is_dir() else 0o600)
     anna = await laptop("anna", discovery=False)
     (notice,) = anna.state.notices
-    assert notice.code == "own-certificate-expired" and "This laptop's own certificate ran out" in notice.what
+    assert notice.code == "own-certificate-expired" and "This laptop's own certificate expired" in notice.what
     assert "home of this laptop's Tandem" in notice.fix

@@ -19,7 +19,7 @@ from core.vocabulary.errors import Problem
         (problems.busy("ben"), "pairing-busy", "ben is pairing with another"),
         (problems.paused("here", 59.6), "pairing-paused", "pauses here for 60 more seconds"),
         (problems.paused("on ben"), "pairing-paused", "pauses on ben for a while"),
-        (problems.version(2, 1), "pairing-version", "speaks version 2"),
+        (problems.version(2, 1), "pairing-version", "uses version 2"),
         (
             problems.unreachable("10.0.0.2:1", "no route"),
             "unreachable",

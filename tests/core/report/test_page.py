@@ -266,7 +266,7 @@ def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -
         "Tandem 0.1.0, Python 3.11, TensorFlow 2.21.0, Keras 3.12.0 GPU 84 %, CPU 15 %",
         "Ben's CPU 15 %",
         "0:08 Anna's began to train",
-        "1:15 Ben's was away: nothing came from it",
+        "1:15 Ben's was away: it did not answer",
         "1:01:40 Ben's left: It was killed.",
         f"Messages from Tandem {said[0]}",
         "Best epochs val_loss 0.55 in epoch 3",

@@ -210,7 +210,7 @@ async def test_no_run_goes_on_without_its_data(tmp_path: Path, spec: RunSpec) ->
         _, ben = both(lan)
         began, data = await stopped_with_data(lan, spec)
         ProjectStore(ben.home.projects).forget(ProjectId(data.listing.digest))
-        with pytest.raises(TandemError, match="The data photos of this run is not here any more"):
+        with pytest.raises(TandemError, match="The data photos of this run is no longer here"):
             await ben.runs.start(RunSpec(script="", solo=True, resume=began))
 
 

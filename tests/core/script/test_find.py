@@ -49,7 +49,7 @@ def test_several_scripts_are_listed_to_choose_from(tmp_path: Path) -> None:
     write(tmp_path, {"b.py": MANAGED, "a.py": OWN, "plot.py": "x = 1"})
     error = refusal(tmp_path)
     assert error.code == "script-ambiguous"
-    assert "2 scripts that train: a.py, b.py" in error.what
+    assert "2 training scripts: a.py, b.py" in error.what
 
 
 @pytest.mark.parametrize("files", [{"readme.md": "x"}, {"a.py": "x = 1", "b.py": "y = 2"}])

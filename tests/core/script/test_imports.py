@@ -73,7 +73,7 @@ def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path) -> None:
         (b"x = (\n", "script-syntax", "line 1"),
         (b"a = 1\nb = 2\nprint 'hi'\n", "script-syntax", "line 3"),
         (b"if x:\n\ty\n        z\n", "script-syntax", "line 3"),
-        (b"\x7fELF\0\0", "script-not-python", "bytes that no text holds"),
+        (b"\x7fELF\0\0", "script-not-python", "bytes that are not text"),
         (b"\xff\xfe\xfa", "script-", ""),
         (b"# coding: klingon\n", "script-", ""),
         (b"(" * 5000, "script-", ""),

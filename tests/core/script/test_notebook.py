@@ -82,7 +82,10 @@ def test_a_notebook_with_fit_is_managed_and_lines_are_its_cells(tmp_path: Path) 
     assert (report.script, report.kind) == ("train.ipynb", "managed")
     assert [(found.path, found.line) for found in report.found] == [("train.ipynb, cell 2", 3)]
     (mistake,) = report.mistakes
-    assert mistake.what == "Left out of train.ipynb, as only Jupyter can do it: %matplotlib inline (cell 1)."
+    assert (
+        mistake.what
+        == "Skipped in train.ipynb, because it only works in Jupyter: %matplotlib inline (cell 1)."
+    )
     assert mistake.fix == ""
 
 
@@ -123,7 +126,7 @@ def test_a_syntax_error_is_named_with_cell_and_line(tmp_path: Path) -> None:
         (notebook("x <- 1", language="R"), "script-not-python", "its language is R"),
         (notebook(), "script-empty", "empty"),
         (notebook("#md Only words", "%matplotlib inline"), "script-empty", "empty"),
-        (notebook("x = 1\0"), "script-not-python", "bytes that no text holds"),
+        (notebook("x = 1\0"), "script-not-python", "bytes that are not text"),
         (notebook("(" * 5000), "script-not-python", "train.ipynb"),
         (notebook("x = 1\n" * 400_000), "script-not-python", "its code is larger than 2 MB"),
     ],
@@ -165,7 +168,7 @@ def test_the_notebook_itself_is_what_travels_and_what_is_allowed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("%matplotlib inline", "but a command for Jupyter: %matplotlib inline"),
+        ("%matplotlib inline", "a Jupyter command, not Python: %matplotlib inline"),
         ("!pip install pandas", "!pip install pandas"),
         ("files = !ls", "files = !ls"),
         ("get_ipython().system('pip install pandas')", "calls get_ipython()"),

@@ -66,4 +66,4 @@ def test_a_trainer_of_a_slow_laptop_is_given_its_time(tmp_path: Path) -> None:
     assert (machine.on_time(1460.0), machine.too_slow) == (["kill"], True)
     exit = machine.on_dead(-9, memory=False, tail="")
     assert exit.problem is not None
-    assert "not loaded after 8 min" in exit.problem.what
+    assert "did not load within 8 min" in exit.problem.what

@@ -178,7 +178,7 @@ def test_a_script_that_refuses_its_arguments_is_quoted(line: str) -> None:
 def test_a_script_that_ends_itself_is_quoted_with_the_last_that_it_wrote() -> None:
     exit = problems.with_tail(left_with(3), "Reading data.csv\nno such column: price\n")
     assert exit.problem is not None
-    assert exit.problem.fix == "The last that it wrote: no such column: price"
+    assert exit.problem.fix == "Its last output: no such column: price"
     assert problems.with_tail(left_with(3), "").problem == left_with(3).problem
 
 

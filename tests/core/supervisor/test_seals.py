@@ -123,7 +123,7 @@ def test_the_command_that_is_told_writes_that_profile(
 ) -> None:
     monkeypatch.setattr(seals, "profile", partial(seals.profile, '/it\'s/100% "a{b}\\c"/python'))
     switch(tmp_path, APPARMOR, "1")
-    command = seals.how_to_allow(tmp_path).partition("look again: ")[2].partition(" | sudo tee ")[0]
+    command = seals.how_to_allow(tmp_path).partition("check again: ")[2].partition(" | sudo tee ")[0]
     assert command.startswith("printf ")
     written = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
     assert written.stdout == seals.profile()

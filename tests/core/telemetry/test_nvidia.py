@@ -35,7 +35,7 @@ def test_what_is_missing_says_why_and_the_rest_is_there() -> None:
     reading = opened(nvml).read()[0]
 
     assert (reading.use_pct, reading.power_w, reading.temperature_c) == (None, None, 61.0)
-    assert reading.why == "no use: this user may not read it; no power: this GPU does not tell it"
+    assert reading.why == "no use: this user may not read it; no power: this GPU does not report it"
 
 
 def test_a_gpu_that_is_lost_while_running_is_named() -> None:

@@ -100,9 +100,9 @@ def test_the_disk_alone_bounds_a_project_s_size() -> None:
 
 def test_more_files_than_a_project_may_have_are_refused() -> None:
     files = a_project("train.py", "a", "b").files
-    with pytest.raises(TandemError, match="3 files, and 2 is the most"):
+    with pytest.raises(TandemError, match="3 files, and the limit is 2"):
         check_files(files, limit_files=2)
-    with pytest.raises(TandemError, match="2 bytes is the most"):
+    with pytest.raises(TandemError, match="the limit is 2 bytes"):
         check_files(files, limit_bytes=2)
 
 
@@ -151,7 +151,7 @@ def test_what_is_no_list_in_its_one_form_is_refused(data: bytes) -> None:
     ],
 )
 def test_sizes_and_hashes_have_one_form(file: ProjectFile) -> None:
-    assert "proper size" in reason(manifest_of("train.py", [a_file("train.py"), file]))
+    assert "valid size" in reason(manifest_of("train.py", [a_file("train.py"), file]))
 
 
 def test_the_script_must_be_among_the_files() -> None:
