@@ -238,10 +238,10 @@ class Receipt:
                 path = self._part(extent.file)
                 if self._is_finished:
                     path = self._place.joinpath(*self.manifest.files[extent.file].path.split("/"))
-                opened = open_regular(path)
-            with opened:
-                opened.seek(extent.offset)
-                data = opened.read(extent.length)
+                # Closed again before anything is moved or deleted, which Windows refuses for an open file.
+                with open_regular(path) as opened:
+                    opened.seek(extent.offset)
+                    data = opened.read(extent.length)
         except (OSError, NotRegular) as error:
             raise TandemError.of(NOT_OFFERED) from error
         if len(data) < extent.length:  # it is being received anew

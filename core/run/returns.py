@@ -142,7 +142,8 @@ class Returns:
                 self.look()
             case ev.MemberProgressed(progress=progress):
                 self._succession.note_step(state.plan, progress.done)
-                if not self._loads_on and is_worth(progress, SPARE_S) and self._may_stop(state, progress):
+                may_lose = state.plan.outlasts_losses and not self._loads_on
+                if may_lose and is_worth(progress, SPARE_S) and self._may_stop(state, progress):
                     self._begin_loading(state, ())
                 if self._held_back:
                     self.look()

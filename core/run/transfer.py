@@ -191,7 +191,7 @@ class Delivery:
             await self._fetch(receipt, tell)
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
-        starter, had_bytes = self._plan.starter, receipt.received_bytes
+        starter = self._plan.starter
         if self._giver != starter:
             try:
                 if receipt.uncompared:  # Members have no outlines.
@@ -202,13 +202,13 @@ class Delivery:
                 _log.debug("%s gives no more of %s: %s", self._giver, receipt.manifest.digest, error)
                 if error.code != NOT_OFFERED.code:
                     self._giver = starter
-        is_given = receipt.received_bytes != had_bytes
+        has_a_beginning = any(wanted.offset for wanted in receipt.wanted)
         try:
             await self._fetch_from(starter, receipt, tell)
         except TandemError as error:
-            if not is_given or error.code != BROKEN:
+            if not has_a_beginning or error.code != BROKEN:
                 raise
-            # Perhaps it was the other member that had sent a wrong beginning of that file.
+            # Perhaps another member had sent that beginning wrong, now or in an earlier run.
             await self._fetch_from(starter, receipt, tell)
 
     async def _fetch_from(

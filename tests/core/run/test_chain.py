@@ -193,6 +193,18 @@ async def test_wrong_bytes_of_a_member_cost_time_and_nothing_else(
 
 
 @pytest.mark.real
+async def test_a_wrong_beginning_that_an_earlier_run_left_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    async with chain(tmp_path) as (anna, _, cleo):
+        assert cleo.delivery._project is not None
+        large = [file.path for file in MANIFEST.files].index("data/large.bin")
+        cleo.delivery._project._part(large).write_bytes(bytes(PIECE_BYTES))
+        await cleo.begins()
+        assert cleo.had_bytes == PIECE_BYTES
+        await cleo.fetches(anna.device)
+        assert anna.sent[cleo.device] > MANIFEST.total_bytes
+
+
+@pytest.mark.real
 async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_one_is_given_up(
     tmp_path: Path,
 ) -> None:

@@ -241,6 +241,25 @@ async def test_each_laptop_loads_its_next_trainer_while_nobody_is_lost_if_enough
     await stop(three, anna, ben)
 
 
+async def test_who_trains_alone_loads_no_second_trainer(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, _, _ = nodes(three)
+    loading = list[float]()
+
+    async def load(limit_s: float) -> bool:
+        loading.append(limit_s)
+        return True
+
+    monkeypatch.setattr(anna.runs.warm, "loaded", load)
+    await train(three, replace(spec, solo=True), anna)
+    await three.wait_until(lambda: anna.runs._participant is not None and anna.runs._participant.state.kept)
+    anna.trainers[-1].say(Progressed(progress=replace(STEP, step=41, batch=41, epochs=90)))
+    await three.wait_until(lambda: newest(anna) == 41)
+    assert not loading
+    await stop(three, anna)
+
+
 async def test_a_training_that_goes_back_is_resumed_at_once_with_the_same(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     run = await train(three, spec, anna, ben)
