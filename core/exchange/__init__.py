@@ -10,9 +10,8 @@ members with different calls both get an error instead of waiting for ever.
 **Arithmetic.** Two members send each other everything, and both add in rank order. With more members, each
 element has an owner: everybody sends it that ``part``, it adds in rank order and sends everybody the
 ``total`` (reduce-scatter and all-gather: 2 (n - 1) / n of the bytes). Adding begins while numbers still
-arrive. float32 may travel as bfloat16 or float16; each member then narrows its own numbers like the others',
-the addition is in float32, and the owner narrows its copy of a total that travels. So all members end with
-the same bits.
+arrive. float32 may travel as bfloat16 or float16: each member then narrows its own numbers too, adds in
+float32, and the owner keeps the narrowed total that it sends. So all members end with the same bits.
 
 **Authentication.** Keys are made for one generation of one run (``keys``); certificates travel with the ports
 over the nodes' pinned links. TLS 1.3 only, with certificates on both ends. A certificate must equal a pinned
@@ -28,17 +27,17 @@ so one open firewall is enough. The lower rank leads. ::
                                           <----  MemberHello(the same nonce)
 
 **Patience.** A slow or silent peer never ends a wait. A broken connection is dialled anew, and the same step
-goes on where it stopped. Only ``close``, a peer's goodbye (or a peer that breaks the protocol, or has lost
-its memory), or ``regroup``, which starts again without members that left, ends a wait, and does so at once.
-Meanwhile ``waiting`` says which members are awaited, for how long, and how much has arrived.
+goes on where it stopped. A wait ends without results only by ``close``, by a peer's goodbye,
+protocol error or restart, or by ``regroup``, which starts again without members that left; then it ends at
+once. Meanwhile ``waiting`` says which members are awaited, for how long, and how much has arrived.
 
-**Memory.** A pack is kept until everybody has confirmed it; arrays land where they are needed, and a sum of
-two is made in the buffer of the other's numbers. Data that a peer sends ahead of this member is bounded, in
-bytes and in number, and waits on the way. Arrays must not change after they are handed over, and results are
+**Memory.** A pack is kept until everybody has confirmed it; arrays are received in place, and a sum of two is
+made in the other member's buffer. What a peer may send ahead of this member is limited, in bytes and in
+number; the rest waits at the sender. Arrays must not change after they are handed over, and results are
 read-only.
 
 **Modules.** ``state`` holds the data, ``machine`` the pure transitions, ``pack`` the arrays, ``frames`` the
 hello and the message heads, ``channel`` the session with one peer, ``handshake`` and ``acceptor`` the setup
-of connections, ``driver`` the trainer's interface. Threads: per peer one sends, one receives and adds, and a
-third exists while a call is made; one more listens.
+of connections, ``driver`` the trainer's interface. Threads: for each peer one sends, one receives and adds,
+and a third dials when needed; one more listens.
 """

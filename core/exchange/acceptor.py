@@ -17,7 +17,7 @@ from core.net.strangers import Guest, Strangers
 from core.net.tls_stream import Sockets
 
 AT_ONCE_FROM_ONE = 8
-"""Limit of callers that are not part of a session yet: further ones are closed unheard."""
+"""Most callers not yet in a session; further ones are closed at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Acceptor:
     own.
 
     ``listener`` is a bound, listening socket; it is closed at the end. ``hosts``: addresses of the members,
-    by rank. Nobody else can use up the places of these addresses, and of those that members called from.
+    by rank. Places are reserved for these addresses, and for those that members have called from.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Acceptor:
                     if self._sockets.wait_closed(0):
                         return
                     # Too many open files or a caller that went away: neither stops the listener.
-                    _log.warning("nobody could be let in: %s", error)
+                    _log.warning("a caller could not be accepted: %s", error)
                     self._sockets.wait_closed(0.2)
                     continue
                 self._let_in(sock, host_of(address))
@@ -94,8 +94,8 @@ class Acceptor:
         )
         try:
             thread.start()
-        except RuntimeError as error:  # out of threads for now: later callers may have more luck
-            _log.warning("nobody could be let in: %s", error)
+        except RuntimeError as error:  # out of threads for now: a later caller may get one
+            _log.warning("a caller could not be accepted: %s", error)
             sock.close()
             with self._lock:
                 guest.leave()
@@ -107,12 +107,12 @@ class Acceptor:
             self._sockets.add(sock)
             connection = handshake.accept(sock, self._keyring, self._hello, self._sockets, self._handshake_s)
             self._keep_places(connection.rank, host)
-            # A member that keeps calling also counts as one of the few at once.
+            # A member that keeps calling counts towards the limit, too.
             self._on_connection(connection)
         except OSError as error:
             _log.debug("a caller from %s was refused: %s", host, error)
         except Exception:
-            _log.exception("a caller from %s could not be let in", host)
+            _log.exception("a caller from %s could not be accepted", host)
         finally:
             with self._lock:
                 guest.leave()

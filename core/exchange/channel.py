@@ -26,8 +26,8 @@ class Owner(Protocol):
     """Called from a channel's threads, which then hold no lock."""
 
     def announced(self, rank: int, head: PackHead, size: int, is_live: Callable[[], bool]) -> Landing | None:
-        """Buffer for the message of ``size`` bytes; None: discard it. May wait for room; raises
-        ``ConnectionError`` if the connection does not live so long, ``MalformedFrame`` for a wrong size."""
+        """Buffer for the message of ``size`` bytes; None: discard it. May wait for room. Raises
+        ``ConnectionError`` if the connection ends first, ``MalformedFrame`` for a wrong size."""
         ...
 
     def came(self, rank: int, head: PackHead) -> None:
@@ -59,8 +59,7 @@ class Channel:
         owner: Owner,
         limits: Limits,
     ) -> None:
-        """``name``: of the peer's laptop. ``address`` None: the peer can't be called and calls this
-        member."""
+        """``name``: the peer's laptop. ``address``: None if the peer can't be called; it then calls us."""
         self.rank, self._name = rank, name
         self._own_rank, self._address, self._run = own_rank, address, run
         self._keyring, self._sockets, self._owner, self._limits = keyring, sockets, owner, limits
@@ -102,7 +101,7 @@ class Channel:
     # Calls
 
     def called(self, connection: MemberConnection) -> None:
-        """Take an incoming connection; the peer's second one completes the pair. May wait."""
+        """Accept an incoming connection; the peer's second one completes the pair. May wait."""
         hello = connection.hello
         if pair := self._halves.add(hello.nonce, hello.carries, connection.stream):
             self.session.offer(pair, hello.seen)

@@ -71,8 +71,8 @@ _log = logging.getLogger(__name__)
 
 
 class Exchange:
-    """Connects one member of a run with the others. ``run`` names it; ``listener`` is a listening socket, or
-    None for a member that only calls; ``name`` is this laptop's. Close it, or its threads stay."""
+    """Connects one member of a run with the others. ``run``: its name; ``listener``: a listening socket, or
+    None for a member that only calls; ``name``: this laptop's. Close it, or its threads stay."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Exchange:
         members = len(peers) + 1
         self.rank, self.members = rank, members
         if {rank, *(peer.rank for peer in peers)} != set(range(members)) or keyring.members != members:
-            raise problems.bad_pins("the members' ranks do not fit together")
+            raise problems.bad_pins("the members' ranks don't match")
         self._changed = threading.Condition()
         said = {rank: name, **{peer.rank: peer.name for peer in peers}}
         names = tuple(said[each] or f"member {each}" for each in range(members))
@@ -132,7 +132,7 @@ class Exchange:
     def hand_over(
         self, key: Key, array: Array, *, kind: Kind = "sum", wire: Wire = "f32", word: str = ""
     ) -> None:
-        """Contribute this member's array to a meeting. Returns at once; ``array`` must not change any more.
+        """Contribute this member's array to a meeting. Returns at once; ``array`` must not change afterwards.
 
         Raises ``TandemError`` for an array that can't be sent. ``wait`` raises all other errors.
         """
@@ -143,7 +143,7 @@ class Exchange:
             if key in state.meetings:
                 pack = self._packs.setdefault(key, Pack(self.rank, state.present))
                 pack.bring(array, call)
-                self._changed.notify_all()  # a channel may wait for it with a message that came early
+                self._changed.notify_all()  # a channel may hold a message that arrived early
             later = self._take_on(state, effects)
         for effect in effects:
             if isinstance(effect, Send):
@@ -169,7 +169,7 @@ class Exchange:
                 while not self._all_over(keys):
                     left_s = None if limit_s is None else began_s + limit_s - time.monotonic()
                     if left_s is not None and left_s <= 0:
-                        raise TimeoutError(f"not everybody came within {limit_s:.0f} s")
+                        raise TimeoutError(f"not everybody arrived within {limit_s:.0f} s")
                     self._changed.wait(left_s)
             finally:
                 del self._waits[number]
@@ -196,7 +196,7 @@ class Exchange:
             if rank in gone:
                 channel.end()
 
-        self.disconnected()  # messages of this generation that came early have a place now
+        self.disconnected()  # early messages of this generation can be received now
 
     @property
     def membership(self) -> tuple[int, tuple[int, ...]]:
@@ -205,7 +205,7 @@ class Exchange:
         return state.floor[0], state.present
 
     def waiting(self) -> list[Waiting]:
-        """Members that present waits still need something from, by rank. Quick and thread-safe."""
+        """Members that current waits still need something from, by rank. Quick and thread-safe."""
         with self._changed:
             state, waits, packs = self._state, list(self._waits.values()), dict(self._packs)
         now_s = time.monotonic()
@@ -350,7 +350,7 @@ class Exchange:
         for effect in effects:
             match effect:
                 case Send(rank, key, phase):
-                    # Before anybody learns that the meeting is complete, takes its result, and closes.
+                    # Before a caller that sees the meeting complete takes its result and closes.
                     call = state.meetings[key].call
                     assert call is not None
                     payload = self._packs[key].payload(rank, phase)
@@ -387,7 +387,8 @@ class Exchange:
             self.broke(error)
 
     def _all_over(self, keys: Sequence[Key]) -> bool:
-        """Raises ``ExchangeFailed`` for the first failed key, ``KeyError`` for one that nobody brought."""
+        """Whether all are complete. Raises ``ExchangeFailed`` for the first failed key, ``KeyError`` for one
+        that was not handed over."""
         for key in keys:
             if problem := self._over.get(key):
                 raise ExchangeFailed(problem)

@@ -14,7 +14,7 @@ from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.session.frames import MalformedFrame, Number, WireWord, decode
 
 VERSION = 3
-"""Version of the trainers' protocol: a trainer of another one is refused."""
+"""Version of the trainers' protocol: a trainer with another version is refused."""
 
 if sys.byteorder != "little":
     raise ImportError("members exchange numbers as they lie in memory, which must be little-endian")
@@ -59,5 +59,5 @@ def decode_head(about: bytes) -> PackHead:
     if head.call.nbytes > MAX_PACK_BYTES:
         raise MalformedFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
     if any(length > MAX_PACK_BYTES for length in head.call.shape):
-        raise MalformedFrame("a pack of nothing, in very many rows")
+        raise MalformedFrame("an empty pack with very many rows")
     return head

@@ -3,8 +3,8 @@
 A node makes its member's pair; the certificates (DER, some 500 bytes) travel with the ports over the nodes'
 own links, the private key only through the pipe to its trainer. The laptop's identity never enters the
 process that runs the script.
-Security invariants: a run's private key is never on a disk (but on Windows, encrypted), and no ``repr`` shows
-it. A member's rank follows from its certificate, byte by byte, never from its own claim.
+Security invariants: a run's private key is never on a disk (except encrypted, on Windows), and no ``repr``
+shows it. A member's rank follows from its certificate, byte by byte, never from its own claim.
 """
 
 from __future__ import annotations
@@ -121,5 +121,5 @@ class Keyring:
         return self._clients[rank]
 
     def rank_of(self, certificate: bytes) -> int | None:
-        """The owner's rank; None: nobody of this run and generation."""
+        """The owner's rank; None if it belongs to no member of this run and generation."""
         return self._rank_of.get(certificate)

@@ -39,7 +39,7 @@ from core.vocabulary.errors import IllegalTransition, Problem
 Step = tuple[State, tuple[Effect, ...]]
 
 REMEMBERED_STEPS = 1
-"""How many steps before the newest taken one a meeting that nobody here knows may still arrive."""
+"""A new meeting may be at most this many steps older than the newest result taken."""
 
 
 def step(state: State, event: Event) -> Step:
@@ -89,7 +89,7 @@ def _handed_over(state: State, event: HandedOver) -> Step:
     meeting = state.meetings.get(key, Meeting())
     if meeting.call is not None or key in state.taken:
         raise IllegalTransition(f"{key} was handed over twice")
-    # Send even after a known mismatch: the others are to find it, too.
+    # Send even after a known mismatch: the others must find it, too.
     sends = tuple(Send(rank, key, "part") for rank in others(state))
     state = _with(state, key, replace(meeting, call=call))
     for (rank, _), theirs in meeting.announced.items():
@@ -136,7 +136,7 @@ def _added(state: State, key: Key) -> Step:
 
 
 def _settled(state: State, key: Key) -> Step:
-    """The next step of a meeting: adding, completion, or failure when a needed part can't come any more."""
+    """The next step of a meeting: adding, completion, or failure when a needed part can no longer arrive."""
     meeting = state.meetings[key]
     if meeting.call is None or meeting.is_over:
         return state, ()

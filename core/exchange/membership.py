@@ -62,8 +62,8 @@ def read(environ: Mapping[str, str]) -> Membership:
         return _of_indexed_job(environ)
     raise TandemError(
         code="not-launched",
-        what="Nothing says which member of which run this is.",
-        fix="Start it by srun, as an Indexed Job, or with TF_CONFIG set; docs/cluster.md shows how.",
+        what="No launcher says which member of a run this is.",
+        fix="Start it with srun, as an Indexed Job, or with TF_CONFIG set; docs/cluster.md shows how.",
     )
 
 
@@ -74,7 +74,7 @@ def _by_roles(environ: Mapping[str, str], name: str, roles: Sequence[Sequence[st
         kind, index = str(told["task"]["type"]), int(told["task"]["index"])
         known = [role for alike in roles for role in alike]
         if others := [role for role in cluster if role not in known and cluster[role]]:
-            _refuse(name, f"it has a {others[0]}, and members of such a run all do the same")
+            _refuse(name, f"it has a {others[0]}, but all members of such a run do the same work")
         members = [(role, at) for role in known for at in range(len(cluster.get(role, ())))]
         addresses = tuple(_whole(cluster[role][at]) for role, at in members)
         rank = members.index((kind, index))
@@ -96,7 +96,7 @@ def _of_slurm(environ: Mapping[str, str]) -> Membership:
         f"{node}:{first + at}" for node, here in zip(nodes, per_node, strict=False) for at in range(here)
     ]
     if len(places) != count:
-        _refuse("Slurm", f"it counts {count} tasks, and {len(places)} on its nodes")
+        _refuse("Slurm", f"it counts {count} tasks, but {len(places)} on its nodes")
     run = f"slurm-{job}-{environ.get('SLURM_STEP_ID', '0')}-{environ.get('SLURM_RESTART_COUNT', '0')}"
     return _checked("Slurm", Membership(run, rank, tuple(places)))
 
@@ -110,7 +110,7 @@ def _of_indexed_job(environ: Mapping[str, str]) -> Membership:
             "The job", f"TANDEM_MEMBERS and TANDEM_HOST (as in digits-{{index}}.digits) are needed: {error}"
         )
     if "{index}" not in pattern or not 0 < count <= MOST_MEMBERS:
-        _refuse("The job", "TANDEM_HOST needs {index} in it, and TANDEM_MEMBERS a number of members")
+        _refuse("The job", "TANDEM_HOST must contain {index}, TANDEM_MEMBERS the number of members")
     addresses = tuple(_whole(pattern.replace("{index}", str(index))) for index in range(count))
     return _checked("The job", Membership(environ.get("TANDEM_RUN", "job"), rank, addresses))
 
@@ -147,7 +147,7 @@ def tasks(text: str) -> list[int]:
 
 
 def _whole(address: str) -> str:
-    """Adds a port where there is none."""
+    """Adds the default port if there is none."""
     at = parse(address, FIRST_PORT)
     return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
@@ -165,5 +165,5 @@ def _refuse(name: str, why: str) -> NoReturn:
     raise TandemError(
         code="bad-launch",
         what=f"{name} does not say who the members of the run are: {why}.",
-        fix="Look at what the launcher sets; docs/cluster.md has an example for each.",
+        fix="Check what the launcher sets; docs/cluster.md has an example for each.",
     )

@@ -1,8 +1,7 @@
 """One member's arrays of a meeting: buffers for the others' numbers, and their addition. Thread-safe.
 
-Every member ends with the same bits: the owner of an element adds all members' numbers in rank order, in
-float32 where they travel narrower, its own narrowed like the others'; and it keeps a narrowed total exactly
-as the others receive it.
+Every member ends with the same bits: an element's owner adds all members' numbers in rank order, in float32
+if they travel narrower. It narrows its own numbers too, and keeps the narrowed total that the others receive.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FP16_EDGE = float(np.finfo(np.float16).max)
 
 
 def narrowed(numbers: Array, wire: Wire) -> Array:
-    """float32 as it travels, rounded to nearest even. Infinities and NaN pass; float16 has an edge."""
+    """float32 in wire format, rounded to nearest even. Infinities and NaN stay; float16 is clamped."""
     if wire == "fp16":
         held = np.clip(numbers, -_FP16_EDGE, _FP16_EDGE)
         np.copyto(held, numbers, where=np.isinf(numbers))
@@ -63,7 +62,7 @@ def narrowed(numbers: Array, wire: Wire) -> Array:
 
 
 def widened(numbers: Array, wire: Wire) -> Array:
-    """Travelled numbers, as float32 again."""
+    """Numbers in wire format, as float32."""
     if wire == "fp16":
         return numbers.astype(np.float32)
     bits = numbers.astype(np.uint32)
@@ -79,11 +78,11 @@ def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Ca
     if kind == "gather" and array.ndim == 0:
         raise unsendable("a single number can't be gathered along its first dimension")
     if array.ndim > MAX_DIMENSIONS:
-        raise unsendable(f"{array.ndim} dimensions, where {MAX_DIMENSIONS} may be")
+        raise unsendable(f"{array.ndim} dimensions, more than {MAX_DIMENSIONS}")
     if array.nbytes > MAX_PACK_BYTES:
-        raise unsendable(f"{array.nbytes} bytes in one array, where {MAX_PACK_BYTES} may be")
+        raise unsendable(f"{array.nbytes} bytes in one array, more than {MAX_PACK_BYTES}")
     if len(word) > MAX_WORD:
-        raise unsendable(f"a word of {len(word)} characters, where {MAX_WORD} may be")
+        raise unsendable(f"a label of {len(word)} characters, more than {MAX_WORD}")
     return Call(kind=kind, dtype=cast(DTypeName, name), shape=array.shape, wire=wire, word=word)
 
 
@@ -154,7 +153,7 @@ class Pack:
                 self._total[part] = widened(landing.data.view(call.wire_dtype), call.wire)
 
     def early_bytes(self) -> int:
-        """Bytes that came before this member's own."""
+        """Bytes that arrived before this member's own."""
         with self._lock:
             return sum(landing.received for landing, _ in self._landings.values())
 

@@ -9,7 +9,7 @@ from core.net.address import Address
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.text import plain
 
-if TYPE_CHECKING:  # the state imports numpy, which a node, which makes the keys, does without
+if TYPE_CHECKING:  # state imports numpy; a node makes keys without it
     from core.exchange.state import Call, Calls, Key, Trouble
 
 DONE = "done"
@@ -28,26 +28,26 @@ _APART = "The script went different ways"
 _LONGEST = 400
 """Most characters shown of one member's call."""
 _ONE_WAY = (
-    "All members must come to the same calls of fit, evaluate and predict, with the same model and data: "
-    "look for what depends on the laptop, the time, or chance without a seed, and for errors that are caught."
+    "All members must make the same calls of fit, evaluate and predict, with the same model and data. Look "
+    "for code that depends on the laptop, the time or unseeded random numbers, and for caught errors."
 )
 _SAYING: dict[Trouble | None, str] = {
-    None: "was not called yet",
+    None: "has not been called yet",
     "refused": "is there, but nothing listens on that port",
     "silent": "did not answer on that port",
     "unreachable": "cannot be reached from here",
-    "no-name": "has a name that no address is known for",
-    "stranger": "showed another certificate than that of this run, or refused ours",
+    "no-name": "has a name that could not be resolved",
+    "stranger": "has a certificate that is not of this run, or refused ours",
     "hung-up": "closed the connection",
 }
-_PORTS = "Allow TCP ports 20000–32000 between the laptops in the firewall of one of them: either may call."
+_PORTS = "Allow TCP ports 20000–32000 in the firewall of either laptop: one that can be called is enough."
 _MENDS: dict[Trouble | None, str] = {
-    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
+    "refused": "See that laptop's log of the run: its trainer did not start, or a firewall rejects it.",
     "silent": _PORTS,
     "unreachable": "Put both laptops into the same network.",
     "no-name": "Connect the laptops by address: tandem pair HOST:PORT.",
-    "stranger": "Another program, or another run, has that port or address: train again.",
-    "hung-up": "That laptop's log of the run says more.",
+    "stranger": "Another program or run uses that port or address. Train again.",
+    "hung-up": "See that laptop's log of the run.",
 }
 
 
@@ -92,7 +92,7 @@ def left(who: str, reason: Problem, own: str, call: Call) -> Problem:
     return Problem(
         code=LEFT,
         what=f"{who} has left: {reason.what}",
-        fix=reason.fix or "Train again with the members that are there.",
+        fix=reason.fix or "Train again with the remaining members.",
         detail=" ".join(filter(None, [reason.code, reason.detail])),
     )
 
@@ -102,7 +102,7 @@ def never_met(absent: Sequence[tuple[str, Calls]], waited_s: float, now_s: float
     each other."""
     if not absent:
         what = "all are connected to this one, but not all to each other"
-        mends = ["The other laptops' logs of the run say who lacks whom."]
+        mends = ["The other laptops' logs of the run name the missing connections."]
     else:
         what = "; ".join(f"{who} {_called(calls, now_s)}" for who, calls in absent)
         mends = [mend for trouble, mend in _MENDS.items() if trouble in {each.trouble for _, each in absent}]
@@ -132,16 +132,16 @@ def incomprehensible(who: str, detail: str) -> Problem:
 def restarted(who: str) -> Problem:
     return Problem(
         code="exchange-restarted",
-        what=f"{who} has forgotten what was exchanged before: its trainer was started anew.",
-        fix="Go on from the newest checkpoint.",
+        what=f"{who}'s trainer was restarted and has lost what was exchanged before.",
+        fix="Resume from the newest checkpoint.",
     )
 
 
 def old(key: Key, floor: tuple[int, int]) -> Problem:
     return Problem(
         code=OLD,
-        what=f"Step {key.step} of generation {key.generation}, attempt {key.attempt} is not met any more.",
-        fix="Nothing: the step is computed again with the members that are there now.",
+        what=f"Step {key.step} of generation {key.generation}, attempt {key.attempt} is out of date.",
+        fix="Nothing to do: the remaining members compute the step again.",
         detail=f"now at generation {floor[0]}, attempt {floor[1]}",
     )
 
@@ -149,8 +149,8 @@ def old(key: Key, floor: tuple[int, int]) -> Problem:
 def begun_anew() -> Problem:
     return Problem(
         code=OLD,
-        what="A laptop has left the run, and the others do these steps again without it.",
-        fix="Nothing: it is done by itself.",
+        what="A laptop has left the run. The others repeat these steps without it.",
+        fix="Nothing to do: this happens automatically.",
     )
 
 
@@ -158,7 +158,7 @@ def not_without(names: Sequence[str], place: str) -> Problem:
     """``names``: the laptops that have left; ``place``: in the script."""
     return Problem(
         code="cannot-go-on",
-        what=f"{', '.join(names)} left the run, and {place or 'a loop of the script'} cannot go on without.",
+        what=f"{', '.join(names)} left the run; {place or 'a loop of the script'} cannot go on without them.",
         fix="Resume the run from its newest checkpoint, with the laptops that are there.",
     )
 
@@ -182,7 +182,7 @@ def bad_pins(why: str) -> TandemError:
 def broken(error: Exception) -> Problem:
     return Problem(
         code=BROKEN,
-        what="The exchange with the other members broke.",
+        what="The exchange with the other members failed.",
         fix="Train again; if it happens again, report it with the log.",
         detail=f"{type(error).__name__}: {error}",
     )

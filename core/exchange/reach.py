@@ -14,7 +14,7 @@ from typing import Any
 from core.exchange.state import Address, Calls, Trouble
 
 _ABOUT_PINS = ("CERTIFICATE", "UNKNOWN_CA")
-"""Parts of OpenSSL's names of errors and alerts about certificates."""
+"""Parts of OpenSSL's names for certificate errors and alerts."""
 
 
 class HandshakeRefused(ConnectionError):

@@ -83,8 +83,8 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
         return self.elements * self.wire_dtype.itemsize
 
     def fits(self, other: Call) -> bool:
-        """Whether another member's call is compatible. A gather may be longer there, within limits: a holder
-        of a key of this run must not fill this member's memory."""
+        """Whether another member's call is compatible. A gather may be longer there, within limits: even a
+        member must not be able to fill this one's memory."""
         if other.kind == "gather" and other.nbytes > max(GATHER_BYTES, GATHER_TIMES * self.nbytes):
             return False
         if self.kind == "gather" == other.kind and self.shape and other.shape:
@@ -131,15 +131,15 @@ def message_bytes(call: Call, phase: Phase, sender: int, receiver: int, members:
 
 @dataclass(frozen=True, slots=True)
 class Limits(SessionLimits):
-    """Limits of one member's patience and memory. None ends a wait for a member that is merely slow."""
+    """Limits of one member's patience and memory. No limit ends a wait for a member that is merely slow."""
 
     handshake_s: float = 5.0
-    """For everything that a caller, who may be anybody, does before it has proved to be a member."""
+    """Time for a caller, who may be anybody, to prove that it is a member."""
     missed_s: float = 8.0
-    """How long to wait after a member has left through no fault of the others: a node may say to go on
-    without it."""
+    """How long to wait for the node's order to go on without a member that left through no fault of the
+    others."""
     early_bytes: int = 256 * 2**20
-    """How much is kept of what a peer sends ahead of this member; more waits on the way."""
+    """Bytes kept of what a peer sends ahead of this member; the rest waits at the sender."""
     early_meetings: int = 1024
     """Limit of meetings sent ahead, since even an empty one takes room."""
 
@@ -156,11 +156,10 @@ Trouble = Literal["refused", "silent", "unreachable", "no-name", "stranger", "hu
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calling a peer went since it was last connected. ``address`` None: it can't be called and calls
-    itself.
+    """How calling a peer went since it was last connected. ``address``: None if it can't be called.
 
-    ``since_s``: when the first of the ``tried`` calls ended, as ``time.monotonic`` counts; ``trouble``: of
-    the newest call, but a stranger's is kept.
+    ``since_s``: when the first of the ``tried`` calls ended (``time.monotonic``); ``trouble``: why the newest
+    call failed, except that "stranger" is kept.
     """
 
     address: Address | None
@@ -171,7 +170,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """``address``: None where it can't be called and calls itself. ``name``: its laptop's, for people."""
+    """``address``: None if it can't be called. ``name``: its laptop's, for people."""
 
     rank: int
     address: Address | None
@@ -180,8 +179,8 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """``session``: the newest session's number; ``heard_s``: since anything came; ``unconfirmed``: messages
-    kept for this peer until it confirms them."""
+    """``session``: the newest session's number; ``heard_s``: seconds since anything arrived; ``unconfirmed``:
+    messages kept for this peer until it confirms them."""
 
     rank: int
     connection: Connection
@@ -193,10 +192,10 @@ class PeerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A peer that a present wait still needs something from, as of the time of asking.
+    """A peer that a current wait still needs something from.
 
-    ``since_s``: how long; ``bytes_total``: expected bytes, as far as known (a gather's sizes are known when
-    they are announced); ``heard_s``: since anything came from it, keep-alives included.
+    ``since_s``: seconds waited; ``bytes_total``: expected bytes, as far as known (a gather's sizes are known
+    when they are announced); ``heard_s``: seconds since anything arrived from it, keep-alives included.
     """
 
     rank: int
@@ -209,7 +208,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """``call`` None: others are early, this member has not handed its pack over yet."""
+    """``call``: None until this member hands its pack over."""
 
     call: Call | None = None
     announced: Mapping[tuple[int, Phase], Call] = field(default_factory=dict)
@@ -262,7 +261,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The head of a peer's message came; its bytes will follow."""
+    """The head of a peer's message arrived; its bytes will follow."""
 
     rank: int
     key: Key
@@ -329,7 +328,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Keep the bytes of the announced message. Without it they are read and thrown away."""
+    """Keep the bytes of the announced message; otherwise they are discarded."""
 
     rank: int
     key: Key
@@ -338,7 +337,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """All parts of this member's share are there."""
+    """All parts of this member's share have arrived."""
 
     key: Key
 

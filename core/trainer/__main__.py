@@ -78,9 +78,9 @@ def main(
     ready: Callable[[], None] = lambda: None,
     watcher: socket.socket | None = None,
 ) -> None:
-    """Raises the walls, imports TensorFlow, reports it, takes the order, runs it, leaves. Does not return.
+    """Raises the walls, imports TensorFlow, reports it, reads the order, runs it, exits. Does not return.
 
-    ``loaded_s``: how long the import took, if it came before. ``ready`` is called within the walls.
+    ``loaded_s``: seconds that an earlier import took. ``ready`` is called within the walls.
     """
     seal = process.begin(report_fd) if sealed else None
     try:
@@ -98,7 +98,7 @@ def main(
     from core.trainer.session import TrainerSession
 
     reporter = Reporter(report_fd)
-    # Not before: where there are any, their driver starts threads.
+    # Not before: the driver of a GPU starts threads.
     devices = tuple(_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
     reporter.send(Booted(seconds=loaded_s, devices=devices))
     train = orders.wait_train()
@@ -157,7 +157,7 @@ def _broken(error: BaseException) -> Exit:
         problem=Problem(
             code="tensorflow-broken",
             what=f"TensorFlow cannot be loaded here: {type(error).__name__}: {str(error)[:300]}",
-            fix="Install Tandem again; `tandem doctor` says what is wrong with TensorFlow.",
+            fix="Install Tandem again; `tandem doctor` shows what is wrong with TensorFlow.",
         ),
     )
 

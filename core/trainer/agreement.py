@@ -1,4 +1,4 @@
-"""Runs a script in its user's own folder as the other laptops' users were asked about it, or not at all."""
+"""Checks that a script in its user's own folder is still what the other laptops' users were asked about."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def why_not(listing: Path, folder: Path) -> Problem | None:
             return Problem(
                 code="project-changed",
                 what=f"{shown(file.path)} changed since the others were asked.",
-                fix="Press Train again: they are asked about the files as they are now.",
+                fix="Press Train again to ask them about the current files.",
             )
     return None
 

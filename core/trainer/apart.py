@@ -27,6 +27,6 @@ def apart(work: Callable[[], None], *of_others: socket.socket) -> None:
                 each.close()
             work()
         except BaseException:
-            logging.getLogger(__name__).exception("the process beside a trainer broke")
+            logging.getLogger(__name__).exception("the process beside a trainer failed")
         finally:
             os._exit(0)

@@ -23,7 +23,7 @@ HEARTBEAT_S = 600
 """Least time that TensorFlow waits for a heartbeat over a relay: its default is 10 s, and a step of a large
 model may take that long. The nodes notice a lost member sooner."""
 HEARTBEAT_MORE_S = 60
-"""How much longer TensorFlow waits than the nodes do for a silent laptop: their verdict says more."""
+"""How much longer TensorFlow waits than the nodes do for a silent laptop: their message says more."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
@@ -35,7 +35,7 @@ _ALONE = ("_DefaultDistributionStrategy", "MirroredStrategy", "OneDeviceStrategy
 
 
 def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
-    """TF_CONFIG, and its parts as some scripts look for them; empty for one process alone."""
+    """TF_CONFIG, and variables with parts of it that some scripts read; empty for a single process."""
     if not cluster:
         return {}
     return {
@@ -47,7 +47,7 @@ def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
 
 
 def over_relays(inside: Sequence[str], away_s: float = 0.0) -> None:
-    """Call before the script: makes TensorFlow patient, and lets it sum over its own connections alone.
+    """Call before the script: makes TensorFlow patient, and lets it sum only over its own connections.
 
     ``inside``: each task's ``host:port``, to be reached without a proxy. ``away_s``: how long the run waits
     for a silent laptop.
@@ -86,14 +86,14 @@ def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
 
 
 def told(reporter: Reporter, strategy: Any, replicas: int | None = None) -> None:
-    """Reports which strategy trains, with how many replicas; None: as many as it knows of."""
+    """Reports which strategy trains, with how many replicas; None: the strategy's own number."""
     name = type(strategy).__name__
     count = int(strategy.num_replicas_in_sync) if replicas is None else replicas
     reporter.send(Met(strategy=_PUBLIC.get(name, name), replicas=count))
 
 
 def give_back_sigterm() -> None:
-    """Takes SIGTERM back from TensorFlow's preemption watcher, under which a terminate would do nothing."""
+    """Takes SIGTERM back from TensorFlow's preemption watcher, which would swallow it."""
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM) or signal.SIG_DFL)
 
 
@@ -108,7 +108,7 @@ def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> Non
 
 
 class StrategyWatch:
-    """For scripts with their own strategy: reports its meeting, and whether there was any."""
+    """For scripts with their own strategy: reports when it connects, and records whether there is one."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter

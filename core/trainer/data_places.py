@@ -1,7 +1,7 @@
-"""Leads a script to its data where this laptop has it in another place than the one that the text names.
+"""Leads a script to its data if this laptop has it in another place than the script names.
 
-TensorFlow opens files itself, so the text is changed before it is compiled: wherever a string begins with the
-path of a data folder, it begins with the path here instead. The files on disk stay as they are.
+TensorFlow opens files itself, so the source is changed before it is compiled: a string that begins with a
+data folder's path begins with this laptop's path instead. The files on disk stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _NOT_IN_STRINGS = re.compile(r"[\"'\\{}\n]")
 
 
 class Places:
-    """``data``: by its path in the text, each place here. ``folder``: the script's."""
+    """``data``: paths on this laptop by path in the source. ``folder``: the script's."""
 
     def __init__(self, data: Mapping[str, str], folder: Path) -> None:
-        # Security invariant: a path is no more than a part of a string. One such as ``/a" if ok else "/a``
-        # would remove code that this user has read.
+        # Security invariant: a path stays inside a string. One such as ``/a" if ok else "/a`` would remove
+        # code that this user has read.
         fits = (each for each in data.items() if not any(map(_NOT_IN_STRINGS.search, each)))
         self._data = dict(fits)
         self._folder = folder
@@ -45,13 +45,13 @@ class Places:
         SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign, assignment]
 
     def source(self, source: bytes, path: str) -> bytes | str:
-        """A module's text. Tracebacks show it, and AutoGraph reads it again, as it is compiled."""
+        """A module's source as compiled; tracebacks show it, and AutoGraph reads it again."""
         if not self._data:
             return source
         try:
             text = decode_source(source)
         except (SyntaxError, UnicodeDecodeError):
-            return source  # Compiling it says what is wrong.
+            return source  # Compiling it reports the error.
         changed = self.text(text)
         if changed == text:
             return source

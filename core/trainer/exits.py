@@ -31,7 +31,7 @@ _PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", 
 _NO_DOWNLOAD = re.compile(r"URL fetch failure|Name or service not known|Temporary failure in name resolution")
 
 _SCRIPT_FIX = "Correct the script and train again."
-_DISK_FIX = "Free some space or make the folder writable that the script writes to; then train again."
+_DISK_FIX = "Free some space, or make the script's output folder writable; then train again."
 
 
 def of_script(
@@ -42,7 +42,7 @@ def of_script(
     walls: Enclosure | None = None,
     leaves: bool = False,
 ) -> Exit:
-    """How ``error`` ended a run. ``cluster``: TensorFlow's own, whose errors may be another member's.
+    """How ``error`` ended a run. ``cluster``: TensorFlow's own, which reports other members' errors, too.
     ``leaves``: the others can continue without this member if the laptop is at fault and not the script."""
     detail = own_traceback(error, folder)
     chain = _chain(error)
@@ -54,7 +54,7 @@ def of_script(
             problem=Problem(
                 code="out-of-memory",
                 what=f"The training ran out of memory{_at(error, folder)}.",
-                fix="Use a smaller batch or model, close other programs, or give it a smaller share.",
+                fix="Use a smaller batch or model, close other programs, or give the laptop a smaller share.",
                 detail=detail,
             ),
         )
@@ -73,8 +73,8 @@ def of_script(
             reason="lost-peer",
             problem=Problem(
                 code="lost-peer",
-                what="Another member of the run went away in the middle of the training.",
-                fix="The laptop that went away first says why. Press Train to go again.",
+                what="Another member left the run in the middle of the training.",
+                fix="See the log of the laptop that left first, then press Train again.",
                 detail=detail,
             ),
         )
@@ -108,12 +108,12 @@ def of_meeting(error: BaseException) -> Exit:
         shared=False,
         problem=Problem(
             code="port-taken" if taken else "never-met",
-            what="Another program holds the port that this trainer was given."
+            what="Another program uses the port that this trainer was given."
             if taken
             else "TensorFlow could not bring the members together.",
-            fix="Train again; other ports are chosen then."
+            fix="Train again; Tandem then chooses other ports."
             if taken
-            else "Look at the other laptops' logs of this run, and train again.",
+            else "See the other laptops' logs of this run, then train again.",
             detail="".join(traceback.format_exception_only(error)),
         ),
     )
@@ -135,11 +135,11 @@ def of_exchange(failure: TandemError) -> Exit:
 
 
 def of_house(error: BaseException) -> Exit:
-    """The exit for a failure of Tandem itself, or a Keras release that it does not know."""
+    """The exit for a failure of Tandem itself, or a Keras release that it does not support."""
     problem = Problem(
         code="trainer-broke",
         what=f"Tandem's trainer failed, not the script: {_short(error)}.",
-        fix="`tandem doctor` looks for what is wrong with this installation.",
+        fix="Run `tandem doctor` to check this installation.",
         detail="".join(traceback.format_exception(error)),
     )
     known = error.problem if isinstance(error, TandemError) else problem
@@ -147,7 +147,7 @@ def of_house(error: BaseException) -> Exit:
 
 
 def own_traceback(error: BaseException, folder: Path) -> str:
-    """The traceback as Python prints it, without Tandem's frames; project files are named from its folder."""
+    """The traceback as Python prints it, without Tandem's frames; project paths are relative."""
     printed = traceback.TracebackException.from_exception(error, compact=True)
     _drop_ours(printed, set())
     return "".join(printed.format()).replace(f'File "{folder}/', 'File "')
@@ -158,7 +158,7 @@ def _drop_ours(printed: traceback.TracebackException, seen: set[int]) -> None:
         return
     seen.add(id(printed))
     kept = [frame for frame in printed.stack or () if not _is_ours(frame.filename)]
-    # None prints no "Traceback" above an empty list: as for a syntax error in the script itself.
+    # None: an empty list would still print "Traceback", as Python does not for the script's syntax errors.
     printed.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
     for other in (printed.__cause__, printed.__context__, *(getattr(printed, "exceptions", None) or ())):
         if other is not None:
@@ -212,13 +212,13 @@ def _short(error: BaseException) -> str:
 def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
     if error.code is None or error.code == 0:
         return Exit(reason="finished")
-    said = f"exit code {error.code}" if isinstance(error.code, int) else f"the words {str(error.code)!r:.300}"
+    said = f"exit code {error.code}" if isinstance(error.code, int) else f"the text {str(error.code)!r:.300}"
     return Exit(
         reason="script-error",
         problem=Problem(
             code="script-left",
-            what=f"The script ended itself with {said}{_at(error, folder)}.",
-            fix="The log has what it wrote before that.",
+            what=f"The script exited with {said}{_at(error, folder)}.",
+            fix="See the log for what it wrote before that.",
             detail=detail,
         ),
     )
@@ -243,7 +243,7 @@ def _fix(error: BaseException, chain: Sequence[BaseException]) -> str:
 def _chain(error: BaseException) -> list[BaseException]:
     """The error and the errors it was raised from: a library may wrap the real one.
 
-    AutoGraph does, in a function of the script's being traced, and hides it.
+    AutoGraph does so while it traces a function of the script, and hides the cause.
     """
     chain: list[BaseException] = []
     each: BaseException | None = error

@@ -82,7 +82,7 @@ class ReportingObserver:
         )
 
     def _name_backend(self) -> None:
-        """A script's first line, or its user's environment, may request another backend: in vain."""
+        """Says so if the script or its environment requests another backend, which is ignored."""
         asked = os.environ.get("KERAS_BACKEND", ""), os.environ.get(BACKEND_ASKED, "")
         other = next((name for name in asked if name and name != "tensorflow"), None)
         if other is not None and self._fit == 0 and (self.is_chief() or not self.shares):

@@ -1,5 +1,5 @@
-"""Reads the node's orders: what to begin with where it was kept ready, the run, then perhaps Stop. The latter
-on a thread of its own."""
+"""Reads the node's orders: what to begin with if this trainer was kept ready, the run, then perhaps Stop,
+which is read on a thread of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if sys.platform == "win32":
 
 
 class Orders:
-    """Call ``wait_train`` once, then ``follow``. ``wait_begin`` comes before, without a second thread."""
+    """Call ``wait_begin`` if kept ready, before any second thread; ``wait_train`` once; then ``follow``."""
 
     def __init__(self, fd: int) -> None:
         self._lines = io.BufferedReader(io.FileIO(fd, "rb"))

@@ -35,7 +35,8 @@ class Reporter:
             self._ready.notify_all()
 
     def flush(self, limit_s: float) -> bool:
-        """Waits until everything is written: before the interpreter's lock is held for long, or the end."""
+        """Waits until everything is written; False after ``limit_s``. Call before holding the interpreter's
+        lock for long, or exiting."""
         with self._ready:
             self._queue_progress()
             self._ready.notify_all()

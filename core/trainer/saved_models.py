@@ -60,9 +60,9 @@ def _save(model: Any, parts: Path, stem: str, say: Say) -> None:
         model.save_weights(weights)
         weights.replace(parts.parent / weights.name)
         say(
-            f"Keras cannot save the whole of the model {model.name}, of the class {type(model).__name__} "
-            f"({_words(error)}), so its weights alone are saved, as {weights.name}. With a get_config of its "
-            "own, such a class can be saved."
+            f"Keras cannot save the whole model {model.name}, of the class {type(model).__name__} "
+            f"({_words(error)}), so only its weights are saved, as {weights.name}. To save it whole, give "
+            "the class a get_config method."
         )
     else:
         whole.replace(parts.parent / whole.name)

@@ -110,7 +110,7 @@ class TrainerSession:
             except TandemError as error:
                 return Exit(reason="killed", problem=error.problem, shared=False)
         elif not self._cluster and len(self._train.shares) > 1:
-            # Security invariant: TensorFlow's runtime accepts anybody, so it connects only sealed trainers.
+            # Security invariant: TensorFlow's runtime accepts any caller, so only sealed trainers use it.
             return Exit(reason="killed", problem=sealing.not_apart(), shared=False)
         self._choose_devices()
         if self._train.strategy == "managed":
@@ -197,12 +197,12 @@ class TrainerSession:
         resume = Path(train.resume) if train.resume else None
         told = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
         every_s, kept = None if told is None else float(told), partial(self._reporter.send, Kept())
-        # A cluster's launcher would take such an end for that of the job.
+        # A cluster's launcher would mistake such an end for the job's.
         return Checkpointing(Path(train.checkpoints), every_s, resume, kept, goes_back=not train.launched)
 
     def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
-        """Also saves what a script trained before its own error, or that of another member's script. Members
-        of a script's own strategy would have to meet to read its variables."""
+        """Also saves what a script trained before an error, its own or another member's. Not under a script's
+        own strategy: members would have to meet to read its variables."""
         readable = not self._cluster or self._train.strategy == "managed"
         if readable and exit.reason in ("finished", "stopped", "script-error", "lost-peer"):
             self._save(models)
@@ -372,7 +372,7 @@ class TrainerSession:
         return exit
 
     def _close(self, limit_s: float) -> None:
-        """Nobody leaves while another member still reads from it: all meet once more, within a limit."""
+        """Waits up to ``limit_s`` for all members: nobody may leave while another still reads from it."""
         if self._tls is not None:
             self._tls.close(limit_s)
             return

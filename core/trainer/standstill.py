@@ -1,4 +1,4 @@
-"""Notices that no meeting with the other members ends any more, and reports what this trainer does meanwhile.
+"""Notices when meetings with the other members no longer end, and reports what this trainer is doing.
 
 ``Standstill`` decides, once a second and without I/O; ``Lookout`` is the thread that calls it.
 """

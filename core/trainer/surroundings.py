@@ -85,16 +85,16 @@ _ZONE: msgspec.msgpack.Decoder[str] = msgspec.msgpack.Decoder(_Zone)
 def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
     """Makes the chief's time zone and locale every member's. All members must call it.
 
-    A member that differs in what cannot be made equal says so. Raises TandemError if strings have another
-    order in sets, or if a member sends what no Tandem sends.
+    A member reports differences that cannot be made equal. Raises TandemError if sets of strings are ordered
+    differently, or if a member sends what Tandem never sends.
     """
     told = collectives.gather_told(_own(), _SURROUNDINGS, "to begin")
     chief = told[0]
     if any(each.order != chief.order for each in told):
         raise TandemError(
             code="order-differs",
-            what="Sets of strings have another order on one member than on the chief: "
-            f"here is Python {told[collectives.rank].python}, there {chief.python}.",
+            what="Sets of strings are ordered differently on one member than on the chief. Python here is "
+            f"{told[collectives.rank].python}, on the chief {chief.python}.",
             fix="Install the same Python and the same Tandem on all laptops.",
         )
     if collectives.is_chief:
@@ -105,20 +105,20 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
     if own.offsets != chief.offsets:
         say(
             f"Local times differ: the chief's clock is in {chief.zone or 'a zone without a name'}, this "
-            f"laptop's in {own.zone or 'another one'}. A script that takes hours from times trains "
-            "on other numbers here: set the same time zone on both, or use UTC in the script."
+            f"laptop's in {own.zone or 'another one'}. A script that uses local times trains on "
+            "different numbers here: set the same time zone on both, or use UTC in the script."
         )
     if own.encoding != chief.encoding:
         say(
-            f"Text files are read as {own.encoding} here, and as {chief.encoding} on the chief, where "
-            "the script names no encoding. Write open(…, encoding='utf-8')."
+            f"Text files opened without an encoding are read as {own.encoding} here, but as {chief.encoding} "
+            "on the chief. Write open(…, encoding='utf-8')."
         )
 
 
 def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
     """Makes Python and TensorFlow list folders by name: the order on disk differs between laptops.
 
-    Says so once, where code of the script, in ``folder``, relies on the disk's own order.
+    Says so once if the script's code, in ``folder``, relies on the disk's own order.
     """
     told: list[str] = []
 
@@ -126,8 +126,8 @@ def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
         if names != ordered and not told and (line := _line_that_lists(folder)):
             told.append(line)
             say(
-                f"{line} lists files, which every laptop sorts by name here. Without Tandem the script may "
-                "get them in another order, and so another result: write sorted(…) around the list."
+                f"{line} lists files. Tandem sorts them by name on every laptop; without Tandem the order, "
+                "and so the result, may differ. Write sorted(…) around the list."
             )
         return ordered
 
@@ -192,7 +192,7 @@ def _own() -> Surroundings:
 
 
 def _is(decoder: msgspec.msgpack.Decoder[str], text: str | None) -> bool:
-    """Whether others would accept this laptop's value. What they would not is not sent."""
+    """Whether others would accept this laptop's value; otherwise it is not sent."""
     try:
         return bool(decoder.decode(msgspec.msgpack.encode(text)))
     except (msgspec.ValidationError, UnicodeEncodeError):

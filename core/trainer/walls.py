@@ -31,7 +31,7 @@ _ONLY_TOLD = {
     "PermissionDeniedError": re.compile(r"(/[^;\n]+); (?:Permission denied|Operation not permitted)"),
     "FileNotFoundError": re.compile(r"^(/[^\n]+) not found\.$"),
 }
-"""Errors of TensorFlow and NumPy that name the path in their words alone."""
+"""Errors of TensorFlow and NumPy that name the path only in their message."""
 
 
 def read_walls(text: str) -> Enclosure:
@@ -42,7 +42,7 @@ def read_walls(text: str) -> Enclosure:
 def raise_walls(walls: Enclosure, watcher: socket.socket | None = None) -> None:
     """Call it before any thread is started. Raises ``TandemError`` if the walls do not hold.
 
-    ``watcher``: of ``begin_watcher``, if it was called before.
+    ``watcher``: what ``begin_watcher`` returned, if it was called before.
     """
     try:
         _end_with_node(watcher or begin_watcher())
@@ -53,7 +53,7 @@ def raise_walls(walls: Enclosure, watcher: socket.socket | None = None) -> None:
         raise TandemError(
             code="walls-not-raised",
             what=f"The walls around the script could not be raised ({error}), so it was not run.",
-            fix="Train again. `tandem doctor` says how far this system can keep scripts in.",
+            fix="Train again. `tandem doctor` shows how well this system can contain scripts.",
         ) from error
 
 
@@ -97,7 +97,7 @@ def _end_with_node(watcher: socket.socket | None) -> None:
 
 
 def _chmod(really: Callable[..., None]) -> Callable[..., None]:
-    """Within walls no mode changes: a file to be made executable is recreated with that mode."""
+    """Within walls no mode can change: a file to be made executable is recreated with that mode."""
 
     @functools.wraps(really)
     def chmod(path: Any, mode: int, *rest: Any, **options: Any) -> None:
@@ -160,16 +160,16 @@ def problem_at_wall(error: BaseException, walls: Enclosure, where: str) -> Probl
             return Problem(
                 code="walls",
                 what=f"The script may not open {shown} on this laptop{where}.",
-                fix="Scripts from another laptop, and sealed ones, reach the project's files and temporary "
-                "ones. Put what it needs into the project's folder, and write beside the script."
+                fix="Scripts from another laptop, and sealed ones, can use only the project's files and "
+                "temporary ones. Put what it needs into the project's folder, and write beside the script."
                 + _how_to_ask(shown),
             )
         if type(each) is PermissionError and each.errno == errno.EACCES and each.filename is None:
             return Problem(
                 code="walls",
                 what=f"The script may not make this connection{_called(each)} from here{where}.",
-                fix="Scripts from another laptop, and sealed ones, reach the run's members alone, and HTTP "
-                "and HTTPS by Tandem's proxy where downloads are allowed. Unix sockets and UDP are refused.",
+                fix="Scripts from another laptop, and sealed ones, can reach only the run's members, and, "
+                "if downloads are allowed, the web through Tandem's proxy. Unix sockets and UDP are refused.",
             )
     return None
 

@@ -1,7 +1,7 @@
 """Turns a trainer that was kept ready into a run's, as if it had been started for it. On its only thread.
 
-Until then it has run Tandem's code and what that loads, and no script's. It has loaded TensorFlow, whose
-threads begin with the first tensor, so that walls and seals can still be raised: both bind one thread.
+So far it has run only Tandem's code and libraries. TensorFlow is loaded but starts threads only with its
+first tensor, so walls and seals, which bind one thread, can still be raised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SETTERS = (
 )
 """In the wheels of NumPy 2, in older ones, and in other distributions."""
 _COUNTS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-"""In this order OpenBLAS reads them."""
+"""In the order in which OpenBLAS reads them."""
 
 
 def become(
@@ -33,11 +33,11 @@ def become(
 ) -> Callable[[], None]:
     """Takes over the run's environment. Returns what starts NumPy's threads; call it once walls are raised.
 
-    ``given``: the environment with which this process was started. ``beside``: descriptors of Tandem's own,
-    beside those of the channels.
+    ``given``: the environment with which this process was started. ``beside``: Tandem's own descriptors other
+    than the channels'.
 
-    Security invariant: within walls, or sealed, a process that has become more than a new one has (threads,
-    open files) does not go on: it starts anew, and raises them before TensorFlow is loaded.
+    Security invariant: a process to be walled or sealed that has more threads or open files than a new one
+    restarts itself, and raises walls or seal before TensorFlow is loaded.
     """
     variables = spawn.unpacked(begin.environment)
     confined = begin.sealed or (begin.walls is not None and levels.found().walls != "none")
@@ -47,14 +47,14 @@ def become(
     for name in given.keys() - variables.keys():
         os.environ.pop(name, None)
     os.environ.update(variables)
-    # Found while TensorFlow was loaded, from the environment of then.
+    # Cached from the old environment while TensorFlow was loaded.
     tempfile.tempdir = None
     importlib.reload(sys.modules["keras.src.backend.config"])
     return threads or (lambda: None)
 
 
 def is_like_new(descriptors: Sequence[int]) -> bool:
-    """Whether this process has one thread, and beside ``descriptors`` and its standard streams nothing open.
+    """Whether this process has one thread and nothing open but ``descriptors`` and its standard streams.
 
     Linux.
     """
@@ -75,7 +75,7 @@ def _start_anew(begin: Become, variables: dict[str, str], channels: Sequence[int
 
 
 def _numpys_threads() -> Callable[[], None] | None:
-    """Starts as many as OpenBLAS would have started when it was loaded. None if it cannot be told to."""
+    """Starts as many as OpenBLAS starts when it is loaded. None if it has no function for that."""
     if spawn.ONE_THREAD not in os.environ:
         return lambda: None
     setters = [found for path in _libraries() if (found := _setter(path)) is not None]

@@ -122,7 +122,7 @@ def test_a_home_whose_disk_refuses_while_the_window_is_open(
         anna.click("train")
         anna.sees("new-run", limit_s=TRAINED_S)
         anna.reads("(digits.py, line ")
-        anna.reads("Free some space or make the folder writable that the script writes to")
+        anna.reads("Free some space, or make the script's output folder writable")
         anna.reads("has gaps")
         anna.reads("loss")
         anna.screen.press("ctrl+4")

@@ -105,7 +105,7 @@ class StepReport:
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, in wire format."""
     met_every: int = 0
-    """Members meet after so many steps; 0: in every one."""
+    """Steps between two meetings; 0: members meet in every step."""
 
 
 class Observer(Protocol):
@@ -153,7 +153,7 @@ class StopRequested(BaseException):
     """
 
     why: Problem | None = None
-    """For the user, if nobody asked."""
+    """The reason to show, if nobody asked."""
 
 
 class WentBack(StopRequested):

@@ -1,10 +1,9 @@
 """Gives the run's strategy to scripts that open a mirrored strategy themselves, in a run of several members.
 
 A hand-written loop gets a strategy whose replicas are the members (`replica.py`, and `workers.py` for a
-MultiWorkerMirroredStrategy). Around ``fit`` the script stays what it would be without a strategy: in
-``scope()`` it creates plain variables that the engine keeps equal (docs/exactness.md says why), and a dataset
-that it distributes comes back whole, since members share the rows of each step anyway. Main thread of the
-trainer.
+MultiWorkerMirroredStrategy). For ``fit`` the script runs as if without a strategy: ``scope()`` creates
+plain variables that the engine keeps equal (docs/exactness.md says why), and a distributed dataset stays
+whole, since members share each step's rows anyway. Main thread of the trainer.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _FIT = (
     "The script's fit trains on {members} members, which are the replicas of its own {name}: a batch counts "
     "all members' rows, as on one machine."
 )
-_WHOLE = "The dataset that the script distributes is taken whole: each step's rows are shared by Tandem."
+_WHOLE = "The script's distributed dataset is read whole: Tandem itself shares each step's rows."
 
 
 class Constructors:
@@ -64,7 +63,7 @@ class Constructors:
         return any(extended.meetings for extended in self._loops)
 
     def for_loops(self) -> None:
-        """Makes mirrored strategies the run's one, for scripts that use them by hand."""
+        """Gives mirrored strategies the members as replicas, for hand-written loops."""
         for kind in (*_MIRRORED, *_MULTI_WORKER):
             self._replace(kind, self._open_loop)
         distribute_utils.VARIABLE_CLASS_MAPPING[tf.VariableSynchronization.ON_READ] = on_read
@@ -84,7 +83,7 @@ class Constructors:
 
     def _replace(self, kind: Any, opened: Callable[[Any, MemberExtended], None]) -> None:
         original = kind.__init__
-        # Not the next class in the MRO: that may be one of those that are replaced.
+        # Not the next class in the MRO: it may itself be replaced.
         base: Any = StrategyV1 if issubclass(kind, StrategyV1) else tf.distribute.Strategy
         extends = WorkerExtended if kind in _MULTI_WORKER else MemberExtended
 
@@ -132,8 +131,8 @@ class Constructors:
         if any(model.distribute_strategy.extended is extended for extended in self._loops):
             raise TandemError(
                 code="fit-beside-loop",
-                what="The script trains by fit a model of a strategy whose run() it uses, too, and over "
-                "several laptops only one of the two can be",
+                what="The script trains with fit and with its strategy's run(). Over several laptops it can "
+                "use only one of the two",
                 fix="Train with fit alone, or with the loop alone.",
             )
 

@@ -1,6 +1,6 @@
 """This member's part of a script's data, where it distributes datasets by hand.
 
-Batches are cut like TensorFlow deals them to one machine's devices, so that a loop trains on the same rows:
+Batches are cut as TensorFlow cuts them for one machine's devices, so that a loop trains on the same rows:
 every member reads the whole data and takes its part of each batch.
 """
 
@@ -15,7 +15,7 @@ from core.trainer.exact.members import step as steps
 
 
 def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
-    """A dataset with this member's rows of each global batch, maybe none; equally many elements on each.
+    """A dataset with this member's rows of each global batch, maybe none; every member gets as many elements.
 
     Each batch is cut into parts of equal size, rounded up: the last ones may have fewer rows.
 
@@ -60,8 +60,8 @@ class PipelineContext(tf.distribute.InputContext):
 def dealt(dataset_fn: Callable[[Any], Any], rank: int, members: int) -> Callable[[PipelineContext], Any]:
     """Wraps ``dataset_fn``, which makes a pipeline of batches for one replica.
 
-    If it does not ask which of the pipelines it is, it makes the same for each member: then its batches are
-    dealt out in turn, as to the devices of one machine.
+    If it ignores its pipeline's number, all members get the same pipeline, and its batches are dealt out in
+    turn, as to the devices of one machine.
     """
 
     def made(context: PipelineContext) -> Any:

@@ -1,10 +1,9 @@
 """The parts of a MirroredStrategy whose replicas are the members of a run.
 
-TensorFlow hides a strategy's workings in its ``extended``. That of MirroredStrategy never asks
-``CrossDeviceOps`` for integers, for sums that end on a processor, for gathers and for first values of
-variables: with one device they would silently stay local to this member. So all of these are replaced here,
-as in TensorFlow's strategy for several machines (``CollectiveAllReduceExtended``), and members meet by the
-exchange.
+A strategy is implemented by its ``extended``. MirroredStrategy's does not call ``CrossDeviceOps`` for
+integers, sums that end on a processor, gathers and initial values of variables: with one device they would
+silently stay local to this member. So all of these are replaced here, as in TensorFlow's strategy for several
+machines (``CollectiveAllReduceExtended``), and use the exchange.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class MemberExtended(MirroredExtended):
                 code="jit-compile",
                 what="The script's step is compiled by XLA (jit_compile=True), and members cannot meet "
                 "within what XLA compiles",
-                fix="Take jit_compile=True from the tf.function that calls strategy.run, and from the "
+                fix="Remove jit_compile=True from the tf.function that calls strategy.run, and from the "
                 "function that applies gradients.",
             )
         self.meetings += shares
@@ -159,7 +158,7 @@ class MemberExtended(MirroredExtended):
         return self.cut(dataset, options)
 
     def cut(self, dataset: Any, options: Any) -> Any:
-        """Each batch of a dataset that all members read, in equal parts, as on one machine."""
+        """Cuts each batch of a dataset that all members read into equal parts, as on one machine."""
         part = parts.of_each_batch(dataset, self._collectives.rank, self._collectives.members)
         # Each member has a part of every batch, sometimes an empty one: nobody has to ask who has one left.
         self.experimental_enable_get_next_as_optional = False
@@ -181,7 +180,7 @@ class MemberExtended(MirroredExtended):
         )
 
     def _workers(self, options: Any) -> Any:
-        """This member's processor, with the device to which it copies each part."""
+        """This member's processor, and the device it copies each part to."""
         [device] = self.worker_devices
         host = device_util.get_host_for_device(device)
         stays = options is not None and not options.experimental_fetch_to_device
@@ -193,7 +192,7 @@ class MemberExtended(MirroredExtended):
 
 
 def on_read(strategy: Any, replicas: Any, aggregation: Any) -> Any:
-    """A variable that each replica writes separately, and that reads according to its aggregation."""
+    """A variable that each replica writes separately; reading it aggregates."""
     first = aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA
     ours = first and isinstance(strategy.extended, MemberExtended)
     return (_ChiefsVariable if ours else values.SyncOnReadVariable)(strategy, replicas, aggregation)

@@ -1,8 +1,7 @@
 """The parts of a MultiWorkerMirroredStrategy whose workers are the members of a run.
 
-The sums are those of ``MemberExtended``. A worker also knows which of the cluster's tasks it is, and gets
-data as TensorFlow gives it to a worker: one that leaves its data unsharded, or makes its own pipeline, gets
-it unchanged.
+Sums are as in ``MemberExtended``. A worker also has a task number in the cluster, and gets its data as from
+TensorFlow: unchanged if the script leaves it unsharded or makes the pipeline itself.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tensorflow.python.distribute import input_lib, input_util
 from core.trainer.mirrored.replica import MemberExtended, refuse_replication
 
 _AS_IT_IS = (tf.data.experimental.AutoShardPolicy.OFF, tf.data.experimental.AutoShardPolicy.HINT)
-"""The script shards its data itself, or says where. Otherwise each batch is cut as on one machine."""
+"""With these the script shards its data itself; otherwise each batch is cut as on one machine."""
 
 
 class WorkerExtended(MemberExtended):

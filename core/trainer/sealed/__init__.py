@@ -1,1 +1,1 @@
-"""A trainer whose TensorFlow only the members of its run can reach: by a relay that speaks TLS."""
+"""Seals a trainer: only its run's members can reach its TensorFlow, through a TLS relay."""

@@ -1,6 +1,6 @@
 """Carries one of TensorFlow's connections over TLS: one thread per direction, each with its own connection.
 
-Data is preceded by its length, so that an end is distinguished from a cut.
+Data is preceded by its length, to tell an end from a broken connection.
 """
 
 from __future__ import annotations

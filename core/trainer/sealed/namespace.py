@@ -55,7 +55,8 @@ def enter() -> None:
 
 
 def give_sockets(giving: socket.socket) -> None:
-    """Answers each byte received with a new TCP socket of this process's network, until nobody asks."""
+    """Answers each byte received with a new TCP socket of this process's network. Returns when the other end
+    closes."""
     with contextlib.suppress(OSError), giving:
         while giving.recv(1):
             with socket.socket() as made:

@@ -63,7 +63,7 @@ def is_public(address: str) -> bool:
 
 
 def _meant(address: _Address) -> _Address:
-    """The IPv4 address embedded in an IPv6 one, by whichever way it is reached."""
+    """The IPv4 address embedded in an IPv6 one, if any."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     found = address.ipv4_mapped or address.sixtofour
@@ -73,7 +73,7 @@ def _meant(address: _Address) -> _Address:
 
 
 def _own_networks() -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """The networks that this laptop is in: its own and its neighbours' addresses may be public ones."""
+    """This laptop's networks, which may have public addresses."""
     for addresses in psutil.net_if_addrs().values():
         for each in addresses:
             if each.family in (socket.AF_INET, socket.AF_INET6):
@@ -149,7 +149,7 @@ class Proxy:
             self._sockets.add(outside)
             for sock in (inside, outside):
                 sock.settimeout(None)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer may leave without a word
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer may vanish
             back = threading.Thread(target=partial(_carry, outside, inside), name="proxy-back", daemon=True)
             back.start()
             _carry(inside, outside)
@@ -167,7 +167,7 @@ class Proxy:
     def _call(self, asked: Request) -> socket.socket:
         """Security invariant: calls the address that was checked, without resolving its name again."""
         found = socket.getaddrinfo(asked.host, asked.port, type=socket.SOCK_STREAM)
-        error: OSError = PermissionError(f"{asked.host} is no address of the internet")
+        error: OSError = PermissionError(f"{asked.host} is not an internet address")
         for *_, place in found:
             if self._may_call(str(place[0])):
                 try:
@@ -188,9 +188,9 @@ def password(head: bytes) -> str:
 
 
 def read(head: bytes) -> Request:
-    """The script's request. Raises ``ValueError`` if it is no request to a proxy.
+    """The script's request. Raises ``ValueError`` if it is not a request to a proxy.
 
-    ``head``: with whatever part of the body has arrived behind it, which is passed on unchanged.
+    ``head``: may be followed by part of the body, which is passed on unchanged.
     """
     head, _, body = head.partition(_END)
     line, _, rest = head.partition(b"\r\n")
@@ -204,7 +204,7 @@ def read(head: bytes) -> Request:
         )
     url = urlsplit(target)
     if url.scheme != "http" or not url.hostname:
-        raise ValueError(f"no address of http: {target[:100]}")
+        raise ValueError(f"not an http address: {target[:100]}")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     # One request per connection: the next one may be for another host.
     kept = [each for each in rest.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
@@ -214,7 +214,7 @@ def read(head: bytes) -> Request:
 
 
 def _head(inside: socket.socket) -> bytes:
-    """The head, with any part of the body that arrived behind it."""
+    """The head, and any part of the body that arrived with it."""
     head = b""
     while _END not in head:
         got = inside.recv(_CHUNK_BYTES)

@@ -99,7 +99,7 @@ class Relay:
                 self._sockets.add(plain)
             except OSError as error:
                 if not self._sockets.wait_closed(PAUSE_S):
-                    _log.warning("TensorFlow's call was not taken: %s", error)
+                    _log.warning("TensorFlow's call was not accepted: %s", error)
                 continue
             self._thread("relay-call", partial(self._carry_on, rank, plain))
         self._sockets.end(listener)
@@ -132,7 +132,7 @@ class Relay:
     # --- what the others' TensorFlow calls -----------------------------------------------------------------
 
     def _on_connection(self, connection: MemberConnection) -> None:
-        """Each of the two that belong together arrives once, on its own thread."""
+        """Called for each of a pair's two connections, on its own thread."""
         self._check()
         halves, hello = self._halves[connection.rank], connection.hello
         if pair := halves.add(hello.nonce, hello.carries, connection.stream):

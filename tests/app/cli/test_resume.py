@@ -94,7 +94,7 @@ async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpo
 
         after = await anna.follower.submit(GetRun(run=RunId(str(finished["run"]))), RunDetails)
         assert after.entry.resumed == run and after.checkpoint is None
-        assert "Going on with fit 2 in epoch " in after.log
+        assert "Resuming fit 2 in epoch " in after.log
         assert after.plan is not None and before.plan is not None
         assert after.plan.members == before.plan.members and not after.plan.balance
         for node in (anna, ben):

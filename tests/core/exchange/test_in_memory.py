@@ -447,7 +447,7 @@ def test_a_member_that_never_comes_is_said_to_be_called(meeting: Meeting) -> Non
 def test_ranks_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     of = identities(tmp_path, 2)
     for rank, peers in ((0, [Peer(2, None)]), (1, [Peer(1, None)]), (0, [])):
-        with pytest.raises(TandemError, match="ranks do not fit together"):
+        with pytest.raises(TandemError, match="ranks don't match"):
             Exchange(rank, peers, keyring(of, rank), "run", None)
 
 

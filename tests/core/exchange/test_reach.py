@@ -58,7 +58,7 @@ def test_who_never_came_is_named_with_what_mends_it() -> None:
 def test_who_cannot_be_called_and_who_misses_a_third_are_said_to() -> None:
     uncalled = problems.never_met([("ben", Calls(None))], 60.0, 160.0)
     assert uncalled.what == "The trainers did not meet within 60 s: ben did not call."
-    assert "either may call" in uncalled.fix
+    assert "in the firewall of either laptop" in uncalled.fix
     third = problems.never_met([], 60.0, 160.0)
     assert "not all to each other" in third.what and third.fix
 

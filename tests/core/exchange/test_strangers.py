@@ -296,7 +296,7 @@ def test_a_member_that_was_started_anew_is_found(tmp_path: Path) -> None:
         exchange.hand_over(Key(0, 0, 1, 0), numbers(0, 10))
         with pytest.raises(ExchangeFailed) as failure:
             exchange.wait([Key(0, 0, 1, 0)])
-        assert "started anew" in failure.value.what
+        assert "restarted" in failure.value.what
         first.close(DONE)
         second.close(DONE)
 

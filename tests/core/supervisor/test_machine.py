@@ -190,7 +190,7 @@ def test_what_tensorflow_logs_is_no_reason_why_a_script_left() -> None:
 
 
 def left_with(code: int) -> Exit:
-    what = f"The script ended itself with exit code {code}."
+    what = f"The script exited with exit code {code}."
     return Exit(reason="script-error", problem=Problem(code="script-left", what=what, fix="See the log."))
 
 

@@ -57,7 +57,7 @@ def test_a_disk_that_refuses_is_not_the_scripts_fault(exits: ModuleType, tmp_pat
     ended_so = ended(exits, tmp_path, source)
     assert ended_so.reason == "script-error"
     assert "(train.py, line " in words(ended_so)
-    assert ended_so.problem is not None and ended_so.problem.fix.startswith("Free some space or make")
+    assert ended_so.problem is not None and ended_so.problem.fix.startswith("Free some space, or make")
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_leaving_with_zero_is_a_good_end(exits: ModuleType, tmp_path: Path, sour
 @pytest.mark.parametrize(
     ("source", "what"),
     [
-        ("import sys\nsys.exit(3)", "The script ended itself with exit code 3 (train.py, line 2)."),
+        ("import sys\nsys.exit(3)", "The script exited with exit code 3 (train.py, line 2)."),
         (
             "def f():\n    raise SystemExit('no data')\nf()",
-            "The script ended itself with the words 'no data' (train.py, line 2).",
+            "The script exited with the text 'no data' (train.py, line 2).",
         ),
     ],
 )

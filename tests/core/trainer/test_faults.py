@@ -67,7 +67,7 @@ async def test_a_warm_trainer_runs_a_script_like_a_cold_one(tmp_path: Path) -> N
     exit = await trainer.exit()
     assert exit.problem is not None
     assert (exit.reason, exit.problem.code) == ("script-error", "script-left")
-    assert exit.problem.what == "The script ended itself with the words 'nothing to do' (leaves.py, line 3)."
+    assert exit.problem.what == "The script exited with the text 'nothing to do' (leaves.py, line 3)."
     assert "nothing to do" in trainer.text("stderr")
     assert "at exit" in trainer.text()
 

@@ -19,5 +19,5 @@ def test_a_script_with_its_own_strategy_takes_all_or_as_many_as_it_is_told() -> 
 def test_gpus_that_would_stay_idle_are_said_with_what_to_do() -> None:
     assert idle_words(1, 1) == idle_words(2, 2) == idle_words(0, 1) == ""
     words = idle_words(2, 1)
-    assert words.startswith("Of this laptop's 2 GPUs the first takes part.")
+    assert words.startswith("This laptop has 2 GPUs, but only the first takes part.")
     assert "--role NAME=worker,worker" in words

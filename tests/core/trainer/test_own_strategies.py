@@ -94,7 +94,7 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
     assert {progress.share for progress in chief.progress()} <= {3, 4, 8, 12}, "half of each batch's rows"
     said = " ".join(report.words for report in chief.of(trainer_messages.Said))
     assert "a batch counts all members' rows" in said
-    assert "is taken whole" in said
+    assert "is read whole" in said
 
     alone = Attended(tmp_path / "alone", strategy="own", script="own_fit.py", arguments=("--alone",))
     assert (await alone.exit()).reason == "finished"

@@ -173,7 +173,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
     # Members compute their own rows, and some processors' rounding depends on the number of rows.
     assert await predicts(kept / "model.keras") == pytest.approx(predictions_of(trainers[0]), abs=1e-6)
     said = " ".join(said.words for said in trainers[0].of(trainer_messages.Said))
-    assert "Keras cannot save the whole of the model odd, of the class Odd (NotImplementedError" in said
+    assert "Keras cannot save the whole model odd, of the class Odd (NotImplementedError" in said
     assert "saved, as model-2.weights.h5" in said
 
 

@@ -64,7 +64,7 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
     assert f"listdir {sorted(names)}" in chief and f"scandir {sorted(names)}" in chief
     assert "time 11:00" in chief and "language C.UTF-8" in chief
     said = [
-        [each.words for each in trainer.reports if isinstance(each, Said) and "sorts by name" in each.words]
+        [each.words for each in trainer.reports if isinstance(each, Said) and "sorts them by" in each.words]
         for trainer in trainers
     ]
     assert [words.split(" lists")[0] for words in said[0]] == ["looks_around.py, line 17,"]

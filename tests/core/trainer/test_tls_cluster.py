@@ -46,7 +46,7 @@ async def test_keys_of_another_run_meet_nobody(tmp_path: Path) -> None:
         assert exit.reason == "never-met" and exit.problem is not None
         what = exit.problem.what
         assert what.startswith(f"The trainers did not meet within 15 s: {other} (at 127.0.0.1:")
-        assert "showed another certificate than that of this run, or refused ours" in what
+        assert "has a certificate that is not of this run, or refused ours" in what
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
 
 

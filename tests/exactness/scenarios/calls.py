@@ -145,7 +145,7 @@ def run_eagerly(folder: Path) -> Outcome:
     return Outcome([model], {**history.history, **values})
 
 
-@scenario(told="jit_compile is left out")
+@scenario(told="jit_compile is ignored")
 def jit_compile(folder: Path) -> Outcome:
     x, y = table()
     model = dense()

@@ -122,7 +122,7 @@ def slow_steps_that_are_done_again(folder: Path) -> Outcome:
         return _fitted(Sometimes(lambda step: step >= 12))
 
 
-@scenario(once=True, exact=False, told="Of the 10 steps before, some were not audited")
+@scenario(once=True, exact=False, told="Some of the 10 steps before it were not audited")
 def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
     """In the sixth, and from the 16th on: results of the first epoch cannot be taken back."""
     with as_slow_steps():

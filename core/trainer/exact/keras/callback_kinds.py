@@ -18,7 +18,7 @@ WRITERS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.RemoteMonitor,
 )
-"""Callbacks whose purpose is to write files or to send: no member needs the others for what they do."""
+"""Callbacks that only write files or send: they need no other member."""
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
 

@@ -160,8 +160,8 @@ def check_release(version: str = keras.__version__) -> None:
     if not version.startswith(KNOWN_RELEASE) or keras.backend.backend() != "tensorflow":
         raise TandemError(
             code="keras-release",
-            what=f"Exact training knows Keras {KNOWN_RELEASE}x on TensorFlow; "
-            f"here is {version} on {keras.backend.backend()}.",
+            what=f"Exact training supports Keras {KNOWN_RELEASE}x on TensorFlow; "
+            f"installed is {version} on {keras.backend.backend()}.",
             fix=f"Install keras=={KNOWN_RELEASE}* and leave KERAS_BACKEND unset.",
         )
 

@@ -1,7 +1,7 @@
-"""State that a step changes from own rows only: that of metrics, which are sums over rows.
+"""State that a step changes from own rows only: metrics, which are sums over rows.
 
-It differs between members from one meeting to the next; `meet` makes it what all rows together give, by
-adding up the members' increments. Nothing else may be written from own rows (`steps/own_writes.py`).
+It differs between members until `meet` adds up their increments, which gives the state after all rows.
+Nothing else may be written from own rows (`steps/own_writes.py`).
 """
 
 from __future__ import annotations

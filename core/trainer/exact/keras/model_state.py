@@ -19,7 +19,7 @@ from core.vocabulary.errors import TandemError
 _log = logging.getLogger(__name__)
 
 outer_momentum: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-"""By model, a variable of Tandem's own where members meet rarely (rare/outer.py)."""
+"""By model, a variable that Tandem adds if members meet rarely (rare/outer.py)."""
 _ROUNDING = 1e-3
 """Relative to a variable's norm: members that differ by less differ only by their processors' rounding."""
 
@@ -130,12 +130,12 @@ def _went_apart(names: list[str], call: str) -> TandemError:
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return TandemError(
         code="members-differ",
-        what="A callback sets the learning rate differently on each laptop, and their weights went apart"
+        what="A callback sets the learning rate differently on each laptop, so their weights diverged"
         if rate
-        else f"The members' weights went apart in {call}: {listed} are not the chief's on every laptop",
+        else f"The members' weights diverged in {call}: {listed} differ from the chief's",
         fix="Have the callback compute it from the epoch or the step, not from a clock or the laptop."
         if rate
-        else "Look for what is not the same on all laptops: a clock, an unseeded generator, the laptop's "
+        else "Look for what differs between the laptops: a clock, an unseeded generator, the laptop's "
         "name, or a train_step that writes weights from its rows without the optimizer.",
     )
 

@@ -42,7 +42,7 @@ _MARKS = msgspec.msgpack.Decoder(Annotated[list[_Mark], msgspec.Meta(max_length=
 
 
 def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "the data") -> str | None:
-    """Compares the first batch of `call`. Returns None, or a message if members differ in x alone.
+    """Compares the first batch of `call`. Returns None, or a message if members differ only in x.
 
     Raises TandemError if they differ in more. Call it on every member.
     """
@@ -55,9 +55,9 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     drawn = all(mark.sums for mark in own if mark.name == "x")
     if unlike == ["x"] and len(names) > 1 and drawn and all(len(each) == len(own) for each in told):
         return (
-            f"The members' first batches of {call} differ in x alone, as by random augmentation in a "
-            "parallel map: each trains on its rows as it drew them. Members stay equal, but one process "
-            "would draw others. Leave num_parallel_calls out, or draw by tf.image.stateless_random_…"
+            f"The members' first batches of {call} differ only in x, as random augmentation in a parallel "
+            "map makes them: each trains on the rows it drew. Members stay equal, but one process would draw "
+            "others. Remove num_parallel_calls, or draw with tf.image.stateless_random_…"
         )
     raise TandemError(
         code="data-differs",
@@ -93,9 +93,9 @@ def drawn_apart() -> TandemError:
     """The error for when every member would compute whole batches but each has its own."""
     return TandemError(
         code="data-differs",
-        what="Every laptop has to compute each batch whole, and their batches differ in x, as by random "
-        "augmentation in a parallel map",
-        fix="Leave num_parallel_calls out, or draw by tf.image.stateless_random_…",
+        what="Every laptop has to compute each batch whole, but their batches differ in x, as random "
+        "augmentation in a parallel map makes them",
+        fix="Remove num_parallel_calls, or draw with tf.image.stateless_random_…",
     )
 
 

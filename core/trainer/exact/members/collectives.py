@@ -59,7 +59,7 @@ class Collectives(ABC):
 
     def __init__(self, rank: int, members: int) -> None:
         self.rank, self.members = rank, members
-        """Rank and number of members as planned: they stay, whoever leaves."""
+        """Rank and number of members as planned: unchanged when members leave."""
         self.present: tuple[int, ...] = tuple(range(members))
         """Ranks of the members present, in order."""
         self.met = self.present
@@ -164,7 +164,7 @@ class Collectives(ABC):
         return self.rank == self.present[0]
 
     def unsound(self, rank: int, what: str, why: str) -> TandemError:
-        """The error for a member's data that no Tandem sends. Ends the run, even if a script catches it."""
+        """The error for data that Tandem never sends. Ends the run, even if a script catches it."""
         self.failure = ExchangeFailed(problems.incomprehensible(self.named(rank), f"{what}: {why}"))
         return self.failure
 

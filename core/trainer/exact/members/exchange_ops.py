@@ -14,8 +14,8 @@ progress: if one of them had already completed a stage, the others get that stag
 begun since then (``undivided``) is undone and repeated without the departed member; it must not be applied in
 part. So the remaining members stay equal, whenever each of them learns of the departure.
 
-Members whose scripts diverge find out at a meeting: each pack carries its purpose and its script's place. So
-such a text must not contain anything that differs between members of a sound run.
+Members whose scripts diverge find out at a meeting: each pack carries its purpose and its script's place.
+These texts must contain nothing that differs between members of a sound run.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ExchangeCollectives(Collectives):
         except Exception as error:
             if not self._is_broken_off:
                 raise
-            _log.info("%s: begun anew without who left", self.place())
+            _log.info("%s: starting again without the members that left", self.place())
             self._is_broken_off, self._stage = False, self._first
             raise LeftMidway from error
         finally:

@@ -31,8 +31,7 @@ def free_bytes() -> int:
 
 
 def fitting_rows(few: int, took_bytes: int, rows: int, free_bytes: int | None = None) -> int:
-    """Up to ``rows`` that fit, if ``few`` raised the peak by ``took_bytes``; at least ``few``, which
-    fitted."""
+    """How many of ``rows`` fit, if ``few`` raised the peak by ``took_bytes``; at least ``few``."""
     if took_bytes <= 0:
         return rows
     if free_bytes is None:

@@ -23,7 +23,7 @@ from core.trainer.exact.members.notes import Notes
 
 @dataclass(slots=True)
 class Step:
-    """What the step being traced (or run eagerly) knows. Tensors are scalars."""
+    """State of the step being traced (or run eagerly). Tensors are scalars."""
 
     collectives: Collectives
     weight: Any

@@ -121,7 +121,7 @@ def _known_size(grad: Any) -> int:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' slices in rank order, which is the order of the rows in the global batch.
 
-    Slices that every member has, such as those of text positions, are a single set in one process: summed.
+    Slices that every member has, as for text positions, are a single set in one process, so they are summed.
     """
     values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
     if not tf.executing_eagerly() and not step.notes.depends(grad.indices):
@@ -140,8 +140,8 @@ def _gathered(step: Step, grad: Any) -> Any:
 # --- in fewer bits
 #
 # All members still end with the same bits, since each gets the same sum, though not that of one process.
-# bfloat16 keeps float32's range and 8 bits of precision; float16 has 11 bits, and what is beyond its range is
-# held at its edge. Infinities and NaNs pass, so that loss scaling still finds them.
+# bfloat16 keeps float32's range and 8 bits of precision; float16 has 11 bits, and larger numbers are clamped
+# to its range. Infinities and NaNs pass, so that loss scaling still finds them.
 
 
 def wire_type(wire: str, elements: int) -> Any:

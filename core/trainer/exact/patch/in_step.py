@@ -176,7 +176,7 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
 
 
 def _total(step: Step, value: Any) -> Any:
-    """The sum over members, with its gradient, and that one's gradient.
+    """The sum over members, differentiable twice.
 
     The loss is the weighted mean of the members' losses, and a member's gradients are weighted at the
     optimizer. So the gradient is the sum of all members' weighted gradients, divided by the own weight.

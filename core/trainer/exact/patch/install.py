@@ -117,8 +117,8 @@ def install(cluster: Cluster, observer: Observer) -> Installation:
 
 
 def _refuse_in_forks() -> None:
-    """In a process that the script forks, which has none of TensorFlow's threads: one of these calls would
-    wait for them forever, as it does in plain Keras."""
+    """Makes calls fail in a process that the script forks: without TensorFlow's threads they would wait
+    forever, as they do in plain Keras."""
 
     def in_child() -> None:
         for name in _CALLS:
@@ -133,7 +133,7 @@ def _refusing(name: str) -> Callable[..., Any]:
         # No TandemError: a pool takes errors to the script's process, where Tandem's modules are hidden.
         raise RuntimeError(
             f"{name} cannot run in a process that was forked from a training: it has none of TensorFlow's "
-            "threads. Start it by multiprocessing.get_context('spawn') and load the saved model in it, or "
+            "threads. Start it with multiprocessing.get_context('spawn') and load the saved model in it, or "
             f"call {name} in the script itself."
         )
 

@@ -58,7 +58,7 @@ def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *
     kinds = _MODELS if target is None else _WEIGHTS
     suffix = next((kind for kind in kinds if own.name.endswith(kind)), None)
     if suffix is None:
-        raise _refused(own, f"only {' and '.join(kinds)} files are taken from another laptop")
+        raise _refused(own, f"only {' and '.join(kinds)} files are accepted from another laptop")
     if chief.size > LIMIT_BYTES:
         raise _refused(own, f"it is larger than {LIMIT_BYTES / 1e9:.0f} GB")
     what = "a file to load"
@@ -94,7 +94,7 @@ def _load_model(
     except (ValueError, TypeError) as error:
         if not wants_code:
             raise
-        raise _refused(own, "it holds code, as of a Lambda layer, or is damaged") from error
+        raise _refused(own, "it holds code, such as a Lambda layer, or is damaged") from error
 
 
 def _mark(path: Path, folders: tuple[Path, ...]) -> _FileMark:

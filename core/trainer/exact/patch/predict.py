@@ -124,7 +124,7 @@ def _look(engine: Engine, model: Any, data: Any) -> None:
                     variable.assign(value)  # restores random state, so that the same numbers are drawn again
             outputs.append([_array(leaf) for leaf in private.flatten(found)])
     except tf.errors.ResourceExhaustedError:
-        _log.info("There is no memory to look at the predictions", exc_info=True)
+        _log.info("Not enough memory to check the predictions", exc_info=True)
         unseen = True
     except tf.errors.OpError:
         _log.info("A part of a batch breaks the script's predictions", exc_info=True)
@@ -228,7 +228,7 @@ def _array(leaf: Any) -> np.ndarray:
         raise _not_shared("ragged or sparse outputs")
     array = np.asarray(leaf)
     if array.dtype.hasobject:
-        raise _not_shared("outputs that are texts")
+        raise _not_shared("text outputs")
     return array
 
 

@@ -104,5 +104,5 @@ def _is_weight(source: Any) -> bool:
 
 
 def _is_one(target: Any) -> bool:
-    """Whether it is one number; one for each row is summed by the tape."""
+    """Whether it is a single number; the tape sums one for each row."""
     return all(size == 1 for size in target.shape)

@@ -18,7 +18,7 @@ _EDGE = 7
 _LEAST = np.finfo(np.float32).tiny
 """The smallest usable scale: the inverse of a smaller one is infinite."""
 _CHUNK = BLOCK * 4096
-"""Numbers treated at once, so that what is computed of them stays in a processor's cache."""
+"""Numbers treated at once, so that intermediate results stay in a processor's cache."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -28,7 +28,7 @@ class NotFinite(Exception):
 
 
 def size_bytes(count: int) -> int:
-    """Bytes of so many numbers."""
+    """Encoded size of ``count`` numbers."""
     blocks = -(-count // BLOCK)
     return blocks * (2 + BLOCK // 2)
 
@@ -58,7 +58,7 @@ def encode(values: Floats) -> bytes:
 def decode(data: bytes, count: int) -> Floats:
     """The numbers, float32 [count]; the same bits on every machine.
 
-    Raises ValueError for what ``encode`` never gives, and NotFinite.
+    Raises ValueError for what ``encode`` never returns, and NotFinite.
     """
     if len(data) != size_bytes(count):
         raise ValueError(f"{len(data)} bytes for {count} numbers")

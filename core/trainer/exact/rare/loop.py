@@ -16,7 +16,7 @@ from core.trainer.exact.steps.result import Batch, CallOutputs, Logs, PortionRes
 from core.vocabulary.options import meet_every
 
 _PORTION_S = 1.0
-"""Members wait for each other after every portion, for sums of metrics: so there are few."""
+"""Length of a portion. Members wait for each other after each, to sum metrics, so there are few."""
 
 
 class _Alone(NoCollectives):
@@ -24,7 +24,7 @@ class _Alone(NoCollectives):
 
 
 class RareLoop(Loop):
-    """A model's train_function. What cannot be trained this way is trained exactly, and said so."""
+    """A model's train_function. What cannot be trained this way is trained exactly, with a message."""
 
     def __init__(
         self, model: Any, step_function: Callable[[Batch], Logs], engine: Engine, *, is_training: bool
@@ -33,7 +33,7 @@ class RareLoop(Loop):
         self._rounds = Rounds(engine, model, meet_every(engine.sync) or 0)
         self._nobody = _Alone(engine.rank, engine.members)
         self._alone: dict[str, tuple[Traced, Traced]] = {}
-        """Steps that exchange nothing, each after the exact one that it was made for."""
+        """Pairs of an exact step and the one made from it that exchanges nothing."""
         self._fit: Any = None
         self._by_batch = False
 

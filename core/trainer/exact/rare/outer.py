@@ -1,7 +1,7 @@
 """The outer step: what members do with their mean difference of weights when they meet. Pure.
 
-Nesterov momentum as in DiLoCo (Douillard et al. 2023), but less of it: 0.9, as there, ends trainings as short
-as a laptop's at a higher loss (docs/slow-networks.md has the numbers).
+Nesterov momentum as in DiLoCo (Douillard et al. 2023), but with less momentum: DiLoCo's 0.9 gives a higher
+loss in trainings as short as a laptop's (docs/slow-networks.md has the numbers).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rounds of one model's training: some steps by every member itself, then a meeting.
 
-At a meeting members exchange how far they came since the last one, narrowed to 4 bits; all then do the same
-outer step from the same weights. A flush is a meeting after which members are equal in all else, too: they
-take the mean of what steps write from own rows.
+At a meeting members exchange how far their weights moved since the last one, in 4 bits; all then do the same
+outer step from the same weights. A flush makes members equal in all else, too: they take the mean of what
+steps write from own rows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 
 USUAL_STEPS = 16
-"""Steps between two meetings, where neither the user nor a measurement says how many."""
+"""Steps between two meetings, unless the user or a measurement sets them."""
 _TRIALS = 2
 """Meetings tried: the first one prepares what the second uses."""
 _COST = 0.1
-"""Largest share of the time for meetings, where a measurement says how often there is one."""
+"""Largest share of the time spent in meetings, if their interval is measured."""
 
 
 class Rounds:
@@ -63,12 +63,12 @@ class Rounds:
 
     @property
     def met_every(self) -> int:
-        """At most an epoch's steps, at whose end members always meet."""
+        """At most an epoch's steps, since members always meet at its end."""
         steps = self._engine.steps_in_epoch
         return self.every if steps is None else max(1, min(self.every, steps))
 
     def rehearse(self, step_s: float) -> tuple[float, int]:
-        """Seconds and bytes a step of meetings, by one that changes nothing. Chooses how often to meet."""
+        """Seconds and bytes of meetings per step, by a trial without effect. Chooses how often to meet."""
         collectives, size = self._engine.collectives, _size(self._trainable)
         took_s, sent = [], self._sent
         for _ in range(_TRIALS):
@@ -129,9 +129,9 @@ class Rounds:
         self._spent_s += time.perf_counter() - began_s
 
     def flush(self, *, whole: bool) -> None:
-        """Makes members equal, but for their optimizers' variables if not ``whole``.
+        """Makes members equal, except for optimizers' variables unless ``whole``.
 
-        A whole one is in float32, and leaves nothing unsent.
+        A whole flush is in float32, and leaves nothing unsent.
         """
         whole = whole or bool(getattr(self._model.optimizer, "use_ema", False))
         if not (self._unequal_slots if whole else self._unequal):
@@ -194,7 +194,7 @@ class Rounds:
         return self._sound(found, broken, size)
 
     def _gathered_floats(self, own: Floats) -> list[Floats]:
-        """The same for numbers as they are."""
+        """The same for float32 numbers."""
         told = self._gathered(own.astype("<f4").tobytes())
         found: dict[int, Floats] = {}
         broken = []
@@ -211,7 +211,7 @@ class Rounds:
         return self._sound(found, broken, len(own))
 
     def _sound(self, found: dict[int, Floats], broken: Sequence[int], size: int) -> list[Floats]:
-        """A training that diverges does so on every member, as on one machine; a single one is refused."""
+        """Accepts NaN or infinity from every member, as a training may diverge; from some it is an error."""
         met = self._engine.collectives.met
         if broken and len(broken) < len(met):
             collectives = self._engine.collectives
@@ -247,7 +247,7 @@ class Rounds:
 def _went_apart(name: str) -> TandemError:
     return TandemError(
         code="weights-not-finite",
-        what=f"The weights became NaN or infinite on {name} alone, between two meetings.",
+        what=f"The weights became NaN or infinite only on {name}, between two meetings.",
         fix="Use a smaller learning rate or clip gradients (clipnorm). Laptops that meet in every step "
         "(--sync exact) see such a step together.",
     )

@@ -73,8 +73,8 @@ def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> N
             not _of_keras(callback) or attribute in _of(callback, _METRICS_NAMES)
         ):
             say(
-                f"{name}.{attribute:.100} is as the script gives it now, and not as in the checkpoint: what "
-                "holds texts is not taken from there."
+                f"{name}.{attribute:.100} keeps the script's value, not the checkpoint's: text is not "
+                "restored from checkpoints."
             )
 
 

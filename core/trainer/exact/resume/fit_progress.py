@@ -1,4 +1,4 @@
-"""Where one call of fit is, what a checkpoint keeps of it, and how it resumes from one. Main thread."""
+"""One call of fit: its position, what a checkpoint keeps of it, and how it resumes. Main thread."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class FitProgress:
         self._prepared(tree["model"])
         if passes := tree["passes"]:
             many = "1 epoch" if passes == 1 else f"{passes} epochs"
-            host.say_once(f"Reading {many} of data again, up to where the checkpoint was made.")
+            host.say_once(f"Reading {many} of data again, to reach the checkpoint.")
         self._iterator.go_to(tree["passes"], tree["batch"], tree["random"]["epoch"])
         writer.restore(self.model, tree["model"])
         self._restore_callbacks(tree, self._history)
@@ -268,7 +268,7 @@ class FitProgress:
         host.begin_after(tree["step"], tree.get("epochs", 0))
         randomness.restore(tree["random"]["now"])
         host.say_once(
-            f"Going on with fit {self.number + 1} in epoch {self._epoch + 1}, "
+            f"Resuming fit {self.number + 1} in epoch {self._epoch + 1}, "
             f"after {self.batch} batches of it and {host.step} steps in all."
         )
 

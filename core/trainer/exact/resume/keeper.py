@@ -87,7 +87,7 @@ class Keeper:
     def passed(self, seconds: float) -> None:
         """Records a portion of steps that took `seconds`; the same number on every member.
 
-        Callbacks and data take time as well, on each member another: the chief's clock counts.
+        Callbacks and data take time as well, different on each member: the chief's clock counts.
         """
         self._passed_s += seconds
         self._portions += 1
@@ -97,9 +97,9 @@ class Keeper:
             self._look_at_clock()
 
     def _look_at_clock(self) -> None:
-        """The chief tells after how many portions it looks again; 0: a checkpoint is due.
+        """The chief announces after how many portions it looks again; 0: a checkpoint is due.
 
-        At most as many as so far: what takes long may come later, such as a slow callback now and then.
+        At most as many as so far: a slow callback may run now and then.
         """
         lasted_s = time.monotonic() - self._first_s
         left_s = self.every_s - lasted_s
@@ -257,6 +257,6 @@ def _opened(folder: Path) -> Checkpoint:
 def _broken(folder: str) -> TandemError:
     return TandemError(
         code="checkpoint-broken",
-        what=f"There is no whole checkpoint in {folder}.",
+        what=f"There is no complete checkpoint in {folder}.",
         fix="Resume again, or start the training anew.",
     )

@@ -1,4 +1,4 @@
-"""Brings a fit's data to another process' position, by reading again what that one read."""
+"""Brings a fit's data to another process' position, by reading the same data again."""
 
 from __future__ import annotations
 

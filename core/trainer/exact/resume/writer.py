@@ -58,8 +58,8 @@ def restore(model: Any, values: list[np.ndarray]) -> None:
     if not fits(model, values):
         raise TandemError(
             code="checkpoint-model",
-            what=f"The model {model.name} is built otherwise than when the checkpoint was made.",
-            fix="Resume with the script, its arguments and its data as they were, or start anew.",
+            what=f"The model {model.name} differs from the one in the checkpoint.",
+            fix="Resume with the same script, arguments and data as before, or start the training anew.",
         )
     for variable, value in zip(variables(model), values, strict=True):
         variable.assign(value)
@@ -173,7 +173,7 @@ class Writer:
         if self.busy:
             self._say(
                 f"This disk takes more than {units.duration(_WAIT_S)} for a checkpoint, so the training "
-                "can be resumed from an earlier one only."
+                "can only be resumed from an earlier one."
             )
 
     def _settle(self) -> None:
@@ -212,7 +212,7 @@ class Writer:
             size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
             whole = size + sum(known.size for _, known in self._unchanged.values())
             if whole > checkpoint_store.LIMIT_BYTES:  # It would be too large to be read.
-                most = f"{units.size(checkpoint_store.LIMIT_BYTES)} is the most"
+                most = f"{units.size(checkpoint_store.LIMIT_BYTES)} is the limit"
                 self._trouble = f"one would take {units.size(whole)}, and {most}."
                 return
             check_room(self._folder, size)
@@ -231,7 +231,7 @@ class Writer:
         except OSError as error:
             self._trouble = f"{self._folder} cannot be written ({error.strerror or error})."
         except plain.NotPlain as error:
-            self._trouble = f"the model has variables of a kind that is not kept ({error})."
+            self._trouble = f"the model has variables that cannot be kept ({error})."
         except Exception as error:  # No failure here may end the training.
             self._trouble = f"{type(error).__name__}: {error}"
         self.cost_s = time.thread_time() - began_s

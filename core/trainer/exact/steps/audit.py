@@ -139,11 +139,11 @@ class Auditor:
         met = self._engine.collectives.met
         traced.course.hosts = tuple(rank for rank, lack in zip(met, lacking, strict=True) if not lack)
         if not any(unable) and len(set(cards)) > 1:
-            why = "some laptops compute on graphics cards, which round in another way"
+            why = "some laptops compute on graphics cards, which round differently"
         elif not any(unable) and not traced.course.hosts:
-            why = "no laptop has the memory for a whole batch"
+            why = "no laptop has enough memory for a whole batch"
         elif any(unable):
-            why = why or "another laptop has not the memory for copies"
+            why = why or "another laptop does not have enough memory for copies"
         if why:
             _log.info("Steps of %s are not audited: %s", self._model.name, why)
             self.time.why = self.time.why or why
@@ -293,7 +293,7 @@ class Auditor:
         model_state.settle(self._model, self._engine.collectives, self._call)
         raise TandemError(
             code="members-differ",
-            what="The script sets a variable that a training step reads differently on each laptop.",
+            what="The script sets a variable that a training step reads to different values on the laptops.",
             fix="Compute it from the epoch or the step, not from a clock or the laptop.",
         )
 

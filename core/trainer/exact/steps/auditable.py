@@ -48,7 +48,7 @@ def unable(engine: Engine, model: Any, traced: Traced) -> str:
     if traced.notes.own_draws:
         return "members draw their own random numbers"
     if tf.config.list_logical_devices("GPU") and not traced.row_limits:
-        return "what fits into a graphics card is not known"
+        return "how much fits into a graphics card's memory is not known"
     if unrepeatable := unrepeatable_op(traced.step.graph):
         return f"{_words(unrepeatable)} in a step cannot be done twice"
     try:

@@ -144,7 +144,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
         step = rehearsal.step(batches.element_spec, alone, gauge)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
         numbers = [1.0, *_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
-    except Exception:  # A step may do what cannot be tried; it is trained all the same.
+    except Exception:  # A step may do what cannot be tried; it is trained anyway.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
         told = measurements(engine, numbers)
@@ -233,7 +233,7 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
         limits = [None] * len(limits)
         engine.say_once(
             f"A batch of {rows} rows may not fit in the members' memory together. "
-            "A smaller batch_size, or one more laptop, would help."
+            "Use a smaller batch_size, or add a laptop."
         )
     return [
         line(int(few), few_s, int(many), many_s, most)
@@ -247,7 +247,7 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
 def _together(
     rehearsal: Rehearsal, traced: Traced, batches: Any, snapshot: StateSnapshot
 ) -> tuple[float, float, int]:
-    """Measures a step in portions like the training's own: its seconds, those of its exchange, bytes sent.
+    """Measures a step in portions like the training's own: its seconds, the exchange's seconds, bytes sent.
 
     With balancing on, the first portion shows the wire's time, and so what other shares would gain.
     """
@@ -286,7 +286,7 @@ def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
     told = engine.collectives.gather_numbers([*numbers, *[0.0] * (_TOLD - len(numbers))], what)
     for rank, measured in enumerate(told):
         if not all(0.0 <= number <= _MOST_MEASURED for number in measured):
-            raise engine.collectives.unsound(rank, what, "numbers that nobody can measure")
+            raise engine.collectives.unsound(rank, what, "impossible measurements")
     return told
 
 

@@ -13,7 +13,7 @@ SHARE = 0.025
 AT_FIRST_S = 2.0
 """Extra time beside that share: while it lasts, every small step is audited."""
 ENOUGH = 44
-"""Random audits that would have found all but one in a hundred of the faults that show in one step of ten."""
+"""Random audits that find 99 of 100 faults that show in one step of ten."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Course:
     told: set[str] = field(default_factory=set)
     """Findings reported earlier."""
     spread: dict[str, float] = field(default_factory=dict)
-    """How far last bits moved each value once suspected, relative to its size."""
+    """By suspected value, how far perturbed last bits moved it, relative to its size."""
 
     def ahead(self, time: AuditTime, left: int, *, epoch_ends: bool = False) -> int | None:
         """Steps before the next one to be audited; None if it is none of the next `left`.

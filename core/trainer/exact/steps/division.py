@@ -57,7 +57,7 @@ class Sharings:
     def look(self, key: str, batch: Batch | None) -> None:
         """Checks, before tracing the step, what is visible of the model and of a first batch, if any."""
         if self._engine.keeper.whole:
-            self.share_nothing(key, "an audit found, before the training went back, what is of a whole batch")
+            self.share_nothing(key, "an audit found, before the training went back, what needs whole batches")
         elif _batch_is_fixed(self._model):
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
@@ -65,9 +65,9 @@ class Sharings:
         elif self._model.run_eagerly and self.own_step:
             # Tracing would run the script's own code once more, which may count its runs.
             name = "train_step" if self._is_training else "test_step"
-            self.share_nothing(key, f"{name} runs eagerly, so that its loss cannot be seen beforehand")
+            self.share_nothing(key, f"{name} runs eagerly, so its loss cannot be checked beforehand")
         elif self._model.run_eagerly and (own := _own_layer(self._model)):
-            self.share_nothing(key, f"{own} runs eagerly, so that it cannot be looked at beforehand")
+            self.share_nothing(key, f"{own} runs eagerly, so it cannot be checked beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
         """Whether another call's first batch may be shared like the ones before."""
@@ -80,9 +80,9 @@ class Sharings:
     def tell_draws(self, notes: Notes) -> None:
         """Names the functions that draw different random numbers on each member."""
         for name in sorted(notes.own_draws):
-            how = "With run_eagerly" if name == "run_eagerly" else f"By {name} in a step"
+            how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
             self._engine.say_once(
-                f"{how}, each laptop draws random numbers of its own: the result is as good as with another "
+                f"{how}, each laptop draws its own random numbers: the result is as good as with another "
                 "seed, but not that of one laptop.",
                 difference=True,
             )
@@ -149,7 +149,7 @@ class Sharings:
             )
         for name in dict.fromkeys(scalar.name for scalar in unseen):
             self._tell_metric(
-                f"Whether the metric {name!r} is a sum or a mean over rows cannot be seen beforehand"
+                f"Whether the metric {name!r} is a sum or a mean over rows cannot be checked beforehand"
             )
         return known
 
@@ -189,7 +189,7 @@ class Sharings:
                 else f"Step {first - 1} was"
             )
         elif course.may_have_missed(right):
-            some = f"Of the {right:,} steps before, some were"
+            some = f"Some of the {right:,} steps before it were"
         else:
             so_far = ", as far as the audits before it can tell" if right > course.certain else ""
             self._engine.say_once(
@@ -208,9 +208,9 @@ class Sharings:
         )
 
     def _tell_unseen(self, scalar: Scalar) -> None:
-        """Without memory for a whole batch, nothing can be tried, and nothing computed whole."""
+        """Without memory for a whole batch, no trial is possible, nor computing batches whole."""
         self._engine.say_once(
-            "A laptop does not have enough memory to look at a whole batch before the first step: if the loss"
+            "A laptop does not have enough memory to check a whole batch before the first step: if the loss"
             f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "
             "result is not that of one laptop. Use a smaller batch size to have this checked.",
             difference=True,
@@ -251,7 +251,7 @@ def _batch_is_fixed(model: Any) -> bool:
 def _words_of_loss(notes: Notes, verdict: Verdict) -> str:
     if verdict.whole is None and verdict.unseen is not None:
         at = _at(line_of(verdict.unseen.tensor.op))
-        return f"whether the loss{at} is a mean over the rows of a batch cannot be seen beforehand"
+        return f"whether the loss{at} is a mean over the rows of a batch cannot be checked beforehand"
     scalar = verdict.whole or notes.scalars[min(verdict.sums)]
     return f"the loss{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows"
 

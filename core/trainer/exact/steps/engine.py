@@ -56,13 +56,13 @@ class Engine:
         self.folders = cluster.folders
         self._names = cluster.names or tuple(f"member {rank}" for rank in range(cluster.members))
         self._drawn: set[str] = set()
-        """Calls, by kind and number, for whose data each member draws x itself."""
+        """Calls, by kind and number, in which each member draws x itself."""
         self._observer = observer
         self._fits: list[Fit] = []
         self._thread = threading.current_thread()
         """The thread in which the calls in ``_fits`` run."""
         self._calls: Counter[str] = Counter()
-        """Calls by their kind, without those on the chief alone."""
+        """Number of calls by kind, without calls that only the chief made."""
         self._broken_off = ""
         """The last call that an error ended, for messages."""
         self.said: set[str] = set()
@@ -169,7 +169,7 @@ class Engine:
             raise TandemError(
                 code="two-threads",
                 what=f"The script calls {kind} in one thread while {self.fit.name} runs in another.",
-                fix="Let one end before the other begins; only predict may run beside a training.",
+                fix="Call one after the other; only predict may run during a training.",
             )
         self._thread = threading.current_thread()
         if kind != "fit" and not self.alone:
@@ -374,8 +374,8 @@ class Engine:
         """A member left during a call, which must be repeated: returns the batches that it read."""
         if undo.effect:
             self.say_once(
-                f"A laptop left in the midst of steps, which the others did again. Each has {undo.effect}, "
-                "which was done twice: if the result depends on that, it is not one machine's.",
+                f"A laptop left during steps, which the others repeated. So {undo.effect} happened twice: "
+                "if the result depends on that, it is not one machine's.",
                 difference=True,
             )
         return undo.take_back()

@@ -17,14 +17,14 @@ from core.trainer.exact.members.notes import pads
 from core.trainer.exact.steps.own_writes import functions
 
 _KEPT = 0.999
-"""Replaces a uniform random number: no dropout drops at it."""
+"""Replaces a uniform random number: dropout drops nothing at this value."""
 _AWAY = 0.5
 """Replaces any other random number."""
 _CREATE = inspect.unwrap(tf.Graph.create_op)
-"""Unwrapped: the wrapper looks for old argument names for longer than it takes to make an operation."""
+"""Unwrapped: the wrapper's check for old argument names takes longer than making an operation."""
 
 _TURN = 12.9898
-"""Radians between two entries of a perturbed bias: they become different from each other."""
+"""Radians between two entries of a perturbed bias, to make them differ."""
 
 
 class Unreadable(Exception):
@@ -138,7 +138,7 @@ def _is_random(op: Any) -> bool:
 
 
 def _keeps_a_place(op: Any) -> bool:
-    """Whether it draws other numbers each time. Others draw by a seed, the same each time, for all rows."""
+    """Whether it draws new numbers each time; others draw the same from a seed, for all rows."""
     return _is_random(op) and not op.type.startswith("Stateless")
 
 

@@ -69,8 +69,8 @@ class Loop:
         """The newest trace's records."""
         if model.jit_compile:
             engine.say_once(
-                "jit_compile is left out: laptops exchange gradients inside a step, and XLA cannot compile "
-                "that. What comes out is the same."
+                "jit_compile is ignored: laptops exchange gradients inside a step, and XLA cannot compile "
+                "that. The result is the same."
             )
 
     def __call__(self, source: Portion | Iterator[Batch]) -> Logs:
@@ -302,7 +302,7 @@ class Loop:
             traced = trace()  # traced to be checked, then run eagerly with the sharing found
         except Exception as why:
             _log.info("A step that runs eagerly cannot be traced", exc_info=True)
-            self._sharings.share_nothing(key, f"what runs eagerly cannot be looked at ({type(why).__name__})")
+            self._sharings.share_nothing(key, f"what runs eagerly cannot be checked ({type(why).__name__})")
         else:
             self._sharings.settle(key, batch, traced, trace)
         return self._eager(key)

@@ -58,7 +58,7 @@ class Verdict:
     unseen: Scalar | None = None
     """The first that could not be computed separately."""
     no_memory: bool = False
-    """Because a member lacks memory."""
+    """`unseen` is so because a member lacks memory."""
 
 
 def judged(
@@ -92,14 +92,14 @@ def judged(
                 told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
                 found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
     except tf.errors.ResourceExhaustedError:
-        _log.info("There is no memory to look at the losses", exc_info=True)
+        _log.info("Not enough memory to check the losses", exc_info=True)
         no_memory = True
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
         if engine.rank != there[0] or known[0, 0, 0]:
             found[0, 1], known[0] = _BROKE, 1.0
     except Exception as why:  # Any failure becomes a verdict.
-        _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
+        _log.info("The losses are not checked: %s", why, exc_info=not isinstance(why, Unreadable))
     finally:
         if snapshot is not None:
             snapshot.restore()

@@ -60,7 +60,7 @@ class Positions:
 
 
 _active = threading.local()
-"""``positions``: those of the step that is traced in this thread."""
+"""``positions``: of the step being traced in this thread."""
 
 
 def replace_positions() -> None:

@@ -25,9 +25,9 @@ from core.vocabulary.plan import Moment
 _log = logging.getLogger(__name__)
 
 _MOST_MOMENTS = 4
-"""Checkpoints that each member tells of: more than it keeps."""
+"""Checkpoints that each member reports: more than it keeps."""
 _NONE = (-1, -1, -1, -1)
-"""Told in place of a checkpoint's ``Moment.order`` where there are fewer."""
+"""Sent in place of a missing checkpoint's ``Moment.order``."""
 _MOST_BYTES = 1 << 28
 """Most bytes of batches kept."""
 _SLOW_S = 0.05
@@ -97,8 +97,9 @@ class Rerun:
 
 
 def go_back(engine: Engine, sure_step: int | None) -> None:
-    """To the newest checkpoint of at most `sure_step` that all members have; batches are computed whole from
-    there on. Does nothing without such a checkpoint, or if `sure_step` is None. Every member must call it.
+    """Goes back to the newest checkpoint of at most `sure_step` that all members have, to compute whole
+    batches from there on. Does nothing without such a checkpoint, or if `sure_step` is None. Call it on every
+    member.
 
     Raises WentBack.
     """
@@ -124,7 +125,7 @@ def go_back(engine: Engine, sure_step: int | None) -> None:
     raise WentBack(
         Problem(
             code=GOES_BACK,
-            what=f"The training goes back to step {moment.step:,}, up to which audits found nothing. From "
-            "there on every laptop computes each batch whole.",
+            what=f"The training goes back to step {moment.step:,}: audits found nothing wrong until then. "
+            "From there on every laptop computes each batch whole.",
         )
     )

@@ -29,8 +29,8 @@ Kind = Literal["gradients", "state", "metric"]
 
 
 class Item(NamedTuple):
-    """One compared thing: `numbers`, in which differences up to `rounding` don't count, nor those up to
-    `times` as large as last bits of the weights cause."""
+    """One thing compared. Differences in `numbers` don't count up to `rounding`, nor up to `times` those that
+    the weights' last bits cause."""
 
     kind: Kind
     numbers: np.ndarray
@@ -60,7 +60,7 @@ class Sight:
     def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
         sums, sizes = traced.course.sums, traced.notes.sizes
         self._longer = {place: max(1.0, rows * sums.get(size, 1) / _LONG) for place, size in sizes.items()}
-        """By how much the limits of a gradient grow, by its place."""
+        """By a gradient's place, the factor for its limits."""
         self._own = {
             id(variable.handle): metric.name
             for listed in private.every_metric(model)
@@ -112,7 +112,7 @@ class Sight:
 
 
 def long_sums(graph: Any) -> dict[int, int]:
-    """Gradients that add up over places within a row, as that of a convolution's bias over all pixels: how
+    """Gradients that are sums over places within a row, such as a convolution's bias over all pixels: how
     many places, by the numbers in the gradient."""
     found: dict[int, int] = {}
     for op in graph.get_operations():

@@ -27,8 +27,8 @@ class Stretches:
         self._epoch: Hashable = None
 
     def since(self, model: Any, epoch: Hashable, logs: Mapping[str, float]) -> dict[str, float]:
-        """For means, those of the rows since the previous call in the same ``epoch``. Other metrics' values
-        are left out, as they say nothing about part of an epoch; values that are not metrics stay."""
+        """For means, the mean of the rows since the previous call in the same ``epoch``. Other metrics are
+        left out, as they say nothing about part of an epoch; values that are not metrics stay."""
         if epoch != self._epoch:
             self._before.clear()
             self._epoch = epoch
@@ -42,7 +42,7 @@ class Stretches:
                 continue
             total, count = float(np.asarray(metric.total)), float(np.asarray(metric.count))
             if not isfinite(total):
-                continue  # so is the value
+                continue  # nor is the value
             mean = total / count if count else 0.0
             name = next((name for name in names if isclose(logs[name], mean, rel_tol=CLOSE)), None)
             if name is None:  # the script's own value of that name; or the metric already counts a validation

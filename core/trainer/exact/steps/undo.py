@@ -88,7 +88,7 @@ class Undo:
 class EagerUndo:
     """The same for a call that runs eagerly. ``data``: the batches that it will read, through this object."""
 
-    effect = "what it does beside writing variables"
+    effect = "what a step does besides writing variables"
 
     def __init__(self, handles: Sequence[Any], data: Iterator[Any]) -> None:
         self._before = StateSnapshot([], handles)

@@ -63,7 +63,7 @@ def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]], script
     """A loss of the batch as a whole is still detected, and gets the predictions of all rows."""
     found = records[0][script]
     assert found["code"] == "" and len(found["said"]) == 1
-    assert "differ in x alone" in found["said"][0] and "num_parallel_calls" in found["said"][0]
+    assert "differ only in x" in found["said"][0] and "num_parallel_calls" in found["said"][0]
 
 
 def test_batches_that_differ_are_refused_where_each_has_to_be_computed_whole(

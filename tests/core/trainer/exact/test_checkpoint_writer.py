@@ -82,7 +82,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     # one.
     assert told["patience"] < 0.7 * min(Limits().grace_s, limits.STOP_S[0])
     assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
-    assert all("for a checkpoint, so the training can be resumed" in words for words in told["slowly"])
+    assert all("for a checkpoint, so the training can only be resumed" in words for words in told["slowly"])
     assert len(told["slowly"]) == 2 and told["after the end"] is False
 
 

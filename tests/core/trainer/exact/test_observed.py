@@ -98,7 +98,7 @@ def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dic
 def test_that_jit_compile_is_left_out_is_said_once(records: list[dict[str, Any]]) -> None:
     for record in records:
         said = [words for kind, words, *_ in (heard for heard in record["heard"] if heard[0] == "said")]
-        assert len(said) == 1 and said[0].startswith("jit_compile is left out: "), said
+        assert len(said) == 1 and said[0].startswith("jit_compile is ignored: "), said
 
 
 def test_every_member_hears_the_same_numbers(records: list[dict[str, Any]]) -> None:

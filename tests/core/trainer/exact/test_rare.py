@@ -92,4 +92,4 @@ def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None
 
 def test_a_member_whose_weights_are_no_numbers_is_named(records: Records) -> None:
     for record in records:
-        assert "NaN or infinite on member 1 alone" in record["nan"]["error"]
+        assert "NaN or infinite only on member 1" in record["nan"]["error"]

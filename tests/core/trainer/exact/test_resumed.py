@@ -27,7 +27,7 @@ def test_invariant_a_checkpoint_sets_no_text_and_no_method_of_a_callback(told: d
     assert (state["folder"], state["limit"]) == ("/own", 3)
     assert hostile["hook"] and not {"on_epoch_begin", "nobody", "3"} & set(state)
     assert hostile["history"] == {"loss": [1.0]}, "names of metrics are texts, paths are not"
-    assert any("Writes.path is as the script gives it now" in words for words in hostile["said"])
+    assert any("Writes.path keeps the script's value" in words for words in hostile["said"])
 
 
 def test_a_callbacks_numbers_go_on(told: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def test_validations_go_on_with_data_that_differs_each_time(told: dict[str, Any]
 
 def test_reading_again_is_said(told: dict[str, Any]) -> None:
     said = told["validated"]["resumed"]["said"]
-    assert said[0] == "Reading 3 epochs of data again, up to where the checkpoint was made."
+    assert said[0] == "Reading 3 epochs of data again, to reach the checkpoint."
 
 
 def test_a_last_call_of_steps_that_do_not_divide_the_epoch_is_gone_on_with(told: dict[str, Any]) -> None:

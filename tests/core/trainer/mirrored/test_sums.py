@@ -45,4 +45,4 @@ async def test_every_sum_gather_and_variable_is_that_of_all_members_and_xla_is_r
         assert exit.problem.code == "jit-compile"
         assert exit.problem.what.startswith("The script's step is compiled by XLA (jit_compile=True), and")
         assert exit.problem.what.endswith("(sums.py, line 116).")
-        assert exit.problem.fix.startswith("Take jit_compile=True from the tf.function")
+        assert exit.problem.fix.startswith("Remove jit_compile=True from the tf.function")
