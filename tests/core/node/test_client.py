@@ -175,7 +175,7 @@ async def test_without_a_node_there_is_no_client(home: Home, wire: Wire) -> None
 async def test_a_node_that_says_nothing_is_not_waited_for(home: Home, wire: Wire) -> None:
     wire.serve = lambda reader, writer: None
     with pytest.raises(TandemError) as failure:
-        await Client.connect(home, limit_s=0.01)
+        await Client.connect(home, limit_s=0.5)
     assert failure.value.code == "no-node"
     assert await wire.node_ends[0][0].read() == b"", "the connection is closed"
 

@@ -131,5 +131,5 @@ def test_a_chief_cannot_write_outside_the_runs_folder(tmp_path: Path, path: str)
 def test_a_chief_cannot_fill_the_disk(tmp_path: Path) -> None:
     manifest = manifest_for({"a": b"x"}, script="")
     huge = ProjectFile(path="a", size=module.LIMIT_BYTES + 1, sha256=manifest.files[0].sha256)
-    with pytest.raises(TandemError, match="500 MB is the most"):
+    with pytest.raises(TandemError, match="the limit is 500 MB"):
         receive_outputs(manifest_of("", [huge]), tmp_path / "run")

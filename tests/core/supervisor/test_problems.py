@@ -77,7 +77,7 @@ def test_a_kill_for_want_of_memory_is_told_from_one_by_somebody() -> None:
 
 def test_a_slow_boot_is_said_with_its_limit() -> None:
     slow = problems.slow_boot(119.6)
-    assert slow.problem is not None and "after 2 min" in slow.problem.what and slow.reason == "killed"
+    assert slow.problem is not None and "within 2 min" in slow.problem.what and slow.reason == "killed"
     forced = problems.forced("It took too long.", "last")
     assert forced.problem is not None
     assert (forced.problem.what, forced.problem.detail) == ("It took too long.", "last")
