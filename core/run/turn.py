@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
 
 from core.run.coordinator import state as co
-from core.run.participant import effects as fx
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer
 from core.speed.summary import counted
@@ -104,7 +104,7 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
         self.state = replace(self.state, stage=stage)
 
 
-class ParticipantTurn(Turn[pa.Participation, fx.OwnEffect]):
+class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
     """A step of a participant."""
 
     def enter(self, stage: pa.Stage) -> None:
@@ -127,6 +127,10 @@ class ParticipantTurn(Turn[pa.Participation, fx.OwnEffect]):
         except IllegalTransition:
             return
         self.emit(event)
+
+    def do(self, doing: Mapping[str, MemberPhase]) -> None:
+        """What this device's trainers do, by task name."""
+        self.state = replace(self.state, doing=MappingProxyType(dict(doing)))
 
     def say_doing(self) -> None:
         """Report the earliest phase of this device's trainers."""

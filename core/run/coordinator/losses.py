@@ -8,7 +8,7 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import patience, verdicts
 from core.run.coordinator import state as co
-from core.run.coordinator.ending import close, fail, look_for_end, outputs_lost, stop
+from core.run.coordinator.ending import abandon, close, fail, look_for_end, outputs_lost, stop
 from core.run.turn import CoordinatorTurn
 from core.supervisor.problems import LEFT
 from core.vocabulary import events as ev
@@ -124,3 +124,40 @@ def on_away_over(turn: CoordinatorTurn) -> None:
         on_away_over(turn)
     else:
         fail(turn, verdict)
+
+
+def on_away(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
+    if patience.may_wait_for(turn, device):
+        patience.miss(turn, device, problem)
+    else:
+        on_lost(turn, device, problem)
+
+
+def on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
+    """The run goes on without it, or ends."""
+    if device in turn.state.unfinished() and verdicts.may_go_on_without(turn.state, device):
+        go_on_without(turn, device, problems.why_lost(turn.state.plan, problem))
+        return
+    part = turn.state.parts[device]
+    turn.know(device, replace(part, takes_part=False, away_s=None, phase="ended"))
+    state = turn.state
+    words = problems.LINK_LOST
+    turn.share(ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
+    verdict = problems.lost_device(state.plan, device, problem)
+    done = state.has_ended(device)
+    needed = device == state.chief.device and state.outputs != "here"
+    match state.stage:
+        case co.Ending(weak=weak):
+            if weak and not done:
+                fail(turn, verdict)  # TensorFlow notices a silent laptop a little before its link does
+            look_for_end(turn)
+        case _ if done and needed:
+            outputs_lost(turn, problem)
+        case _ if done:
+            look_for_end(turn)
+        case co.Halting():
+            abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
+        case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):
+            close(turn, state.name(device))
+        case _:
+            fail(turn, verdict)

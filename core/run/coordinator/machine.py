@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import assert_never
 
+from core.cluster.tf_config import check
+from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
 from core.run.coordinator import losses, patience, verdicts
 from core.run.coordinator import state as co
@@ -27,17 +29,19 @@ from core.run.coordinator.ending import (
     release,
     stop,
 )
-from core.run.coordinator.preparation import begin, launch_if_ready, on_consent, on_prepared
 from core.run.turn import CoordinatorTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
+from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Message
+from core.vocabulary.phases import Preparing, Starting
+from core.vocabulary.plan import Plan, with_ports
 from core.vocabulary.plausible import sound
 
 Stepped = tuple[co.Coordination, tuple[co.Effect, ...]]
@@ -56,7 +60,7 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
     state = turn.state
     match input:
         case co.Begun():
-            begin(turn)
+            _begin(turn)
         case From(device, message) if device in state.parts and state.parts[device].takes_part:
             _on_message(turn, device, message)
         case From(device, ms.Reported(event=ev.MemberEnded() as end)) if device in state.parts:
@@ -64,14 +68,14 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
         case co.MemberAway(device, problem) if device in state.parts and state.parts[device].takes_part:
-            _on_away(turn, device, problem)
+            losses.on_away(turn, device, problem)
         case co.MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
             turn.know(device, replace(state.parts[device], linked=False))
             if state.parts[device].takes_part:
-                _on_lost(turn, device, problem)
+                losses.on_lost(turn, device, problem)
         case co.MemberReturned(device) if device in state.parts:
             patience.welcome(turn, device)
-            launch_if_ready(turn)
+            _launch_if_ready(turn)
         case co.StopWanted(by, force):
             _on_stop(turn, by, force)
         case co.GoesOn():
@@ -107,15 +111,123 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
             assert_never(input)
 
 
+def _begin(turn: CoordinatorTurn) -> None:
+    state = turn.state
+    turn.share(ev.RunPlanned(plan=state.plan))
+    turn.show(Preparing())
+    patience.note_progress(turn)
+    patience.mind_preparing(turn)
+    listing = state.listing
+    said = state.manifest if listing is None else Manifest(script=state.manifest.script, files=())
+    for device in state.parts:
+        own = device == state.me
+        if listing is not None and not own:
+            turn.effects.append(co.OfferFiles(device, listing))
+        request = ms.Prepare(
+            plan=state.plan,
+            manifest=state.manifest if own else said,
+            listing=None if own else listing,
+            source=state.source if own else "",
+            checkpoint=state.checkpoint,
+            texts={} if own else dict(state.texts),
+        )
+        turn.send(device, request)
+
+
+def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> None:
+    state, part = turn.state, turn.state.parts[device]
+    if part.joined or not isinstance(state.stage, co.Assembling):
+        return
+    turn.know(device, replace(part, joined=True))
+    if device != state.me:
+        # Events that it missed while its user was asked.
+        for event in (
+            ev.RunPlanned(plan=state.plan),
+            ev.RunPhaseChanged(run=state.plan.run, phase=state.phase),
+        ):
+            turn.send(device, ms.Mirrored(event=event))
+    if total_bytes:
+        _let_fetch(turn, device)
+    turn.wait("receive", limits.RECEIVE_S)
+    patience.mind_preparing(turn)
+
+
+def _let_fetch(turn: CoordinatorTurn, device: DeviceId) -> None:
+    """Members receive in a chain: each gives on what it has received, so that this laptop sends a file once.
+    What the giver does not have, they fetch from here."""
+    state = turn.state
+    turn.effects.append(co.OfferFiles(device))
+    giver = state.me
+    if state.receiver is not None and state.parts[state.receiver].is_there:
+        giver = state.receiver
+        turn.send(giver, ms.GiveFiles(run=state.plan.run, to=device))
+    turn.send(device, ms.FilesFrom(run=state.plan.run, giver=giver))
+    if device != state.me:
+        turn.state = replace(turn.state, receiver=device)
+
+
+def _on_prepared(turn: CoordinatorTurn, device: DeviceId, prepared: ms.Prepared) -> None:
+    part = turn.state.parts[device]
+    if not part.joined or part.prepared is not None:
+        return
+    if not _is_complete(turn.state.plan, device, prepared):
+        fail(turn, problems.bad_message(turn.state.name(device)))
+        return
+    turn.know(device, replace(part, prepared=prepared))
+    patience.mind_preparing(turn)
+    _launch_if_ready(turn)
+
+
+def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
+    """Whether it covers exactly what the device's tasks need."""
+    tasks = {task.name for task in plan.tasks_of(device)}
+    ports, certificates = prepared.ports, prepared.certificates
+    lowest = 0 if plan.solo else 1024
+    return (
+        set(ports) == tasks
+        and all(lowest <= port <= 65535 for port in ports.values())
+        and set(certificates) == (set() if plan.solo else tasks)
+        and all(0 < len(certificate) <= MAX_DER_BYTES for certificate in certificates.values())
+    )
+
+
+def _launch_if_ready(turn: CoordinatorTurn) -> None:
+    state = turn.state
+    ready = all(part.prepared is not None for part in state.parts.values()) and not state.is_any_away
+    if ready and isinstance(state.stage, co.Assembling):
+        _launch(turn)
+
+
+def _launch(turn: CoordinatorTurn) -> None:
+    prepared = {device: part.prepared for device, part in turn.state.parts.items() if part.prepared}
+    plan = with_ports(
+        turn.state.plan,
+        {device: each.ports for device, each in prepared.items()},
+        {device: each.certificates for device, each in prepared.items()},
+    )
+    try:
+        check(plan)
+    except TandemError as error:
+        fail(turn, error.problem)
+        return
+    turn.state = replace(turn.state, plan=plan, stage=co.Running())
+    patience.note_progress(turn)
+    turn.share(ev.RunPlanned(plan=plan))
+    turn.show(Starting())
+    turn.wait("start", turn.state.start_s)
+    for device in turn.state.parts:
+        turn.send(device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
+
+
 def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> None:
     state = turn.state
     if isinstance(message, ms.RunMessage) and message.run != state.plan.run:
         return
     match message:
         case ms.FilesWanted(total_bytes=total_bytes):
-            on_consent(turn, device, total_bytes)
+            _on_consent(turn, device, total_bytes)
         case ms.Prepared():
-            on_prepared(turn, device, message)
+            _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
             if verdicts.may_go_on_without(state, device):
                 losses.go_on_without(turn, device, problem)
@@ -224,43 +336,6 @@ def _on_stop(turn: CoordinatorTurn, by: str, force: int) -> None:
         stop(turn, by, force)
     elif not patience.stop_without(turn, by):
         stop(turn, by, max(force, patience.least_force(turn)))
-
-
-def _on_away(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
-    if patience.may_wait_for(turn, device):
-        patience.miss(turn, device, problem)
-    else:
-        _on_lost(turn, device, problem)
-
-
-def _on_lost(turn: CoordinatorTurn, device: DeviceId, problem: Problem) -> None:
-    """The run goes on without it, or ends."""
-    if device in turn.state.unfinished() and verdicts.may_go_on_without(turn.state, device):
-        losses.go_on_without(turn, device, problems.why_lost(turn.state.plan, problem))
-        return
-    part = turn.state.parts[device]
-    turn.know(device, replace(part, takes_part=False, away_s=None, phase="ended"))
-    state = turn.state
-    words = problems.LINK_LOST
-    turn.share(ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
-    verdict = problems.lost_device(state.plan, device, problem)
-    done = state.has_ended(device)
-    needed = device == state.chief.device and state.outputs != "here"
-    match state.stage:
-        case co.Ending(weak=weak):
-            if weak and not done:
-                fail(turn, verdict)  # TensorFlow notices a silent laptop a little before its link does
-            look_for_end(turn)
-        case _ if done and needed:
-            outputs_lost(turn, problem)
-        case _ if done:
-            look_for_end(turn)
-        case co.Halting():
-            abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
-        case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):
-            close(turn, state.name(device))
-        case _:
-            fail(turn, verdict)
 
 
 def _on_wait_over(turn: CoordinatorTurn, wait: Wait) -> None:

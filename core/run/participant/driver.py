@@ -21,7 +21,6 @@ from core.project.send import ManifestReader
 from core.run import outputs, problems
 from core.run.context import RunContext
 from core.run.outputs import FolderSnapshot
-from core.run.participant import effects as fx
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.transfer import Delivery, fetch_manifest, problem_of
@@ -152,7 +151,7 @@ class ParticipantDriver:
 
     # --- effects -------------------------------------------------------------------------------------------
 
-    def _do(self, effect: fx.Effect) -> None:
+    def _do(self, effect: pa.Effect) -> None:
         match effect:
             case Send(device, message):
                 self.context.send(device, message)  # a link that is over comes as StarterLost
@@ -160,16 +159,16 @@ class ParticipantDriver:
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
                 self._timers.cancel(wait)
-            case fx.ListMissing():
+            case pa.ListMissing():
                 self._receiving = self.context.background.start("receive a project", self._receive())
-            case fx.FetchFrom(giver):
+            case pa.FetchFrom(giver):
                 self._giver.set_result(giver)
-            case fx.GiveTo(device):
+            case pa.GiveTo(device):
                 if self._delivery is not None:
                     self._delivery.giving.to(device)
-            case fx.MakeReady():
+            case pa.MakeReady():
                 self._start("make a run ready", self._make_ready())
-            case fx.StartTrainers(plan, meet_s):
+            case pa.StartTrainers(plan, meet_s):
                 self._give_no_more()
                 self._held.release()
                 own_keys = {task: pair.private_key for task, pair in self._pairs.items()}
@@ -184,18 +183,18 @@ class ParticipantDriver:
                     self._opened,
                     self._elsewhere(),
                 )
-            case fx.StopTrainers(force):
+            case pa.StopTrainers(force):
                 self._trainers.stop(force)
-            case fx.OrderTrainers(order):
+            case pa.OrderTrainers(order):
                 self._trainers.order(order)
-            case fx.LookAtTrainers():
+            case pa.LookAtTrainers():
                 self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
-            case fx.FindOutputs():
+            case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
-            case fx.SendOutputs(manifest):
+            case pa.SendOutputs(manifest):
                 if not self.state.local:
                     self._offer_outputs(manifest)
-            case fx.Leave(outputs_taken, joined):
+            case pa.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
             case event:
                 self._emit(event)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.run import problems
-from core.run.participant import effects as fx
 from core.run.participant import state as pa
 from core.run.turn import ParticipantTurn
 from core.vocabulary import events as ev
@@ -20,13 +19,13 @@ def go_on_without(turn: ParticipantTurn, told: ms.GoOnWithout) -> None:
     turn.state = state = replace(before, gone=told.gone)
     if state.me in told.gone:
         if state.doing:
-            turn.effects.append(fx.StopTrainers(2))  # no others are left for them
+            turn.effects.append(pa.StopTrainers(2))  # no others are left for them
         return
     if state.doing:
         _meet_without(turn, told.generation)
     leads_now = state.chief != before.chief and state.chief.device == state.me
     if leads_now and state.chief.name not in state.doing:
-        turn.effects.append(fx.FindOutputs())  # its script had ended before it led
+        turn.effects.append(pa.FindOutputs())  # its script had ended before it led
 
 
 def leave_run(turn: ParticipantTurn, why: Problem) -> None:
@@ -34,9 +33,9 @@ def leave_run(turn: ParticipantTurn, why: Problem) -> None:
     turn.state = state = replace(turn.state, leaves=why)
     run = state.shown.run
     if state.stopped or state.away_s is not None or (run is not None and run.waiting is not None):
-        turn.effects.append(fx.StopTrainers(2))
+        turn.effects.append(pa.StopTrainers(2))
     else:
-        turn.effects.append(fx.OrderTrainers(trainer_messages.Stop(leaves=True)))
+        turn.effects.append(pa.OrderTrainers(trainer_messages.Stop(leaves=True)))
         turn.wait("leave", limits.LEAVE_S)
 
 
@@ -88,7 +87,7 @@ def _stop_to_go_on(turn: ParticipantTurn, verdict: Problem) -> None:
     # Above every generation that the starter made. Members that heard of different losses from it do not meet
     # in one generation, where they would add up different parts; they stop without this step.
     _meet_without(turn, plan.generation + len(plan.members) + 1 + len(known))
-    turn.effects.append(fx.StopTrainers(0))
+    turn.effects.append(pa.StopTrainers(0))
     turn.enter(pa.Leaving(verdict, starter_lost=True, goes_on=True))
     turn.wait("leave", limits.LEAVE_S)
 
@@ -97,7 +96,7 @@ def _meet_without(turn: ParticipantTurn, generation: int) -> None:
     state = turn.state
     ranks = tuple(rank for rank, task in enumerate(state.plan.tasks) if task.device in state.gone)
     order = trainer_messages.MeetWithout(generation=generation, gone=ranks)
-    turn.effects.append(fx.OrderTrainers(order))
+    turn.effects.append(pa.OrderTrainers(order))
 
 
 def leave(
@@ -127,7 +126,7 @@ def leave(
     else:
         after = pa.Leaving(verdict, starter_lost, concluded, by)
         if state.doing:
-            turn.effects.append(fx.StopTrainers(2))
+            turn.effects.append(pa.StopTrainers(2))
     turn.enter(after)
     if not after.concluded and "farewell" not in turn.state.waits:
         turn.wait("farewell", limits.FAREWELL_S)
@@ -161,5 +160,5 @@ def go_if_over(turn: ParticipantTurn) -> None:
 
 def go(turn: ParticipantTurn) -> None:
     turn.no_longer(*turn.state.waits)
-    turn.effects.append(fx.Leave(turn.state.outputs_taken, turn.state.joined))
+    turn.effects.append(pa.Leave(turn.state.outputs_taken, turn.state.joined))
     turn.enter(pa.Gone(will_go_on(turn.state)))

@@ -7,7 +7,6 @@ a lost starter, unless ``patience`` waits for it; every part ends with ``Leave``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import assert_never
@@ -15,7 +14,6 @@ from typing import assert_never
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.cluster.tf_config import check
 from core.run import problems
-from core.run.participant import effects as fx
 from core.run.participant import ending, patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
@@ -27,30 +25,23 @@ from core.run.participant.ending import (
     leave,
     lose_starter,
 )
-from core.run.participant.preparation import (
-    make_ready,
-    on_asked,
-    on_decided,
-    on_files_from,
-    on_give_files,
-    on_listed,
-    on_ready,
-)
+from core.run.participant.reports import on_exit, on_said
 from core.run.turn import ParticipantTurn
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
-from core.vocabulary import limits, trainer_messages
+from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import From, Message
-from core.vocabulary.phases import Exit, MemberPhase, ended
+from core.vocabulary.permission import network_of
+from core.vocabulary.phases import Exit, ended
 from core.vocabulary.plan import Plan, without_ports
 from core.vocabulary.state import apply
 
-Stepped = tuple[pa.Participation, tuple[fx.Effect, ...]]
+Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
 
 
 def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Participation:
@@ -92,19 +83,19 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
         case pa.Learned(manifest) if isinstance(state.stage, pa.Invited):
             turn.state = replace(state, manifest=manifest)
         case pa.Asked() if isinstance(state.stage, pa.Invited):
-            on_asked(turn, input)
+            _on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
-            on_decided(turn, allowed)
+            _on_decided(turn, allowed)
         case pa.Listed(total_bytes) if isinstance(state.stage, pa.Scanning):
-            on_listed(turn, total_bytes)
+            _on_listed(turn, total_bytes)
         case pa.PiecesCame(done, total, rate_bytes_s) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
             turn.say_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
-            make_ready(turn)
+            _make_ready(turn)
         case pa.MadeReady() if isinstance(state.stage, pa.Copying):
-            on_ready(turn, input)
+            _on_ready(turn, input)
         case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Scanning | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
@@ -128,11 +119,11 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
             patience.hear_word(turn, task, said)
-            _on_said(turn, task, said)
+            on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             turn.report(ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
         case pa.TrainerEnded(task, end) if task in state.doing:
-            _on_exit(turn, task, end)
+            on_exit(turn, task, end)
         case pa.OutputsFound():
             _on_outputs(turn, input)
         case TimerFired(wait) if wait in state.waits:
@@ -157,6 +148,107 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             assert_never(input)
 
 
+# --- before the trainers start --------------------------------------------------------------------------
+
+
+def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
+    if not turn.state.local:
+        turn.state = replace(turn.state, opened=asked.opened)
+    if asked.refusal is not None:
+        decline(turn, asked.refusal)
+    elif asked.allowed or turn.state.local:
+        _join(turn)
+    else:
+        state, plan = turn.state, turn.state.plan
+        walls = asked.reach.walls if asked.reach is not None else "none"
+        question = ev.ConsentAsked(
+            run=plan.run,
+            device=plan.starter,
+            name=state.starter_name,
+            project=plan.project,
+            script=plan.script,
+            arguments=plan.arguments,
+            files=state.manifest.files,
+            changed=asked.differs is not None,
+            differs=asked.differs or {},
+            beyond=asked.beyond,
+            checkpoint_bytes=0 if state.checkpoint is None else state.checkpoint.total_bytes,
+            data=plan.data,
+            rate_bytes_s=asked.rate_bytes_s,
+            network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
+            walls=walls,
+            opened=asked.opened,
+            gaps=asked.gaps,
+            argument_sets=plan.trial.argument_sets if plan.trial is not None else (),
+        )
+        turn.enter(pa.Asking())
+        turn.emit(question)
+        turn.say_phase("consent")
+        turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
+
+
+def _on_decided(turn: ParticipantTurn, allowed: bool) -> None:
+    if allowed:
+        turn.settle(True)
+        _join(turn)
+    else:
+        decline(turn, problems.refused_by_user())
+
+
+def _join(turn: ParticipantTurn) -> None:
+    if turn.state.local and turn.state.checkpoint is None:
+        _on_listed(turn, 0)  # this laptop has the files
+        return
+    turn.enter(pa.Scanning())
+    turn.effects.append(pa.ListMissing())
+
+
+def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
+    turn.tell_starter(ms.FilesWanted(run=turn.state.plan.run, total_bytes=total_bytes))
+    if total_bytes:
+        turn.enter(pa.Receiving())
+        turn.say_phase("receiving", total=total_bytes)
+        turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
+    else:
+        _make_ready(turn)
+
+
+def _make_ready(turn: ParticipantTurn) -> None:
+    turn.enter(pa.Copying())
+    turn.effects.append(pa.MakeReady())
+
+
+def _on_ready(turn: ParticipantTurn, made: pa.MadeReady) -> None:
+    turn.enter(pa.Ready())
+    prepared = ms.Prepared(
+        run=turn.state.plan.run,
+        ports=dict(made.ports),
+        certificates=dict(made.certificates),
+        load_s=made.load_s,
+    )
+    turn.tell_starter(prepared)
+    turn.say_phase("prepared")
+    turn.wait("launch", limits.LAUNCH_S)
+
+
+def _on_files_from(turn: ParticipantTurn, giver: DeviceId) -> None:
+    plan = turn.state.plan
+    if giver not in _others(turn.state):
+        giver = plan.starter
+    turn.enter(pa.Receiving(giver))
+    turn.effects.append(pa.FetchFrom(giver))
+
+
+def _on_give_files(turn: ParticipantTurn, device: DeviceId) -> None:
+    """Security invariant: only other members of the run get anything."""
+    if device in _others(turn.state) and device != turn.state.plan.starter:
+        turn.effects.append(pa.GiveTo(device))
+
+
+def _others(state: pa.Participation) -> set[DeviceId]:
+    return {member.device for member in state.plan.members} - {state.me}
+
+
 # --- messages of the starter ---------------------------------------------------------------------------
 
 
@@ -166,19 +258,20 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
         return
     match message:
         case ms.FilesFrom(giver=giver) if state.stage == pa.Receiving():
-            on_files_from(turn, giver)
+            _on_files_from(turn, giver)
         case ms.GiveFiles(to=device) if isinstance(state.stage, pa.Receiving | pa.Copying | pa.Ready):
-            on_give_files(turn, device)
+            _on_give_files(turn, device)
         case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.TrainersRunning):
             turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
-            _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
-            turn.effects.append(fx.StopTrainers(max(0, min(force, 2))))
+            turn.do(dict.fromkeys(turn.state.doing, "stopping"))
+            turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             turn.say_doing()
         case ms.GoOnWithout() if isinstance(state.stage, pa.TrainersRunning | pa.Trained):
             go_on_without(turn, message)
-        case ms.RunAbandoned() if turn.state.unheard:
+        case ms.RunAbandoned() if state.joined and not state.local and state.shown.run is None:
+            # It has not heard this laptop's yes.
             go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
@@ -208,8 +301,8 @@ def _on_launch(turn: ParticipantTurn, launch: ms.Launch) -> None:
         leave(turn, error.problem)
         return
     turn.state = replace(turn.state, plan=plan, stage=pa.TrainersRunning())
-    _do(turn, {task.name: "starting" for task in tasks})
-    turn.effects.append(fx.StartTrainers(plan, limits.loading_s(launch.meet_s)))
+    turn.do({task.name: "starting" for task in tasks})
+    turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
     turn.say_doing()
     patience.begin(turn)
 
@@ -240,74 +333,11 @@ def _on_mirrored(turn: ParticipantTurn, event: MirroredEvent) -> None:
 # --- trainers ------------------------------------------------------------------------------------------
 
 
-def _on_said(turn: ParticipantTurn, task: str, said: trainer_messages.Report) -> None:
-    plan, run, me = turn.state.plan, turn.state.plan.run, turn.state.me
-    match said:
-        case trainer_messages.Booted() if plan.solo or plan.strategy == "own":
-            _does(turn, task, "training")
-        case trainer_messages.Connecting():
-            _does(turn, task, "meeting")
-        case trainer_messages.Met(strategy=strategy):
-            turn.state = replace(turn.state, strategy=strategy)
-            _does(turn, task, "training")
-        case trainer_messages.Progressed(progress=progress) if _speaks(turn, task):
-            # The trainer reports ten steps a second at most.
-            turn.report(ev.MemberProgressed(run=run, device=me, progress=progress))
-        case trainer_messages.Measured(expectation=expectation):
-            if task == turn.state.chief.name:
-                turn.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
-        case trainer_messages.EpochEnded(epoch=epoch) if _speaks(turn, task):
-            turn.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
-        case trainer_messages.Evaluated(logs=logs):
-            turn.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-        case trainer_messages.Said(words=words, difference=difference):
-            turn.say(task, words, difference=difference)
-        case trainer_messages.StatusChanged(status=status):
-            patience.tell_status(turn, task, status)
-        case trainer_messages.Kept():
-            turn.state = replace(turn.state, kept=True)
-        case trainer_messages.Progressed() | trainer_messages.EpochEnded():
-            pass  # of another task than this laptop's first
-        case trainer_messages.Booted() | trainer_messages.FitBegan() | trainer_messages.Ended():
-            pass  # nothing that a screen shows
-        case _:
-            assert_never(said)
-
-
-def _speaks(turn: ParticipantTurn, task: str) -> bool:
-    """Several trainers here do the same steps, so only the first reports them."""
-    return task == turn.state.plan.tasks_of(turn.state.me)[0].name
-
-
-def _does(turn: ParticipantTurn, task: str, phase: MemberPhase) -> None:
-    if turn.state.doing[task] != "stopping":
-        _do(turn, {**turn.state.doing, task: phase})
-        turn.say_doing()
-
-
-def _do(turn: ParticipantTurn, doing: Mapping[str, MemberPhase]) -> None:
-    turn.state = replace(turn.state, doing=MappingProxyType(dict(doing)))
-
-
-def _on_exit(turn: ParticipantTurn, task: str, end: Exit) -> None:
-    _do(turn, {name: phase for name, phase in turn.state.doing.items() if name != task})
-    state, leaving = turn.state, isinstance(turn.state.stage, pa.Leaving)
-    if state.leaves is not None and end.reason != "finished":
-        end = Exit(reason="killed", problem=state.leaves)
-    turn.report(ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
-    if task == state.chief.name and not leaving:
-        turn.effects.append(fx.FindOutputs())
-    if state.doing:
-        turn.say_doing()
-    elif not leaving:
-        turn.enter(pa.Trained())
-
-
 def _on_outputs(turn: ParticipantTurn, found: pa.OutputsFound) -> None:
     if not isinstance(turn.state.stage, pa.Leaving):
         run = turn.state.plan.run
         turn.tell_starter(ms.OutputsOffered(run=run, manifest=found.manifest, problem=found.problem))
-        turn.effects.append(fx.SendOutputs(found.manifest))
+        turn.effects.append(pa.SendOutputs(found.manifest))
 
 
 # --- leaving -------------------------------------------------------------------------------------------
@@ -324,6 +354,6 @@ def _on_wait_over(turn: ParticipantTurn, wait: Wait) -> None:
         case "away", _:
             patience.on_away_over(turn)
         case "leave", _:
-            turn.effects.append(fx.StopTrainers(2))
+            turn.effects.append(pa.StopTrainers(2))
         case "farewell", pa.Leaving() as leaving:
             turn.enter(replace(leaving, starter_lost=True))

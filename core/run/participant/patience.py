@@ -11,7 +11,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from core.run import problems
-from core.run.participant import effects as fx
 from core.run.participant import state as pa
 from core.run.participant.ending import lose_starter, may_go_on_alone
 from core.run.turn import ParticipantTurn
@@ -116,7 +115,7 @@ def look(turn: ParticipantTurn) -> None:
     """Check the processes: a stopped one can't report it itself."""
     _show_away(turn)
     if turn.state.doing:
-        turn.effects.append(fx.LookAtTrainers())
+        turn.effects.append(pa.LookAtTrainers())
     if turn.state.doing or turn.state.away_s is not None:
         turn.wait("look", limits.LOOK_S)
 

@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
-from core.runtime.timers import TimerFired
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary.access import Grant
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import LOAD_S, Wait
+from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From
+from core.vocabulary.peer_messages import From, Send
 from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
-from core.vocabulary.trainer_messages import Report
+from core.vocabulary.trainer_messages import Order, Report
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -155,27 +156,84 @@ class OutputsFound:
     problem: Problem | None = None
 
 
-Input = (
-    Learned
-    | Asked
-    | Decided
-    | Listed
-    | PiecesCame
-    | FilesHere
-    | MadeReady
-    | PreparingFailed
-    | From
-    | StarterAway
-    | StarterReturned
-    | StarterLost
-    | LeaveWanted
-    | TrainersSeen
-    | TrainerSaid
-    | TrainerWrote
-    | TrainerEnded
-    | OutputsFound
-    | TimerFired[Wait]
-)
+_Preparing = Learned | Asked | Decided | Listed | PiecesCame | FilesHere | MadeReady | PreparingFailed
+_FromStarter = From | StarterAway | StarterReturned | StarterLost
+_FromTrainers = TrainersSeen | TrainerSaid | TrainerWrote | TrainerEnded
+Input = _Preparing | _FromStarter | LeaveWanted | _FromTrainers | OutputsFound | TimerFired[Wait]
+
+# --- effects -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListMissing:
+    """Find the project's files that are missing here. Answer: ``Listed`` or ``PreparingFailed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFrom:
+    """Fetch the missing files from this member. Answer: ``FilesHere`` or ``PreparingFailed``."""
+
+    giver: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
+class GiveTo:
+    """Let this member fetch what comes here."""
+
+    device: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
+class MakeReady:
+    """Make the working copies, choose ports. Answer: ``MadeReady`` or ``PreparingFailed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTrainers:
+    """Start one trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each comes
+    back as ``TrainerEnded``."""
+
+    plan: Plan
+    meet_s: float = MEET_S
+
+
+@dataclass(frozen=True, slots=True)
+class StopTrainers:
+    force: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTrainers:
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtTrainers:
+    """Check whether their processes are stopped. Answer: ``TrainersSeen``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindOutputs:
+    """Answer: ``OutputsFound``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendOutputs:
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The last effect: this node's part is over. ``outputs_taken``: the starter has all outputs."""
+
+    outputs_taken: bool
+    joined: bool
+    """This user had allowed the run: clean up what was made for it."""
+
+
+_ToTrainers = StartTrainers | StopTrainers | OrderTrainers | LookAtTrainers
+OwnEffect = ListMissing | FetchFrom | GiveTo | MakeReady | _ToTrainers | FindOutputs | SendOutputs | Leave
+Effect = OwnEffect | Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
 
 # --- stages ------------------------------------------------------------------------------------------------
 
@@ -316,11 +374,6 @@ class Participation:
     def joined(self) -> bool:
         """This user, or an earlier decision, allowed the run: it is shown here."""
         return not isinstance(self.stage, Invited | Asking)
-
-    @property
-    def unheard(self) -> bool:
-        """The starter has not heard this laptop's yes, so it reports no last phase here."""
-        return self.joined and not self.local and self.shown.run is None
 
     @property
     def starter_lost(self) -> bool:

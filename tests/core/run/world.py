@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
-from core.run.participant import effects as fx
 from core.run.participant import machine as participant
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
@@ -49,7 +48,7 @@ class Member:
     """One member: its machine, its driver's requests, its trainers."""
 
     known: pa.Participation | None = None
-    jobs: deque[fx.Effect] = field(default_factory=deque)
+    jobs: deque[pa.Effect] = field(default_factory=deque)
     trainers: dict[str, int] = field(default_factory=dict)
     """Running tasks, with the highest stop force requested of each (-1: none)."""
     shown: list[ev.Event] = field(default_factory=list)
@@ -137,19 +136,19 @@ class World:
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
                         self.screens[device] = apply(self.screens[device], event)
-                case fx.StartTrainers(plan=plan):
+                case pa.StartTrainers(plan=plan):
                     side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
-                case fx.StopTrainers(force):
+                case pa.StopTrainers(force):
                     side.trainers = {task: max(force, before) for task, before in side.trainers.items()}
-                case fx.OrderTrainers(order):
+                case pa.OrderTrainers(order):
                     side.orders.append(order)
                 case SetTimer(wait, seconds):
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
                     del side.waits[wait]
-                case fx.LookAtTrainers():
+                case pa.LookAtTrainers():
                     side.looked += 1
-                case fx.Leave(taken):
+                case pa.Leave(taken):
                     side.outputs_taken = taken
                 case _:
                     side.jobs.append(effect)
@@ -178,21 +177,21 @@ class World:
 
     def do_job_of(self, device: DeviceId) -> None:
         match self.members[device].jobs.popleft():
-            case fx.ListMissing():
+            case pa.ListMissing():
                 self.tell_member(device, pa.Listed(0 if device == self.me else 3))
-            case fx.FetchFrom(giver=giver):
+            case pa.FetchFrom(giver=giver):
                 assert giver in {*self.members, self.me} - {device}
                 self.fetched.append((device, giver))
                 self.tell_member(device, pa.PiecesCame(1, 3))
                 self.tell_member(device, pa.FilesHere())
-            case fx.GiveTo(device=to):
+            case pa.GiveTo(device=to):
                 assert to in self.members and to not in (device, self.me)
                 self.given.append((device, to))
-            case fx.MakeReady():
+            case pa.MakeReady():
                 tasks = self.starter.plan.tasks_of(device)
                 made = {} if self.starter.plan.solo else {task.name: task.name.encode() for task in tasks}
                 self.tell_member(device, pa.MadeReady({task.name: task.port for task in tasks}, made))
-            case fx.FindOutputs():
+            case pa.FindOutputs():
                 self.tell_member(device, pa.OutputsFound(OUTPUTS))
             case _:
                 pass

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run.participant import effects as fx
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -37,10 +36,10 @@ class Ben:
     def __init__(self, plan: Plan = PLAN, checkpoint: Manifest | None = None) -> None:
         prepare = ms.Prepare(plan=plan, manifest=MANIFEST, checkpoint=checkpoint)
         self.known = machine.take_part(BEN, prepare, "Anna's")
-        self.effects: list[fx.Effect] = []
+        self.effects: list[pa.Effect] = []
         self.now_s = 0.0
 
-    def tell(self, *told: pa.Input) -> list[fx.Effect]:
+    def tell(self, *told: pa.Input) -> list[pa.Effect]:
         """Returns the last input's effects."""
         for each in told:
             self.known, effects = machine.step(self.known, each, self.now_s)
@@ -58,7 +57,7 @@ class Ben:
         self.hear(ms.Launch(plan=self.known.plan))
         return self
 
-    def hear(self, message: ms.Message) -> list[fx.Effect]:
+    def hear(self, message: ms.Message) -> list[pa.Effect]:
         return self.tell(ms.From(ANNA, message))
 
     def told(self) -> list[ms.Message]:
@@ -81,7 +80,7 @@ def only(effects: Iterable[object], kind: type) -> list[object]:
 def test_a_refusal_declines_and_leaves_no_trace() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True, refusal=Problem(code="device-busy", what="busy.")))
-    assert [type(effect) for effect in ben.effects] == [Send, fx.Leave]
+    assert [type(effect) for effect in ben.effects] == [Send, pa.Leave]
 
 
 # --- consent -----------------------------------------------------------------------------------
@@ -96,7 +95,7 @@ def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
     assert question.files == MANIFEST.files
     assert question.changed and question.checkpoint_bytes == 0
     assert question.differs == {"train.py": "changed"}
-    assert not only(ben.effects, fx.ListMissing)
+    assert not only(ben.effects, pa.ListMissing)
 
 
 def test_a_checkpoint_that_comes_too_is_asked_about_and_counted() -> None:
@@ -117,7 +116,7 @@ def test_yes_goes_on_to_the_files() -> None:
     ben.tell(pa.Asked(allowed=False))
     ben.tell(pa.Decided(True))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=True)
-    assert only(ben.effects, fx.ListMissing)
+    assert only(ben.effects, pa.ListMissing)
 
 
 def test_no_declines_once() -> None:
@@ -163,8 +162,8 @@ def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
     ben.tell(pa.Asked(allowed=False))
     ben.hear(ms.Launch(plan=PLAN))
     ben.tell(pa.Listed(0), pa.FilesHere(), pa.MadeReady({}))
-    assert not only(ben.effects, fx.StartTrainers)
-    assert not only(ben.effects, fx.MakeReady)
+    assert not only(ben.effects, pa.StartTrainers)
+    assert not only(ben.effects, pa.MakeReady)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -174,24 +173,24 @@ def test_only_missing_files_are_asked_for() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     assert ms.FilesWanted(run=RUN, total_bytes=9) in ben.told()
-    assert not only(ben.effects, fx.MakeReady)
+    assert not only(ben.effects, pa.MakeReady)
     ben.tell(pa.PiecesCame(2, 3, 5.0))
     coming = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", done=2, total=3, rate_bytes_s=5.0)
     assert coming in ben.reported()
-    assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is fx.MakeReady
+    assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is pa.MakeReady
 
 
 def test_files_come_from_the_member_that_the_starter_names_first() -> None:
     ben = Ben(THREE)
     ben.tell(pa.Asked(allowed=True))
     ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
-    assert not only(ben.effects, fx.FetchFrom), "nothing is missing yet"
+    assert not only(ben.effects, pa.FetchFrom), "nothing is missing yet"
     ben.tell(pa.Listed(9))
     ben.tell(ms.From(CLEO, ms.FilesFrom(run=RUN, giver=CLEO)))
-    assert not only(ben.effects, fx.FetchFrom), "she is not the starter"
+    assert not only(ben.effects, pa.FetchFrom), "she is not the starter"
     ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
     ben.hear(ms.FilesFrom(run=RUN, giver=ANNA))
-    assert only(ben.effects, fx.FetchFrom) == [fx.FetchFrom(CLEO)]
+    assert only(ben.effects, pa.FetchFrom) == [pa.FetchFrom(CLEO)]
 
 
 @pytest.mark.parametrize("giver", [BEN, DeviceId("nobody")])
@@ -199,7 +198,7 @@ def test_who_cannot_give_is_replaced_by_the_starter(giver: DeviceId) -> None:
     ben = Ben(THREE)
     ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     ben.hear(ms.FilesFrom(run=RUN, giver=giver))
-    assert only(ben.effects, fx.FetchFrom) == [fx.FetchFrom(ANNA)]
+    assert only(ben.effects, pa.FetchFrom) == [pa.FetchFrom(ANNA)]
 
 
 def test_invariant_files_are_given_only_to_other_members_and_only_before_the_launch() -> None:
@@ -211,14 +210,14 @@ def test_invariant_files_are_given_only_to_other_members_and_only_before_the_lau
     for device in (ANNA, BEN, DeviceId("nobody")):
         ben.hear(ms.GiveFiles(run=RUN, to=device))
     ben.tell(ms.From(CLEO, give))
-    assert not only(ben.effects, fx.GiveTo)
+    assert not only(ben.effects, pa.GiveTo)
     ben.hear(give)
     ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
     ben.hear(give)
-    assert only(ben.effects, fx.GiveTo) == [fx.GiveTo(CLEO)] * 2
+    assert only(ben.effects, pa.GiveTo) == [pa.GiveTo(CLEO)] * 2
     ben.hear(ms.Launch(plan=THREE))
     ben.hear(give)
-    assert len(only(ben.effects, fx.GiveTo)) == 2
+    assert len(only(ben.effects, pa.GiveTo)) == 2
 
 
 def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
@@ -235,7 +234,7 @@ def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
     ben.tell(pa.Asked(allowed=True))
     ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
     assert only(ben.told(), ms.Declined)
-    assert fx.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
     assert isinstance(ben.known.stage, pa.Gone)
     assert not ben.known.waits
 
@@ -244,7 +243,7 @@ def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> 
     ben = Ben()
     ben.tell(pa.Asked(allowed=True), pa.Listed(9))
     ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
-    assert fx.Leave(outputs_taken=False, joined=True) in ben.effects
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
     assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
 
 
@@ -269,7 +268,7 @@ def test_the_certificates_of_a_run_are_told_and_those_of_all_come_back() -> None
     ports = {ANNA: {"chief:0": 20000}, BEN: {"worker:0": 20001}}
     made = {ANNA: {"chief:0": b"anna's"}, BEN: {"worker:0": b"ben's"}}
     complete = with_ports(ben.known.plan, ports, made)
-    assert fx.StartTrainers(complete) in ben.hear(ms.Launch(plan=complete))
+    assert pa.StartTrainers(complete) in ben.hear(ms.Launch(plan=complete))
 
 
 def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
@@ -277,7 +276,7 @@ def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
     tasks = tuple(structs.replace(task, port=task.port + 500) for task in PLAN.tasks)
     complete = structs.replace(PLAN, tasks=tasks)
     ben.hear(ms.Launch(plan=complete))
-    assert only(ben.effects, fx.StartTrainers) == [fx.StartTrainers(complete)]
+    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(complete)]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +290,7 @@ def test_trainers_wait_for_a_laptop_that_loads_slowly_but_for_no_absurd_time(
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
     assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, load_s=300.0) in ben.told()
     ben.hear(ms.Launch(plan=ben.known.plan, meet_s=told_s))
-    assert only(ben.effects, fx.StartTrainers) == [fx.StartTrainers(ben.known.plan, meet_s)]
+    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(ben.known.plan, meet_s)]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,7 @@ def test_another_run_than_the_allowed_one_is_never_started(other: Plan) -> None:
     assert not same_run(PLAN, other)
     ben = Ben().ready()
     ben.hear(ms.Launch(plan=other))
-    assert not only(ben.effects, fx.StartTrainers)
+    assert not only(ben.effects, pa.StartTrainers)
     ends = only(ben.reported(), ev.MemberEnded)
     assert [end.task for end in ends] == ["worker:0"]  # type: ignore[attr-defined]
 
@@ -318,7 +317,7 @@ def test_a_starter_opens_no_port_to_a_script_where_no_trainer_listens(port: int)
     ben = Ben().ready()
     ports = {ANNA: {"chief:0": port}, BEN: {"worker:0": 20_001}}
     ben.hear(ms.Launch(plan=with_ports(ben.known.plan, ports, {})))
-    assert not only(ben.effects, fx.StartTrainers)
+    assert not only(ben.effects, pa.StartTrainers)
     (end,) = only(ben.reported(), ev.MemberEnded)
     assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
     assert end.exit.problem.code == "broken-talk"
@@ -331,7 +330,7 @@ def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_told()
     at_one_address = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 21_000}}, {})
     assert same_run(plan, at_one_address)
     ben.hear(ms.Launch(plan=at_one_address))
-    assert not only(ben.effects, fx.StartTrainers)
+    assert not only(ben.effects, pa.StartTrainers)
     (end,) = only(ben.reported(), ev.MemberEnded)
     assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
     assert (end.task, end.exit.problem.code) == ("worker:0", "same-address")
@@ -402,7 +401,7 @@ def test_the_laptop_that_has_the_files_looks_for_none() -> None:
     anna.known = machine.take_part(ANNA, prepare, "Anna's")
     anna.tell(pa.Asked(allowed=True))
     assert anna.told() == [ms.FilesWanted(run=RUN, total_bytes=0)]
-    assert only(anna.effects, fx.MakeReady) and not only(anna.effects, fx.ListMissing)
+    assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
 
 
 def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
@@ -433,7 +432,7 @@ def test_epochs_words_and_output_travel_whole() -> None:
 def test_stop_is_passed_to_the_trainers_and_said() -> None:
     ben = Ben().launched()
     effects = ben.hear(ms.StopAsked(run=RUN, force=0))
-    assert fx.StopTrainers(0) in effects
+    assert pa.StopTrainers(0) in effects
     assert phases(ben)[-1] == "stopping"
     ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Met(strategy="x", replicas=2)))
     assert phases(ben)[-1] == "stopping"
@@ -443,7 +442,7 @@ def test_trainers_are_told_which_ranks_are_gone() -> None:
     plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
     ben = Ben(plan).launched()
     effects = ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(CLEO,)))
-    assert effects == [fx.OrderTrainers(trainer_messages.MeetWithout(generation=1, gone=(2,)))]
+    assert effects == [pa.OrderTrainers(trainer_messages.MeetWithout(generation=1, gone=(2,)))]
     ben.tell(pa.TrainerEnded("worker:0", FINISHED))
     assert not ben.hear(ms.GoOnWithout(run=RUN, generation=2, gone=(CLEO,))), "nobody is left to be told"
 
@@ -454,22 +453,22 @@ LEFT = ev.MemberLeft(run=RUN, device=BEN, problem=LOST)
 def test_who_has_left_trains_no_more_and_hears_how_the_run_ends() -> None:
     ben = Ben().launched()
     ben.hear(ms.Mirrored(event=LEFT))
-    assert fx.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
+    assert pa.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
     assert ben.known.gone == (BEN,) and ben.shown()[-1] == LEFT
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Trained)
     for phase in (Starting(), Training(), Finished()):
         ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=phase)))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Finished())
-    assert isinstance(ben.effects[-1], fx.Leave)
+    assert isinstance(ben.effects[-1], pa.Leave)
 
 
 def test_who_left_since_its_trainer_died_has_none_to_end() -> None:
     ben = Ben().launched()
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     own, other = (ms.GoOnWithout(run=RUN, generation=1, gone=(device,)) for device in (BEN, ANNA))
-    assert not only(ben.hear(own), fx.StopTrainers)
-    assert not only(Ben().launched().hear(other), fx.StopTrainers)
+    assert not only(ben.hear(own), pa.StopTrainers)
+    assert not only(Ben().launched().hear(other), pa.StopTrainers)
 
 
 def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
@@ -477,16 +476,16 @@ def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
     ben = Ben(plan)
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"chief:0": 20000}))
     ben.hear(ms.Launch(plan=plan))
-    assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), fx.FindOutputs)
+    assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), pa.FindOutputs)
     assert ben.tell(pa.OutputsFound(OUTPUTS)) == [
         Send(ANNA, ms.OutputsOffered(run=RUN, manifest=OUTPUTS)),
-        fx.SendOutputs(OUTPUTS),
+        pa.SendOutputs(OUTPUTS),
     ]
 
 
 def test_a_workers_outputs_stay() -> None:
     ben = Ben().launched()
-    assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), fx.FindOutputs)
+    assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), pa.FindOutputs)
     assert isinstance(ben.known.stage, pa.Trained)
 
 
@@ -496,13 +495,13 @@ def test_a_workers_outputs_stay() -> None:
 def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
     ben = Ben().launched()
     abandoned = ms.RunAbandoned(run=RUN, problem=Problem(code="x", what="It is over."))
-    assert fx.StopTrainers(2) in ben.hear(abandoned)
-    assert not only(ben.hear(abandoned), fx.StopTrainers)
+    assert pa.StopTrainers(2) in ben.hear(abandoned)
+    assert not only(ben.hear(abandoned), pa.StopTrainers)
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     ben = Ben().launched()
-    assert fx.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
+    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     gone, ended, phase = ben.shown()[-3:]
     assert gone == ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="ended", words="its link was lost")
@@ -510,7 +509,7 @@ def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     assert isinstance(phase, ev.RunPhaseChanged)
     assert isinstance(phase.phase, Failed)
     assert "Anna's, which started the run, was lost" in phase.phase.problem.what
-    assert isinstance(ben.effects[-1], fx.Leave)
+    assert isinstance(ben.effects[-1], pa.Leave)
 
 
 def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
@@ -528,7 +527,7 @@ def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
     ben = Ben().launched()
     failed = Failed(problem=Problem(code="x", what="It is over."))
     effects = ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
-    assert fx.StopTrainers(2) in effects
+    assert pa.StopTrainers(2) in effects
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -572,10 +571,10 @@ def test_the_waits_of_a_member_outlast_the_starters() -> None:
 def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
     ben = Ben().launched()
     closed = Problem(code="closed", what="Tandem was closed on Ben's.")
-    assert fx.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
+    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Stopped(by="Ben's"))
-    assert isinstance(ben.effects[-1], fx.Leave)
+    assert isinstance(ben.effects[-1], pa.Leave)
 
 
 def test_what_makes_a_difference_is_told_as_such() -> None:
