@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -143,6 +145,17 @@ class FakeTrainer:
             self._on_exit(end)
 
 
+def _copy_as_it_is(folder: Path, copy: Path) -> None:
+    """Other threads may go on deleting, and draw on reports."""
+    for place, _, names in os.walk(folder):
+        here = copy / Path(place).relative_to(folder)
+        here.mkdir(parents=True)
+        for name in names:
+            if not name.endswith(".part"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copy2(Path(place) / name, here)
+
+
 class Lan:
     """A few paired nodes, each two linked. Every message is encoded and decoded on its way."""
 
@@ -245,8 +258,7 @@ class Lan:
                 self._killed.append(trainer)
         lost = before.home.folder
         copy = lost.with_name(f"{lost.name}-again")
-        unwritten = shutil.ignore_patterns("*.part")  # reports may be drawn on
-        await before.runs.history._disk.do(partial(shutil.copytree, ignore=unwritten), lost, copy)
+        await before.runs.history._disk.do(_copy_as_it_is, lost, copy)
         self._crashed.append(before)
         after = self.nodes[name] = LanNode(self, name, self._certificates, copy)
         self.by_device[after.device] = after
