@@ -22,10 +22,14 @@ MOST_TURNS = 200
 
 
 def brief(value: float, digits: int = 4) -> str:
-    """``0.1792``, ``12.35``, ``28,510``, ``1.2e-05``: short enough to read at a glance."""
+    """``0.1792``, ``12.35``, ``28,510``, ``1.2e-05``: short enough to read at a glance.
+
+    ``digits``: significant ones, where the thousands are not written out.
+    """
     if not isfinite(value):
         return "NaN" if value != value else "infinite"
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.{digits}g}"
+    words = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if 1e3 <= abs(float(words)) < 1e6 else words
 
 
 def end_marks(curves: Sequence[PlotCurve], look: Look) -> list[Mark]:

@@ -168,7 +168,8 @@ async def start_or_ask(
 
 
 async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:
-    """None: Ctrl-C came before the run began. Fetching a checkpoint for it may take minutes."""
+    """None: Ctrl-C came before the run began. Reading its files, or fetching a checkpoint for it,
+    may take minutes."""
     stopping = asyncio.create_task(_stop_before(follower, screen, interrupts), name="run-interrupts")
     leave = follower.node.subscribe(FetchLines(screen))
     try:

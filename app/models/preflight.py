@@ -25,9 +25,8 @@ from core.vocabulary.text import listed, plain
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 ONLY_HERE = only_here.CODE
-"""Code of lines about data that can be sent along."""
-_TOGETHER = (ONLY_HERE, "script-shares-nothing")
-"""Findings that matter only if several laptops train."""
+"""Code of lines whose data can be sent along."""
+_SHARES_NOTHING = "script-shares-nothing"
 _NO_HINDRANCE = ("network", "doctor")
 """Doctor topics that do not block a run: links show better who can be reached, and a run alone needs
 nobody."""
@@ -141,26 +140,28 @@ def _script(
 ) -> list[Finding]:
     name = plain(read.script, 60)
     kind = draft.strategy or read.kind
+    shared = together and not draft.several  # a trial may train elsewhere, but shares nothing
     if kind == "own":
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
         how = (
             "each laptop is one of its replicas, with an equal part of each batch"
-            if together and read.mirrored_loop
+            if shared and read.mirrored_loop
             else "Tandem gives it the cluster"
         )
         head = _line("ok", "script", f"{name} brings {brought}; {how}.")
     elif kind == "managed":
         within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
-        how = "; the result matches a single machine" if together else ""
+        how = "; the result matches a single machine" if shared else ""
         head = _line("ok", "script", f"{name} uses model.fit{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     data = made.plan.data if isinstance(made, PlanMade) else ()
     travels = [path for each in data for path in each.spellings]
+    matters = {ONLY_HERE: together, _SHARES_NOTHING: shared}
     shown = [
         each
         for each in read.mistakes
-        if (together or each.code not in _TOGETHER)
+        if matters.get(each.code, True)
         and not (each.code == ONLY_HERE and is_within(each.detail.partition("=")[2], travels))
     ]
     return [head, *(_mistake(each) for each in shown)]

@@ -20,7 +20,7 @@ from core.vocabulary.text import spelled
 from core.vocabulary.versions import who_changes
 
 LARGE_BYTES = 10_000_000
-"""Less takes no time to send on any network."""
+"""Less is mentioned only where sending it takes a second or more."""
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
 
@@ -53,7 +53,8 @@ def opened_words(opened: Sequence[Grant]) -> str:
 
 
 def takes_words(consent: ConsentAsked) -> str:
-    """How much is sent at most, and how long that would take; ``""`` if it is little."""
+    """How much is sent at most, and how long that would take; ``""``: too little to
+    mention."""
     total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
     total += consent.checkpoint_bytes
     seconds = total / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0

@@ -50,10 +50,9 @@ def size(count: float) -> str:
 
 def part(used: float, whole: float) -> str:
     """``5.4 of 17.2 GB``, ``900 MB of 17.2 GB``."""
-    number, _, unit = size(used).rpartition(" ")
-    return (
-        f"{number} of {size(whole)}" if size(whole).endswith(f" {unit}") else f"{size(used)} of {size(whole)}"
-    )
+    less, more = size(used), size(whole)
+    number, _, unit = less.rpartition(" ")
+    return f"{number if more.endswith(f' {unit}') else less} of {more}"
 
 
 def rate(bytes_s: float) -> str:

@@ -37,6 +37,7 @@ def test_thousands_are_written_out() -> None:
         "28,504",
         "3e+07",
     ]
+    assert brief(999.7, digits=3) == "1,000"
 
 
 def test_a_line_that_ends_in_what_is_no_number_says_the_last_that_is() -> None:

@@ -191,6 +191,8 @@ def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
     nothing = Problem(code="script-shares-nothing", what="It shares nothing.", fix="Train with fit.")
     assert found(kind="neither", mistakes=(nothing,))["script-shares-nothing"].level == "warning"
     assert "script-shares-nothing" not in found(state_of(), kind="neither", mistakes=(nothing,))
+    trials = replace(DRAFT, several=True)
+    assert "script-shares-nothing" not in found(draft=trials, kind="neither", mistakes=(nothing,))
 
 
 def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> None:
@@ -233,7 +235,7 @@ def test_trials_are_not_warned_of_a_speed_that_is_not_theirs() -> None:
     trials = replace(DRAFT, arguments="--epochs 3,5", several=True)
     slow = PlanMade(plan=PLAN.plan, expectation="Last time on these laptops: no faster.", advice=ADVICE)
     lines = found(draft=trials, plan=slow)
-    assert "speed" not in lines
+    assert "speed" not in lines and "single machine" not in lines["script"].what
     assert lines["trials"].what == "Each trial trains on one laptop alone, at its full speed."
     told = preflight.headline(trials, TWO, world.script_read(), slow, list(lines.values()))
     assert told.words == "Ready: 2 laptops ✓"
