@@ -299,6 +299,7 @@ class Node:
                 await self._runs.history.delete(run)
                 self._emit(ev.HistoryChanged(run=run))
             case cm.SendReport(run=run, device=device):
+                await self._runs.history.reports_written()
                 found = await self._runs.history.find(run, points=False)
                 await self._reports.send(found.entry, device)
             case cm.FindCheckpoints(run=run):

@@ -132,6 +132,11 @@ class Recorder:
         record.close()
         self._reports.post(write_report, record)
 
+    async def reports_written(self) -> None:
+        """Waits for the reports of runs that have just ended."""
+        for thread in (self._disk, self._reports):
+            await thread.do(lambda: None)
+
     @property
     def cut_off(self) -> RunEntry | None:
         """The newest run that was under way when Tandem ended without ending it."""

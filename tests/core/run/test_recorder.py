@@ -52,6 +52,14 @@ async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_
     await again.close()
 
 
+async def test_who_wants_a_report_waits_until_it_is_made(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    await records.reports_written()
+    assert Path((await records.find(RUN)).report).is_file()
+    await records.close()
+
+
 async def test_the_history_answers_and_the_next_run_is_recorded_while_a_report_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
