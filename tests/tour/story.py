@@ -313,7 +313,7 @@ def photographs(anna: Laptop, ben: Laptop) -> None:
     ben.sees("allow-once")
     asked_s = time.monotonic()
     ben.picture("photographs-asked")
-    ben.click("allow-once")
+    ben.click("allow-always")
     allowed_s = time.monotonic()
     ben.until(lambda things: _coming(things) or any(t.name == "show-live" for t in things), "the run")
     if ben.has("show-live"):  # its form is open
