@@ -93,6 +93,11 @@ class Way:
             except OSError:
                 near.close()
                 continue
+            for sock in (
+                near,
+                far,
+            ):  # so that little is under way when it is cut, however busy the machine is
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
             with self._lock:
                 self._sockets += [near, far]
                 self._all += [near, far]

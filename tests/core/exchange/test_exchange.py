@@ -105,7 +105,7 @@ def test_a_connection_that_is_cut_in_the_middle_goes_on_with_the_same_result(tmp
         for step in range(1, 4):
             before = sum(way.passed for way in ways)
             for way in ways:
-                way.cut_after = way.passed + 3_000_000 * step
+                way.cut_after = way.passed + 5_000_000 * step
             cuts = sum(way.cuts for way in ways)
             sums = all_summed(exchanges, step, elements, packs)
             assert sums == [expected(2, elements, packs)] * 2

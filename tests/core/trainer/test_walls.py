@@ -127,9 +127,6 @@ def on(victim, act):
         context.async_wait()  # an error of another member's device comes later
         return got.numpy() if hasattr(got, "numpy") else got
 
-def done(victim, of):
-    return os.path.join(victims[victim], "done-" + of.replace(":", "-"))
-
 home, key = targets["home"], targets["key"]
 for victim, folder in victims.items():
     tries = {
@@ -148,16 +145,12 @@ for victim, folder in victims.items():
         except tf.errors.OpError:
             got = "nothing"
         print(f"{victim} {name}: {got}", flush=True)
-others = [each for each in victims if each not in ("chief:0", "worker:1")]
-if me != "chief:0":
-    on("chief:0", lambda: tf.io.write_file(done("chief:0", me), "done"))
-while not all(os.path.exists(done(me, each)) for each in (others if me == "chief:0" else ["chief:0"])):
+print("acted", flush=True)
+while not os.path.exists(os.path.join(victims[me], "leave")):
     time.sleep(0.1)
-for each in others if me == "chief:0" else ():
-    on(each, lambda: tf.io.write_file(done(each, me), "done"))
 """
 """Actions of each member except ``worker:1``, which serves, against all others. Nobody leaves before all have
-acted: TensorFlow waits for every member where one connects."""
+acted: TensorFlow waits for every member where one connects, and waiting for one that leaves is an error."""
 
 
 @pytest.mark.cluster
@@ -198,7 +191,12 @@ async def test_another_member_gets_the_folder_of_the_run_alone_by_tensorflows_ru
                 walls=walls[task],
                 child=spawn.spawn_warm() if task in ("chief:0", "ps:0") else None,
             )
-        exits = {task: await members[task].exit() for task in tasks[:3]}
+        for task in tasks[:3]:
+            await members[task].wait(lambda one=members[task]: one.exits or "acted" in one.text())
+        exits = {}
+        for task in tasks[:3]:
+            Path(folders[task], "leave").touch()
+            exits[task] = await members[task].exit()
         members["worker:1"].stop()
         await members["worker:1"].exit()
     assert members["worker:1"].of(trainer_messages.Met)

@@ -47,7 +47,7 @@ def test_another_release_of_keras_is_refused() -> None:
         "try:\n    check_release('3.16.0')\n"
         "except TandemError as error:\n    print(error)\n"
     )
-    assert "here is 3.16.0" in run(["-c", code])
+    assert "installed is 3.16.0" in run(["-c", code])
 
 
 def test_only_one_module_imports_keras_private_parts() -> None:

@@ -127,7 +127,7 @@ def test_a_training_ends_to_be_resumed_from_the_newest_that_all_have() -> None:
     here, went = engine([90, 60, 40, 20], [80, 40, 20], [60, 40])
     with pytest.raises(WentBack) as error:
         go_back(here, 70)
-    assert [moment.step for moment in went] == [40] and "step 40," in error.value.why.what
+    assert [moment.step for moment in went] == [40] and "step 40:" in error.value.why.what
 
 
 @pytest.mark.parametrize(
