@@ -142,8 +142,9 @@ class Returns:
                 self.look()
             case ev.MemberProgressed(progress=progress):
                 self._succession.note_step(state.plan, progress.done)
-                may_lose = state.plan.outlasts_losses and not self._loads_on
-                if may_lose and is_worth(progress, SPARE_S) and self._may_stop(state, progress):
+                some_may_come = state.plan.outlasts_losses or state.plan.owner is not None
+                may_load = some_may_come and not self._loads_on and is_worth(progress, SPARE_S)
+                if may_load and self._may_stop(state, progress):
                     self._begin_loading(state, ())
                 if self._held_back:
                     self.look()

@@ -95,6 +95,29 @@ async def test_the_other_goes_on_within_walls_and_hands_the_run_back(two: Lan, s
     assert (anna.home.runs / run / run_folder.SUMMARY).is_file(), "its half is kept"
 
 
+async def test_who_stands_in_loads_its_next_trainer_for_when_the_starter_is_there_again(
+    two: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    loading = list[float]()
+
+    async def load(limit_s: float) -> bool:
+        loading.append(limit_s)
+        return True
+
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben)
+    monkeypatch.setattr(ben.runs.warm, "loaded", load)
+    for step in (51, 52):
+        ben.trainers[-1].say(Progressed(progress=replace(STEP, done=step, epochs=90)))
+        await two.wait_until(lambda: step_of(ben) == step)  # noqa: B023
+    assert len(loading) == 1
+    ben.runs.stop()
+    anna.runs.stop()
+    await two.wait_until(lambda: not (anna.runs.busy or ben.runs.busy))
+
+
 async def test_the_starter_keeps_its_state_if_it_is_as_far(two: Lan, spec: RunSpec) -> None:
     anna, ben = two.nodes["Anna"], two.nodes["Ben"]
     run = await train(two, spec, anna, ben)
