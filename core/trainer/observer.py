@@ -55,6 +55,8 @@ class ReportingObserver:
         self._base: int | None = None
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
+        self._seen: tuple[int, float] | None = None
+        """The step of this fit that was reported last, and when."""
         self._diverged: Diverged | None = None
         """Set for this fit while its loss is not finite."""
         self._said_diverged: int | None = None
@@ -73,7 +75,7 @@ class ReportingObserver:
         self._name_backend()
         self._epochs, self._steps = epochs, steps
         self._first_epoch, self._base = first_epoch, done
-        self._last = self._held = self._diverged = None
+        self._last = self._held = self._diverged = self._seen = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
             trainer_messages.FitBegan(
@@ -116,7 +118,7 @@ class ReportingObserver:
             steps_in_epoch=self._steps,
             logs=self._finite(report.logs),
             recent=None if report.recent is None else self._finite(report.recent),
-            steps_s=rate,
+            steps_s=self._steps_s(step, rate),
             samples_s=report.rows * rate if rate and report.rows else None,
             step_s=report.step_s,
             wait_s=report.wait_s,
@@ -181,6 +183,14 @@ class ReportingObserver:
 
     def should_stop(self) -> bool:
         return self._stop_asked()
+
+    def _steps_s(self, step: int, alone: float | None) -> float | None:
+        """Steps per second since the previous report. ``alone``: as fast as they are by themselves."""
+        before, now_s = self._seen, self._monotonic()
+        self._seen = (step, now_s)
+        if before is None or step <= before[0] or now_s <= before[1]:
+            return alone
+        return (step - before[0]) / (now_s - before[1])
 
     @property
     def began(self) -> bool:

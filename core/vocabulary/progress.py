@@ -53,6 +53,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     logs: Logs = {}
     samples_s: float | None = None
     steps_s: float | None = None
+    """As the clock shows: with the callbacks, data and validation between steps."""
     step_s: float | None = None
     wait_s: float | None = None
     """Seconds in the last step from having its own gradients to having all members': the wait for slower

@@ -97,7 +97,6 @@ def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept:
     first, second = kept.of(Progress)
     assert (first.fit, first.epoch, first.epochs, first.step, first.batch) == (0, 0, 5, 0, 0)
     assert (second.epoch, second.step, second.batch, second.steps_in_epoch) == (1, 13, 3, 10)
-    assert second.steps_s == pytest.approx(50)
     assert second.samples_s == pytest.approx(3200)
     assert second.share == 16
     assert second.logs == {"loss": 0.5}
@@ -180,6 +179,22 @@ def test_without_a_known_number_of_steps_the_engines_count_serves(
     step(observer, 1, 0, 1, steps=None)
     step(observer, 37, 1, 5, steps=None)
     assert [each.step for each in kept.of(Progress)] == [0, 36]
+
+
+def test_callbacks_and_data_between_steps_count_in_how_many_steps_are_done_in_a_second(kept: Kept) -> None:
+    now_s = [0.0]
+    observer = ReportingObserver(
+        cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: now_s[0]
+    )
+    observer.on_fit_began(5, 10, 64)
+    for count, at_s in ((1, 1.0), (5, 3.0), (15, 8.0)):
+        now_s[0] = at_s
+        step(observer, count, count // 10, count % 10)
+    observer.on_fit_began(5, 10, 64)
+    now_s[0] = 90.0
+    step(observer, 16, 0, 1)
+    assert [each.steps_s for each in kept.of(Progress)] == [50.0, 2.0, 2.0, 50.0]
+    assert {each.samples_s for each in kept.of(Progress)} == {3200.0}
 
 
 def test_unknown_rows_give_no_rate_of_samples(observer: ReportingObserver, kept: Kept) -> None:
