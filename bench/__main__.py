@@ -41,6 +41,7 @@ MEASUREMENTS = {
     "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "leaving": ("A laptop leaves and is back", "bench.leaving"),
+    "returning": ("A laptop whose network or lid was away is back", "bench.returning"),
     "undoing": ("Steps that can be undone", "bench.undoing"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),

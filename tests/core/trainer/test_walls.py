@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -192,7 +193,7 @@ async def test_another_member_gets_the_folder_of_the_run_alone_by_tensorflows_ru
                 child=spawn.spawn_warm() if task in ("chief:0", "ps:0") else None,
             )
         for task in tasks[:3]:
-            await members[task].wait(lambda one=members[task]: one.exits or "acted" in one.text())
+            await members[task].wait(partial(_has_acted, members[task]))
         exits = {}
         for task in tasks[:3]:
             Path(folders[task], "leave").touch()
@@ -207,6 +208,10 @@ async def test_another_member_gets_the_folder_of_the_run_alone_by_tensorflows_ru
             if victim != task:
                 assert said.pop(f"{victim} read own") == 'b"the run\'s"', (task, victim)
         assert set(said.values()) == {"nothing"} and len(said) == 18, (task, said)
+
+
+def _has_acted(member: Attended) -> bool:
+    return "acted" in member.text()
 
 
 @pytest.mark.parametrize(
