@@ -22,6 +22,8 @@ __all__ = ["wanted"]
 # ``core/test_two_nodes_run.py`` has the essence of it, with stand-ins for trainers.
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.complete, pytest.mark.timeout(2400)]
 
+LID_S = 30.0
+
 
 def goes_on_alone(agent: Agent, before: str) -> Run:
     """Waits until it makes steps in a run of its own that resumes ``before``."""
@@ -65,6 +67,29 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     told = anna.hears(ev.MemberProgressed, lambda event: event.run == again.run)
     print(f"starter on again → trains {told.at_s - started_s:.1f} s")
     assert again.resume is not None and again.resume.moment.step > step + 20
+    ends_well(anna, again.run, expected, anna, ben)
+
+
+def test_a_starter_whose_lid_was_closed_is_in_its_run_again(
+    laptops: Laptops,
+    network: Network,
+    tmp_path: Path,
+    wanted: Callable[[Laptops], dict[str, np.ndarray]],
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "lid", 0.05, ben)
+    for agent in (anna, ben):
+        agent.trains(run)
+        kept(agent, run)
+    with faults.lid_closed(network, 0, anna):
+        closed_s = time.monotonic()
+        alone = goes_on_alone(ben, run)
+        time.sleep(max(0.0, closed_s + LID_S - time.monotonic()))
+        step = newest_step(ben)
+    assert alone.plan.owner is not None and alone.plan.owner.device == anna.device
+    again = goes_on(anna, run, anna, ben).plan
+    assert again.resume is not None and again.resume.moment.step >= step
     ends_well(anna, again.run, expected, anna, ben)
 
 
