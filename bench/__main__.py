@@ -36,6 +36,7 @@ MEASUREMENTS = {
     "walls": ("What walls cost", "bench.walls"),
     "transfer": ("A project on its way", "bench.transfer_speed"),
     "chain": ("A project on its way to two laptops", "bench.transfer_chain"),
+    "beside": ("A training beside a project on its way", "bench.transfer_beside"),
     "audits": ("What audits cost", "bench.audits"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),

@@ -30,7 +30,7 @@ from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files that are not here yet."""
-RESTS, LEAST_BLOCK_S, SLOWER = 9, 0.005, 1.25
+RESTS, LEAST_BLOCK_S, SLOWER = 4, 0.005, 1.25
 """Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
 by how much it is taken to be slower than the one before if nothing tells."""
 _ENCODER = msgspec.msgpack.Encoder()
@@ -62,8 +62,8 @@ class Lane:
         self._room = memoryview(b"")
         """Buffer for the incoming message."""
         self._ended: Problem | None = None
-        self._asked, self._over = threading.Event(), threading.Event()
-        """Set by each request, and by the end."""
+        self._asked = threading.Event()
+        """Set by each request, and where nothing more will be sent."""
         self._block_s = LEAST_BLOCK_S
         """How long the last block took beside a training."""
         self._session = SessionDriver(self, f"files-{name}", leads=leads, can_call=True, limits=limits)
@@ -83,6 +83,8 @@ class Lane:
         self._jobs.put(partial(self._answer_waiting, offer.manifest))
 
     def withdraw(self, offer: OfferedFiles) -> None:
+        offer.withdrawn.set()
+        self._asked.set()
         with self._lock:
             left = []
             if self._offers.get(offer.manifest) is offer:
@@ -122,9 +124,9 @@ class Lane:
             fetches, self._fetches = {each for each in self._fetches.values() if each}, {}
             offers, self._offers = self._offers, {}
         self._halves.end()
-        self._over.set()
         self._asked.set()
         for offer in offers.values():
+            offer.withdrawn.set()
             self._jobs.put(offer.close)
         self._jobs.put(None)
         for fetch in fetches:
@@ -276,7 +278,7 @@ class Lane:
             else:
                 self._say(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)))
             if offer.yields:
-                self._rest()
+                self._rest(offer)
 
     def _deny(self, asks: Iterable[Ask | Outline]) -> None:
         """Those of these requests that still wait."""
@@ -292,8 +294,9 @@ class Lane:
         self._session.put(answer)
         self._session.wake()
 
-    def _rest(self) -> None:
-        """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none.
+    def _rest(self, offer: OfferedFiles) -> None:
+        """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none, unless the
+        offer ends.
 
         A block has arrived when the other side asks for the next one; at the end it asks for no more.
         """
@@ -302,7 +305,7 @@ class Lane:
             self._block_s = max(LEAST_BLOCK_S, time.monotonic() - since_s)
         else:
             self._block_s *= SLOWER
-        self._over.wait(RESTS * self._block_s)
+        offer.withdrawn.wait(RESTS * self._block_s)
 
 
 class Fetch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Iterable
 
 from core.project.send import Extent, Reader
@@ -24,6 +25,7 @@ class OfferedFiles:
     ) -> None:
         self.manifest, self.yields = reader.digest, yields
         self.on_more: Callable[[], None] = lambda: None
+        self.withdrawn = threading.Event()
         self._reader = reader
         self._on_failed, self._loop = on_failed, asyncio.get_running_loop()
 

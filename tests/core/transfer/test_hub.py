@@ -70,6 +70,28 @@ async def test_a_transfer_beside_a_training_rests_after_each_block(tmp_path: Pat
         assert time.monotonic() - since_s >= 5 * lane.RESTS * lane.LEAST_BLOCK_S
 
 
+async def test_what_is_asked_for_after_it_does_not_wait_for_its_rest(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        first, second = receipt(tmp_path / "first"), receipt(tmp_path / "second")
+        monkeypatch.setattr(lane, "LEAST_BLOCK_S", 0.001)
+        withdraw = ben.transfers.offer(
+            anna.device, OfferedFiles(ManifestReader(source, MANIFEST), yields=True)
+        )
+        taking, some = first.take, asyncio.Event()
+        loop = asyncio.get_running_loop()
+        first.take = lambda piece: (taking(piece), loop.call_soon_threadsafe(some.set))[0]  # type: ignore[method-assign]
+        monkeypatch.setattr(lane, "RESTS", 1e6)
+        fetching = asyncio.ensure_future(fetch(anna, ben, first))
+        await some.wait()
+        fetching.cancel()
+        withdraw()
+        ben.transfers.offer(anna.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        await fetch(anna, ben, second)
+        assert content(second.finish()) == FILES
+
+
 @pytest.mark.parametrize("caller", [0, 1])
 async def test_it_is_enough_that_one_side_can_call(tmp_path: Path, source: Path, caller: int) -> None:
     async with two_nodes(tmp_path) as nodes:
