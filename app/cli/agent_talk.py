@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Self
 
 from app.cli import pairing
 from app.cli.prompts import Asker
-from app.cli.run_display import Plain
+from app.cli.run_display import FetchLines, Plain
 from app.cli.screen import Screen
 from app.follower import Follower
 from app.words import device_names, run_words
@@ -115,7 +115,7 @@ class AgentTalk:
         self._asker = asker
         self._screen = screen
         self._allow_options = allow_options
-        self._run = Plain(screen)
+        self._run, self._fetch = Plain(screen), FetchLines(screen)
         self._turn = asyncio.Lock()
         """One question at a time."""
         self._pairing: asyncio.Task[None] | None = None
@@ -175,6 +175,8 @@ class AgentTalk:
                 if (asking := self._consents.pop(event.run, None)) is not None:
                     asking.cancel()
                 say(f"Run {event.run} {'is allowed' if event.allowed else 'is not allowed'} here.")
+            case ev.JoinProgressed():
+                self._fetch(event, state)
             case ev.RunSummarised() if state.run is not None:
                 names = device_names.names_of(state, state.run.members)
                 for line in run_words.summary_lines(event.summary, names, "", state.run.plan):

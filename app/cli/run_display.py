@@ -14,7 +14,7 @@ from app.words import device_names, run_words, wait_words
 from app.words.advice_words import expected_lines
 from core.vocabulary import events as ev
 from core.vocabulary import units
-from core.vocabulary.events import CheckpointCame, Event, FilesRead
+from core.vocabulary.events import CheckpointCame, Event, FilesRead, JoinProgressed
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Training
 from core.vocabulary.state import Run, State
@@ -102,20 +102,22 @@ class Plain:
 
 
 class FetchLines:
-    """Reports the progress of what takes long before a run: reading its files, and fetching the checkpoint
-    that it resumes from. A listener: prints a line at the first piece, at a checkpoint's last, and now and
-    then. ``clock``: seconds."""
+    """Reports the progress of what takes long before a run: reading its files, fetching the checkpoint that
+    it resumes from, and sending the files to a laptop that is to join. A listener: prints a line at the first
+    piece, at a checkpoint's last, and now and then. ``clock``: seconds."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._clock = clock
         self._said_s = 0.0
         self._device: DeviceId | None = None
-        self._reads = False
+        self._reads = self._joins = False
 
     def __call__(self, event: Event, state: State) -> None:
         if isinstance(event, FilesRead):
             self._on_read(event)
+        if isinstance(event, JoinProgressed):
+            self._on_join(event, state)
         if not isinstance(event, CheckpointCame):
             return
         often = event.device == self._device and self._clock() - self._said_s < PLAIN_EVERY_S
@@ -129,6 +131,12 @@ class FetchLines:
             self._said_s = self._clock()
             self._screen.say(run_words.reading_words(read))
         self._reads = bool(read.total)
+
+    def _on_join(self, coming: JoinProgressed, state: State) -> None:
+        if coming.total and (not self._joins or self._clock() - self._said_s >= PLAIN_EVERY_S):
+            self._said_s = self._clock()
+            self._screen.say(run_words.joining_words(state))
+        self._joins = bool(coming.total)
 
 
 class Moving:

@@ -11,7 +11,7 @@ from app.models import data_folders
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.words.advice_words import WINDOW, advice_words
 from app.words.device_names import names_of
-from app.words.run_words import reading_words
+from app.words.run_words import joining_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
@@ -242,7 +242,9 @@ def would_be_alone(draft: RunDraft, state: State) -> Problem | None:
 
 
 def under_way(state: State) -> Problem | None:
-    """The run that goes on while another one is being composed here."""
+    """The run that goes on while another one is being composed here, or that this laptop is to join."""
+    if not state.busy and (joining := joining_words(state)):
+        return Problem(code="joining", what=joining, fix="")
     if not state.busy or state.run is None:
         return None
     starter = state.run.plan.starter

@@ -173,7 +173,7 @@ class TrainSetup(QWidget):
             state.busy,
             [(d.device, d.shown_name, d.versions, why_not(d)) for d in candidates(state)],
         )
-        shown = [preflight.disk_level(device) for device in candidates(state)], state.reading
+        shown = [preflight.disk_level(device) for device in candidates(state)], state.reading, state.joining
         if signature != self._signature:
             self._signature = signature
             self._take_question_back()

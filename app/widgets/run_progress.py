@@ -134,6 +134,8 @@ class RunProgress(Card):
         back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
         self.table.show_rows(laptop_rows.rows(run, state, names, back))
         waiting_for = [*run_words.left_words(run, names), *wait_words.lines(run, names)]
+        if joining := run_words.joining_words(state):
+            waiting_for.append(joining)
         if progress is not None and progress.diverged is not None:
             waiting_for.insert(0, f"{progress.diverged.words}. {run_words.DIVERGED_FIX}")
         self.held.say_or_hide("\n".join(waiting_for))

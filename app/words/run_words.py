@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+from app.words import device_names
 from app.words.advice_words import TERMINAL, Face, speed_lines
 from core.run import problems
 from core.run.outputs import is_model
 from core.speed import sentences
 from core.vocabulary import phases, units
 from core.vocabulary.errors import LEFT_RUN
-from core.vocabulary.events import CheckpointCame, FilesRead
+from core.vocabulary.events import CheckpointCame, FilesRead, JoinProgressed
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Progress, Summary
-from core.vocabulary.state import MemberState, Run
+from core.vocabulary.state import MemberState, Run, State
 from core.vocabulary.text import capitalised, plain
 from core.vocabulary.text import listed as listed_names
 
@@ -105,13 +106,13 @@ def member_words(member: MemberState) -> str:
     return f"{words}: {plain(member.words, 120)}" if member.words else words
 
 
-def come_words(member: MemberState) -> str:
-    """``40 % of 2 GB, 85 MB/s, 14 s left``, for files that a member receives."""
-    words = f"{100 * member.done // member.total} % of {units.size(member.total)}"
-    rate_bytes_s = member.rate_bytes_s
+def come_words(coming: MemberState | JoinProgressed) -> str:
+    """``40 % of 2 GB, 85 MB/s, 14 s left``, for files that a laptop receives."""
+    words = f"{100 * coming.done // coming.total} % of {units.size(coming.total)}"
+    rate_bytes_s = coming.rate_bytes_s
     if not 1_000 <= rate_bytes_s < inf:  # otherwise it has stalled
         return words
-    left_s = (member.total - member.done) / rate_bytes_s
+    left_s = (coming.total - coming.done) / rate_bytes_s
     return f"{words}, {units.rate(rate_bytes_s)}, {units.duration(max(1.0, left_s))} left"
 
 
@@ -238,6 +239,18 @@ def goes_on_words(moment: Moment, lender: str = "") -> str:
 def fetch_words(fetch: CheckpointCame, lender: str) -> str:
     """``Fetching the checkpoint from Ben: 12 MB of 70.5 MB.``"""
     return f"Fetching the checkpoint from {lender}: {units.size(fetch.done)} of {units.size(fetch.total)}."
+
+
+def joining_words(state: State) -> str:
+    """``ben is to join the run, and receives the files: 40 % of 2 GB, 85 MB/s, 14 s left.``; ``""``: nobody
+    receives any now."""
+    coming = state.joining
+    if coming is None:
+        return ""
+    here = state.me is not None and coming.device == state.me.device
+    who = "This laptop" if here else device_names.names_of(state, [coming.device])[coming.device]
+    run = "a run under way" if here else "the run"
+    return f"{who} is to join {run}, and receives the files: {come_words(coming)}."
 
 
 def reading_words(reading: FilesRead) -> str:

@@ -23,6 +23,7 @@ from core.supervisor.warm import WarmTrainer
 from core.transfer.offer import OfferedFiles
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.data import Data, data_gone
+from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
@@ -136,6 +137,7 @@ class RunContext:
     transfers: RunTransfers
     send: Send
     """Over the links; for the two sides of a run, also to this node."""
+    emit: Callable[[JoinProgressed], None]
     clock: Clock
     files: WorkerThread
     background: Background
@@ -234,6 +236,7 @@ def context_of(
     home: Home,
     me: DeviceId,
     state: Callable[[], State],
+    emit: Callable[[JoinProgressed], None],
     links: RunLinks,
     transfers: RunTransfers,
     warm: WarmTrainer,
@@ -255,6 +258,7 @@ def context_of(
         links=links,
         transfers=transfers,
         send=links.send,
+        emit=emit,
         clock=clock or asyncio.get_running_loop(),
         files=WorkerThread("files"),
         background=Background(on_crash),

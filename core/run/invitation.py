@@ -19,6 +19,7 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import JoinProgressed, MemberPhaseChanged
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest
 
@@ -75,6 +76,9 @@ class Invitation:
                 data_bytes = sum(each.data.total_bytes for each in self._project.data)
                 transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
                 self._timer = self._wait(limits.RECEIVE_S + limits.SLACK_S + transfer_s)
+            case ms.Reported(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
+                if 0 <= done <= total:
+                    self._tell(done, total, told.rate_bytes_s)
             case ms.Prepared():
                 self._end(None)
             case ms.Declined(problem=problem):
@@ -90,6 +94,8 @@ class Invitation:
         if not self._over:
             self._over = True
             self._timer.cancel()
+            if self._is_receiving:
+                self._tell(0, 0)
             for withdraw in self._offers:
                 withdraw()
             let_go = ms.RunAbandoned(run=self.run, problem=_LET_GO)
@@ -99,6 +105,10 @@ class Invitation:
         if not self._over:
             self.end()
             self._on_over(problem)
+
+    def _tell(self, done: int, total: int, rate_bytes_s: float = 0.0) -> None:
+        event = JoinProgressed(device=self.device, done=done, total=total, rate_bytes_s=rate_bytes_s)
+        self._context.emit(event)
 
     def _wait(self, seconds: float) -> Timer:
         return self._context.clock.call_later(seconds, lambda: self._end(_UNANSWERED))

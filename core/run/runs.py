@@ -74,14 +74,14 @@ class NodeRuns:
         self.me = me
         self._state, self._links = state, links
         self._emit_event, self._on_busy = emit, on_busy
-        self.warm = WarmTrainer(
+        self.warm = warm = WarmTrainer(
             lambda: (me := state().me) is not None and me.settings.foresee,
             lambda: self._is_in_a_run,
             foresees=make_trainer is None,
         )
         self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
-            home, me, state, links, transfers, self.warm, self._on_crash, clock, make_trainer, limits, level
+            home, me, state, emit, links, transfers, warm, self._on_crash, clock, make_trainer, limits, level
         )
         # In a run of this laptop's own, each side receives what the other sends to this laptop.
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)

@@ -23,6 +23,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.manifest import Listing, Manifest, check_files
 from core.vocabulary.plan import Plan
@@ -102,22 +103,35 @@ class Delivery:
                     self._lacking.append(data)
         return self._total_bytes
 
-    async def fetch(self, giver: DeviceId, on_pieces: Callable[[PiecesCame], None]) -> None:
-        """Fetch it all from this member, and from the starter what it does not have. Raises
-        ``TandemError``."""
+    async def fetch(
+        self, giver: DeviceId, on_pieces: Callable[[PiecesCame], None], *, joins: bool = False
+    ) -> None:
+        """Fetch it all from this member, and from the starter what it does not have. ``joins``: for a run
+        under way, which this laptop does not show yet. Raises ``TandemError``."""
         self._giver = giver
         rate = ByteRate()
 
         def tell() -> None:
             done = sum(receipt.received_bytes for receipt in self._receipts) + self._had_bytes
-            on_pieces(PiecesCame(done, self._total_bytes, rate.at(self._context.clock.time(), done)))
+            rate_bytes_s = rate.at(self._context.clock.time(), done)
+            on_pieces(PiecesCame(done, self._total_bytes, rate_bytes_s))
+            if joins:
+                self._tell_joining(done, self._total_bytes, rate_bytes_s)
 
-        tell()
-        for receipt in self._receipts:
-            await self._fetch(receipt, tell)
-        for data in self._lacking:
-            if data.name not in self._folders or not await self._is_here(data, tell):
-                await self._fetch_data(data, tell)
+        try:
+            tell()
+            for receipt in self._receipts:
+                await self._fetch(receipt, tell)
+            for data in self._lacking:
+                if data.name not in self._folders or not await self._is_here(data, tell):
+                    await self._fetch_data(data, tell)
+        finally:
+            if joins:
+                self._tell_joining(0, 0, 0.0)
+
+    def _tell_joining(self, done: int, total: int, rate_bytes_s: float) -> None:
+        me = self._context.me
+        self._context.emit(JoinProgressed(device=me, done=done, total=total, rate_bytes_s=rate_bytes_s))
 
     def store(self) -> None:
         """Put everything into place once it came. Blocks. Raises ``TandemError``."""

@@ -111,8 +111,7 @@ class CodePolicyChanged(DeviceEvent, frozen=True, kw_only=True):
 
 
 class LinkUp(DeviceEvent, frozen=True, kw_only=True):
-    """A paired device is connected and authenticated. ``problem``: why it cannot take part in runs
-    (versions)."""
+    """A paired device is connected. ``problem``: why it cannot take part in runs (versions)."""
 
     name: str
     address: str
@@ -137,10 +136,9 @@ class BusyChanged(DeviceEvent, frozen=True, kw_only=True):
 
 
 class SealChanged(DeviceEvent, frozen=True, kw_only=True):
-    """A laptop, this one included, now seals its trainers in another way."""
+    """A laptop, this one included, now seals its trainers in another way, as in ``Versions``."""
 
     seal: str
-    """As in ``Versions``."""
 
 
 class TelemetryReported(DeviceEvent, frozen=True, kw_only=True):
@@ -181,7 +179,7 @@ class PairingEnded(Tagged, frozen=True, kw_only=True):
     problem: Problem | None = None
 
 
-# --- consent -----------------------------------------------------------------------------------------------
+# --- before and after a run --------------------------------------------------------------------------------
 
 
 class ConsentAsked(RunEvent, frozen=True, kw_only=True):
@@ -196,8 +194,7 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     changed: bool
     """This script was allowed before, with other files or arguments, or with less access."""
     network: Literal["", "downloads", "none"] = ""
-    """Network access besides the run's members: downloads or none. ``""``: everything that this laptop can
-    reach."""
+    """Besides the run's members: downloads or none. ``""``: everything that this laptop can reach."""
     walls: Walls = "none"
     """What confines it on this laptop."""
     opened: Grants = ()
@@ -215,8 +212,7 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     beyond: tuple[Part, ...] = ()
     """Set with ``changed``. How else it exceeds the last permission."""
     argument_sets: tuple[tuple[str, ...], ...] = ()
-    """For a trial of a sweep: a yes allows all these arguments, one set after another; ``()``: a plain
-    run."""
+    """For a trial of a sweep: a yes allows all these arguments, one set after another."""
 
 
 class ConsentSettled(RunEvent, frozen=True, kw_only=True):
@@ -225,15 +221,21 @@ class ConsentSettled(RunEvent, frozen=True, kw_only=True):
     allowed: bool
 
 
-# --- before and after a run --------------------------------------------------------------------------------
-
-
 class FilesRead(Tagged, frozen=True, kw_only=True):
     """Reading the files that travel with a script: ``done`` of ``total`` bytes. 0 of 0: finished."""
 
     script: str
     done: int
     total: int
+
+
+class JoinProgressed(Tagged, frozen=True, kw_only=True):
+    """A run's files come to a laptop, this one or another, that is to join the run. 0 of 0: no more."""
+
+    device: DeviceId
+    done: int
+    total: int
+    rate_bytes_s: float = 0.0
 
 
 class HistoryChanged(RunEvent, frozen=True, kw_only=True):
@@ -248,8 +250,7 @@ class CheckpointFound(RunEvent, frozen=True, kw_only=True):
 
 
 class CheckpointCame(RunEvent, frozen=True, kw_only=True):
-    """While a run is being resumed: ``done`` of ``total`` bytes of its checkpoint have arrived from another
-    laptop."""
+    """``done`` of ``total`` bytes of a checkpoint to resume a run from have come from another laptop."""
 
     device: DeviceId
     done: int
@@ -273,7 +274,7 @@ class TrialChanged(Tagged, frozen=True, kw_only=True):
     trial: Trial
 
 
-# --- sweeps and runs ---------------------------------------------------------------------------------------
+# --- runs --------------------------------------------------------------------------------------------------
 
 
 class RunPlanned(Tagged, frozen=True, kw_only=True):
@@ -334,10 +335,8 @@ class MemberLeft(MemberEvent, frozen=True, kw_only=True):
 
 
 class WaitingChanged(RunEvent, frozen=True, kw_only=True):
-    """The members that the run waits for changed, or are reported again after a few seconds. Empty: none.
-
-    ``asks``: after long without progress the user has to decide: ``GoOnWaiting`` or ``StopRun``.
-    """
+    """The members that the run waits for changed, or are told again after some seconds. ``asks``: after long
+    without progress the user has to decide: ``GoOnWaiting`` or ``StopRun``."""
 
     waits: Few[WaitsFor] = ()
     asks: bool = False
@@ -390,6 +389,7 @@ Event = (
     | ConsentAsked
     | ConsentSettled
     | FilesRead
+    | JoinProgressed
     | HistoryChanged
     | CheckpointFound
     | CheckpointCame

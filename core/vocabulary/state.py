@@ -138,6 +138,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     fetch: ev.CheckpointCame | None = None
     reading: ev.FilesRead | None = None
     """None: nothing is being read, or it began just now."""
+    joining: ev.JoinProgressed | None = None
     sweep: Sweep | None = None
     """The newest sweep started here."""
     notices: tuple[Problem, ...] = ()
@@ -166,6 +167,8 @@ def apply(state: State, event: ev.Event) -> State:
             return replace(state, fetch=event if isinstance(event, ev.CheckpointCame) else None)
         case ev.FilesRead():
             return replace(state, reading=event if event.total else None)
+        case ev.JoinProgressed():
+            return replace(state, joining=event if event.total else None)
         case ev.SweepChanged():
             return replace(state, sweep=event.sweep)
         case ev.TrialChanged() if state.sweep is not None and state.sweep.sweep == event.sweep:

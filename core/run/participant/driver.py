@@ -223,7 +223,8 @@ class ParticipantDriver:
             self._places = delivery.places
             self.handle(pa.Listed(total_bytes))
             if total_bytes:
-                await delivery.fetch(await self._giver, self.handle)
+                giver, shown = await self._giver, self.state.shown.run
+                await delivery.fetch(giver, self.handle, joins=shown is None)
                 await self.context.files.do(delivery.store)
                 self.handle(pa.FilesHere())
         except Exception as error:

@@ -11,7 +11,7 @@ from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
-from core.vocabulary.state import State
+from core.vocabulary.state import State, apply
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, linked, paired, plan
@@ -277,6 +277,29 @@ def test_files_that_take_long_to_read_are_told_now_and_then() -> None:
     tell(ev.FilesRead(script="train.py", done=0, total=0), lender())
     assert screen.said.splitlines() == [
         f"Reading the files: {done} of 2 GB." for done in ("500 MB", "1.5 GB")
+    ]
+
+
+def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_told_now_and_then() -> None:
+    screen, clock = Words(), Clock()
+    tell = FetchLines(screen, clock)
+
+    def come(megabytes: int, total: int = 2_000) -> None:
+        state, size = lender(), 1_000_000
+        (device,) = state.devices
+        event = ev.JoinProgressed(
+            device=device, done=megabytes * size, total=total * size, rate_bytes_s=2e6 if megabytes else 0.0
+        )
+        tell(event, apply(state, event))
+
+    for megabytes in (0, 100, 200):
+        come(megabytes)
+    clock.now_s += PLAIN_EVERY_S
+    come(1_000)
+    come(0, 0)
+    assert screen.said.splitlines() == [
+        "Ben is to join the run, and receives the files: 0 % of 2 GB.",
+        "Ben is to join the run, and receives the files: 50 % of 2 GB, 2 MB/s, 8 min left.",
     ]
 
 

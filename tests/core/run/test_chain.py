@@ -55,6 +55,7 @@ class Laptop:
             node.device,
             State,
             Mock(),
+            Mock(),
             node.transfers,
             Mock(),
             lambda name, error: None,

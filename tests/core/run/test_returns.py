@@ -110,6 +110,13 @@ def has_looked(node: LanNode) -> bool:
     return not tasks_that_look() and node.runs.returns.invitation is None
 
 
+def joined(node: LanNode) -> list[tuple[str, bool]]:
+    """Who received files to join a run, as this laptop was told; whether that goes on."""
+    names = {each.device: each.name for each in node.lan.nodes.values()}
+    told = [event for event in node.events if isinstance(event, ev.JoinProgressed)]
+    return list(dict.fromkeys((names[event.device], event.total > 0) for event in told))
+
+
 def heard(node: LanNode) -> list[ms.Message]:
     """The messages that it receives from now on."""
     messages: list[ms.Message] = []
@@ -334,6 +341,7 @@ async def test_the_question_is_asked_while_the_others_train(three: Lan, spec: Ru
     assert asked.run != run and asked.script == "train.py"
     await cleo.runs.answer_consent(asked.run, "once")
     again = await goes_on_with(three, run, anna, ben, cleo)
+    assert joined(anna) == joined(cleo) == [("Cleo", True), ("Cleo", False)]
     assert len([event for event in cleo.events if isinstance(event, ev.ConsentAsked)]) == 1
     await three.wait_until(lambda: not (cleo.home.runs / asked.run).exists())
     assert [entry.run for entry in (await cleo.runs.history.newest(5)).runs] == [again]

@@ -70,19 +70,20 @@ async def test_a_transfer_beside_a_training_rests_after_each_block(tmp_path: Pat
         assert time.monotonic() - since_s >= 5 * lane.RESTS * lane.LEAST_BLOCK_S
 
 
-async def test_what_is_asked_for_after_it_does_not_wait_for_its_rest(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_asked_for_after_it_does_not_wait_for_its_rest(tmp_path: Path, source: Path) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         first, second = receipt(tmp_path / "first"), receipt(tmp_path / "second")
-        monkeypatch.setattr(lane, "LEAST_BLOCK_S", 0.001)
         withdraw = ben.transfers.offer(
             anna.device, OfferedFiles(ManifestReader(source, MANIFEST), yields=True)
         )
-        taking, some = first.take, asyncio.Event()
-        loop = asyncio.get_running_loop()
-        first.take = lambda piece: (taking(piece), loop.call_soon_threadsafe(some.set))[0]  # type: ignore[method-assign]
-        monkeypatch.setattr(lane, "RESTS", 1e6)
+        loop, taking, some = asyncio.get_running_loop(), first.take, asyncio.Event()
+
+        def take(piece: FilePiece) -> None:
+            taking(piece)
+            ben.transfers._lanes[anna.device]._block_s = 1e6  # it rests for days
+            loop.call_soon_threadsafe(some.set)
+
+        first.take = take  # type: ignore[method-assign]
         fetching = asyncio.ensure_future(fetch(anna, ben, first))
         await some.wait()
         fetching.cancel()
