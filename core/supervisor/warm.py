@@ -89,10 +89,9 @@ class WarmTrainer:
 
     def foresee(self) -> None:
         """A run may begin soon. If none does, the child ends after ``FORESEEN_S``."""
-        free_bytes = psutil.virtual_memory().available
-        if not (self._foresees and self._is_wanted()) or (
-            self._foreseen is None and free_bytes < LEAST_FREE_BYTES
-        ):
+        is_there = self._child is not None and self._child.process.poll() is None
+        is_short = not is_there and psutil.virtual_memory().available < LEAST_FREE_BYTES
+        if is_short or not (self._foresees and self._is_wanted()):
             return
         self._wait_for_a_run()
         if not len(self._background):
@@ -121,7 +120,7 @@ class WarmTrainer:
 
     def _in_vain(self) -> None:
         self._forget()
-        if not self.always:
+        if not self.always or self.is_in_a_run():  # after a run it is kept again
             self._wanted = False
             self._background.start("end a trainer", self._drop())
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from core.supervisor import spawn
-from core.supervisor.warm import WarmTrainer
+from core.supervisor.warm import GIVEN_UP_BYTES, LEAST_FREE_BYTES, WarmTrainer
 from core.vocabulary import trainer_messages
 from tests.core.run.fake_trainer import COMMAND
 from tests.core.supervisor.test_driver import FINISH
@@ -66,3 +68,32 @@ async def test_none_is_loaded_where_the_time_is_up_or_no_trainer_is_wanted(
     await warm.end()
     assert not await asyncio.wait_for(waiting, 60.0)
     assert not await WarmTrainer(lambda: False).loaded(60.0)
+
+
+async def test_where_memory_is_short_one_that_the_kernel_killed_is_not_started_again(
+    warm: WarmTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await warm.loaded(60.0)
+    child = warm._child
+    assert child is not None
+    child.process.kill()
+    child.process.wait()
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=LEAST_FREE_BYTES - 1))
+    warm.foresee()
+    await warm._background.wait_idle()
+    assert warm._child is child and child.process.poll() is not None
+    await warm.end()
+
+
+async def test_where_memory_is_short_in_a_run_even_one_that_is_always_kept_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: COMMAND)
+    warm = WarmTrainer(is_in_a_run=lambda: True)
+    warm.always = True
+    assert await warm.loaded(60.0)
+    child = warm._child
+    warm.on_memory(GIVEN_UP_BYTES - 1)
+    await warm._background.wait_idle()
+    assert child is not None and warm._child is None and child.process.poll() is not None
+    await warm.end()
