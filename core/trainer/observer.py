@@ -20,6 +20,7 @@ from core.vocabulary.plan import split_rows
 from core.vocabulary.progress import Diverged, EpochEnd, Expectation, Progress
 
 STEP_EVERY_S = 0.1
+RATE_S = 15.0
 """Seconds between two reported steps. The only throttle between Keras and a plot: here it saves training from
 reading metrics that nobody will see, and keeps the load off pipe, links and history."""
 
@@ -55,8 +56,9 @@ class ReportingObserver:
         self._base: int | None = None
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
-        self._seen: tuple[int, float] | None = None
-        """The step of this fit that was reported last, and when."""
+        self._seen: tuple[tuple[int, float], tuple[int, float]] | None = None
+        """Two reports of this fit that are at least ``RATE_S`` apart, the first one until then: the step, and
+        when."""
         self._diverged: Diverged | None = None
         """Set for this fit while its loss is not finite."""
         self._said_diverged: int | None = None
@@ -185,10 +187,13 @@ class ReportingObserver:
         return self._stop_asked()
 
     def _steps_s(self, step: int, alone: float | None) -> float | None:
-        """Steps per second since the previous report. ``alone``: as fast as they are by themselves."""
-        before, now_s = self._seen, self._monotonic()
-        self._seen = (step, now_s)
-        if before is None or step <= before[0] or now_s <= before[1]:
+        """Steps per second over the last ``RATE_S`` or more. ``alone``: as fast as they are by themselves."""
+        now_s = self._monotonic()
+        before, newer = self._seen or ((step, now_s), (step, now_s))
+        if now_s - newer[1] >= RATE_S:
+            before, newer = newer, (step, now_s)
+        self._seen = before, newer
+        if step <= before[0] or now_s <= before[1]:
             return alone
         return (step - before[0]) / (now_s - before[1])
 

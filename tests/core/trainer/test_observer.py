@@ -187,13 +187,13 @@ def test_callbacks_and_data_between_steps_count_in_how_many_steps_are_done_in_a_
         cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: now_s[0]
     )
     observer.on_fit_began(5, 10, 64)
-    for count, at_s in ((1, 1.0), (5, 3.0), (15, 8.0)):
+    for count, at_s in ((1, 1.0), (5, 3.0), (15, 8.0), (23, 23.0), (25, 33.0)):
         now_s[0] = at_s
         step(observer, count, count // 10, count % 10)
     observer.on_fit_began(5, 10, 64)
     now_s[0] = 90.0
-    step(observer, 16, 0, 1)
-    assert [each.steps_s for each in kept.of(Progress)] == [50.0, 2.0, 2.0, 50.0]
+    step(observer, 26, 0, 1)
+    assert [each.steps_s for each in kept.of(Progress)] == [50.0, 2.0, 2.0, 1.0, 0.75, 50.0]
     assert {each.samples_s for each in kept.of(Progress)} == {3200.0}
 
 
