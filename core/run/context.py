@@ -21,6 +21,7 @@ from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.transfer.offer import OfferedFiles
+from core.vocabulary import limits
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.data import Data, data_gone
 from core.vocabulary.events import JoinProgressed
@@ -113,6 +114,10 @@ class RunLimits:
     """A laptop hashes its checkpoint, perhaps gigabytes, before it sends it."""
     idle_s: float = 20.0
     """How long the members of a run that goes on may take to end their part in the previous one."""
+    stand_in_s: float = limits.LEAVE_S + limits.FAREWELL_S + limits.SLACK_S
+    """How long a stand-in waits for those who are still ending their part, one of whose steps may be long."""
+    asked_s: float = 120.0
+    """How long a laptop that a stand-in is to ask waits before it says that it was not."""
     recover_s: float = 60.0
     """How long a run that goes on after a crash waits for its other laptops, which may still be starting."""
     listing_s: float = 120.0

@@ -43,6 +43,8 @@ class Next:
     """How long to wait for all of them; None: as long as members need to end their part in ``run``."""
     unless_busy: bool = False
     """Not if one of them is still busy then: ``run`` goes on there."""
+    spec: RunSpec | None = None
+    """The request behind ``run``; None: the newest one."""
 
 
 def pause_s(losses: int) -> float:
@@ -81,7 +83,7 @@ class Continuation:
         self._context = context
         self._state = state
         self._start = start
-        self._notice = notice
+        self.notice = notice
         self._on_over = on_over
         self.spec: RunSpec | None = None
         """The request behind the newest run that was started here."""
@@ -105,14 +107,18 @@ class Continuation:
         self._news.set()
         return following is not None
 
+    def failed(self, run: RunId, why: Problem) -> None:
+        """Tell the user that nothing continues this run."""
+        self.notice(_not_followed(run, why))
+
     def close(self) -> None:
         self.end()
         if self._starting is not None:
             self._starting.cancel()
 
     async def _follow(self, following: Next) -> None:
-        assert self.spec is not None
-        spec, why = self.spec, None
+        spec, why = following.spec or self.spec, None
+        assert spec is not None
         try:
             for devices, back in ((following.devices, following.back), (following.before, ())):
                 wanted = among(spec, devices, self._context.me)
@@ -127,7 +133,7 @@ class Continuation:
                 except TandemError as error:
                     why = why or error.problem
             if self.next is not None and why is not None:
-                self._notice(_not_followed(following.run, why))
+                self.failed(following.run, why)
         finally:
             self.next = self._starting = None
             self._on_over()

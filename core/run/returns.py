@@ -12,9 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from msgspec.structs import replace
-
-from core.project import checkpoint_store
 from core.run import abilities, problems, return_problems
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next, Start, is_in_fit, is_worth, pause_s
@@ -27,11 +24,10 @@ from core.run.recorder import Recorder
 from core.run.succession import Succession
 from core.runtime.timers import Timers
 from core.vocabulary import events as ev
-from core.vocabulary import run_folder
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
-from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
+from core.vocabulary.phases import Failed, Finished, Starting, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
@@ -41,8 +37,12 @@ SPARE_S = 120.0
 """With less left to do, no trainers are loaded for a return that may never come."""
 KEPT_S = 60.0
 """How long a laptop that is back waits for the run's first checkpoint before the user is told."""
+NO_REFUSALS = ("link-", "device-busy", "train-crossed")
+"""How the codes begin of problems for which a laptop is invited again."""
+BUSY_S = 10.0
+"""How long it is left in peace if it had begun a run of its own."""
 HEEDED = (
-    *(Training, Finished, Stopped, Failed),
+    *(Starting, Training, Finished, Stopped, Failed),
     *(ev.MemberLeft, ev.MemberEnded, ev.MemberProgressed, ev.WaitingChanged),
 )
 """Phases of a run, and other events of it, that ``Returns.hear`` handles."""
@@ -96,8 +96,6 @@ class Returns:
             context, planner, self.continuation, state=state, coordinator=coordinator, go_on=self._go_on
         )
         self._absent: dict[DeviceId, Absent] = {}
-        self._cut_off: dict[DeviceId, Absent] = {}
-        """The other laptops of the run that a crash cut off."""
         self._losses: Counter[DeviceId] = Counter()
         self.invitation: Invitation | None = None
         """The invitation whose answer is pending."""
@@ -113,7 +111,9 @@ class Returns:
         self._has_left = False
         """This laptop left the run at its user's wish: only the user brings others in, and it with them."""
         self._restart_s = 0.0
-        """From pressing Train to the first step."""
+        """From the trainers' start to the first step."""
+        self._starting_s = 0.0
+        """When the trainers were started."""
 
     # --- events ----------------------------------------------------------------------------------------
 
@@ -132,6 +132,8 @@ class Returns:
                     now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
                 self.look()
+            case ev.RunPhaseChanged(phase=Starting()):
+                self._starting_s = self._context.clock.time()
             case ev.RunPhaseChanged(phase=Training()):
                 self._on_training(state)
             case ev.RunPhaseChanged(phase=phase) if ended(phase):
@@ -171,7 +173,13 @@ class Returns:
         if self._absent and (self._looking is None or self._looking.done()):
             self._looking = self._context.background.start("look who is back", self._look())
 
+    def on_idle(self) -> None:
+        """No run is under way here."""
+        self._succession.reconsider()
+        self.continuation.on_idle()
+
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
+        self._succession.on_link_down(device)
         if self.invitation is not None:
             self.invitation.on_link_down(device, problem)
         self.look()
@@ -185,7 +193,7 @@ class Returns:
 
     def _on_training(self, state: co.Coordination) -> None:
         self._succession.on_training(state.plan)
-        self._restart_s = self._context.clock.time() - state.tally.pressed_s
+        self._restart_s = self._context.clock.time() - self._starting_s
         for member in state.plan.members:
             self._absent.pop(member.device, None)
         for device, absent in self._absent.items():
@@ -233,32 +241,12 @@ class Returns:
         self.look()
 
     async def recover(self, history: Recorder, *, go_on: bool) -> None:
-        """After the node's start: continue a run that was started here and was under way when the node died
-        (``go_on``), or tell the user how."""
-        await self._succession.recall(history)
-        entry = history.cut_off
-        if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
-            return
-        me, wait_s = self._context.me, self._context.limits.recover_s
-        # Without a script, it is another laptop's run: its project and arguments are in that one's records.
-        self.continuation.spec = replace(entry.spec, script=entry.source if entry.spec.script else "")
-        names = dict(zip(entry.device_ids, entry.devices, strict=False))
-        self._cut_off = {device: Absent(name) for device, name in names.items() if device != me}
-        following = Next(entry.run, (me, *self._cut_off), (me,), (), wait_s)
-        # Another laptop may say that it went on from now on, and have the only checkpoint.
-        self._succession.lost = following
-        folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
-        is_kept = await self._context.files.do(checkpoint_store.look, folder) is not None
-        if not is_kept or self._succession.lost is None:
-            return
-        if go_on:
-            self._go_on(following)
-        else:
-            self._notice(return_problems.could_go_on(entry))
+        """After the node's start: as in ``Succession``."""
+        await self._succession.recover(history, go_on=go_on)
 
     def _go_on(self, following: Next) -> None:
         """Resume the run that a crash cut off; laptops that are missing come later."""
-        self._absent = self._cut_off
+        self._absent = {device: Absent(name) for device, name in self._succession.cut_off.items()}
         self.continuation.next = following
         self.continuation.on_idle()
 
@@ -384,10 +372,12 @@ class Returns:
         self.invitation = Invitation(self._context, device, planned, on_over)
 
     def _refused(self, device: DeviceId, problem: Problem) -> None:
-        """A lost link is not its user's refusal: invite it again once it is back."""
+        """A lost link, or a run of its own, is not its user's refusal: invite it again later."""
         starter, absent = self._coordinator(), self._absent.get(device)
-        if problem.code.startswith("link-") and absent is not None:
+        if absent is not None and problem.code.startswith(NO_REFUSALS):
             absent.invited = False
+            if not problem.code.startswith("link-"):
+                absent.not_before_s = self._context.clock.time() + BUSY_S
             return
         self._absent.pop(device, None)
         if starter is not None:

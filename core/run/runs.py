@@ -376,7 +376,7 @@ class NodeRuns:
 
     def _end_work_if_idle(self) -> None:
         if not self._is_in_a_run:
-            self.returns.continuation.on_idle()
+            self.returns.on_idle()
         if self.busy or self._idle.is_set():
             return
         self._idle.set()

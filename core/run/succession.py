@@ -11,7 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from msgspec import structs
+
+from core.project import checkpoint_store
+from core.run import return_problems
 from core.run.context import RunContext
 from core.run.continuation import Continuation, Next
 from core.run.coordinator import state as co
@@ -23,6 +28,7 @@ from core.run.resume.plan import owner_of
 from core.run.resume.serve import note_successor
 from core.run.stand_in import Standing
 from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder
 from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import Plan, RunOwner, RunSpec
@@ -54,6 +60,8 @@ class Succession:
         """The run under way here ends only for that."""
         self.lost: Next | None = None
         """The run that a crash of this node cut off, to go on with should a member have done so."""
+        self.cut_off: dict[DeviceId, str] = {}
+        """The other laptops of that run, and their names."""
         self._chain: set[RunId] = set()
         """The run under way that was started here, and those that it resumes."""
         self._were_in: set[DeviceId] = set()
@@ -63,6 +71,11 @@ class Succession:
         """
         self._ahead: tuple[RunId, DeviceId, str] | None = None
         """The member that is further than the run under way here, which ends for it."""
+        self._claims: dict[DeviceId, tuple[RunId, int]] = {}
+        """Who went on with a run while this laptop was lost, which run, and the steps done there, until it is
+        decided what becomes of it."""
+        self._follows: tuple[pa.Participation, DeviceId] | None = None
+        """The run that goes on without its starter, and the member that is to ask this laptop."""
 
     # --- as a member ----------------------------------------------------------------------------------------
 
@@ -74,14 +87,16 @@ class Succession:
         own = None if run is None else run.members[me].progress
         step = 0 if own is None or own.done is None else own.done
         self._standing = Standing(owner, step)
-        self._has_handed_back = False
+        self._has_handed_back, self._follows = False, None
         if self._is_linked(owner.device):  # it was restarted meanwhile
             self._tell_owner()
             return
         left = [member.device for member in plan.members if member.device not in last.gone]
         them = [device for device in left if device == me or self._is_linked(device)]
-        if them[0] != me:
-            return  # that one asks this laptop
+        if them[0] != me:  # that one asks this laptop
+            self._follows = last, them[0]
+            self._context.clock.call_later(self._context.limits.asked_s, partial(self._check_asked, last))
+            return
         self._continuation.spec = RunSpec(
             script="",
             devices=tuple(them[1:]),
@@ -89,10 +104,54 @@ class Succession:
             resume=plan.run,
             opens={member.device: member.opens for member in plan.members if member.opens},
         )
-        self._continuation.next = Next(plan.run, tuple(them), (me,), (), unless_busy=True)
+        wait_s = self._context.limits.stand_in_s
+        self._continuation.next = Next(plan.run, tuple(them), (me,), (), wait_s, unless_busy=True)
 
-    async def recall(self, history: Recorder) -> None:
-        """After the node's start: what was kept here for a lost starter still is."""
+    def on_link_down(self, device: DeviceId) -> None:
+        self._claims.pop(device, None)
+        if self._follows is not None and device == self._follows[1]:
+            last, _ = self._follows
+            if self._is_unasked(last):
+                self.take_over(last)
+                self._continuation.on_idle()
+
+    def _is_unasked(self, last: pa.Participation) -> bool:
+        run = self._state().run
+        return run is not None and run.over and run.plan.run == last.plan.run
+
+    def _check_asked(self, last: pa.Participation) -> None:
+        if self._follows is not None and self._follows[0] is last and self._is_unasked(last):
+            _, first = self._follows
+            self._follows = None
+            self._continuation.failed(last.plan.run, _not_asked(self._name(first)))
+
+    async def recover(self, history: Recorder, *, go_on: bool) -> None:
+        """After the node's start: continue a run that was started here and was under way when the node died
+        (``go_on``), or tell the user how."""
+        await self._recall(history)
+        entry = history.cut_off
+        if entry is None or entry.spec is None or entry.sweep:  # a sweep goes on as a whole
+            return
+        me, wait_s = self._context.me, self._context.limits.recover_s
+        # Without a script, it is another laptop's run: its project and arguments are in that one's records.
+        spec = structs.replace(entry.spec, script=entry.source if entry.spec.script else "")
+        names = dict(zip(entry.device_ids, entry.devices, strict=False))
+        self.cut_off = {device: name for device, name in names.items() if device != me}
+        following = Next(entry.run, (me, *self.cut_off), (me,), (), wait_s, spec=spec)
+        # Another laptop may say that it went on from now on, and have the only checkpoint.
+        self.lost = following
+        self.reconsider()
+        folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
+        is_kept = await self._context.files.do(checkpoint_store.look, folder) is not None
+        if not is_kept or self.lost is None:
+            return
+        if go_on:
+            self._go_on(following)
+        else:
+            self._continuation.notice(return_problems.could_go_on(entry))
+
+    async def _recall(self, history: Recorder) -> None:
+        """What was kept here for a lost starter still is."""
         standing = await history.last_standing()
         if standing is not None and self._standing is None:
             self._standing = standing
@@ -110,10 +169,13 @@ class Succession:
                 self._were_in.update(self.lost.devices)
         self._chain.add(plan.run)
         self._were_in.update(member.device for member in plan.members)
-        self._ahead = self.lost = None
+        self._ahead = None
+        if self.lost is not None and self.lost.run in self._chain:
+            self.lost = None
         if plan.owner is not None and plan.resume is not None:
             for run in {plan.resume.run, plan.owner.run}:
                 self._context.files.post(note_successor, self._context.runs, run, plan.run)
+        self.reconsider()
 
     def note_step(self, plan: Plan, step: int | None) -> None:
         """``step``: steps done in the run under way here."""
@@ -129,14 +191,14 @@ class Succession:
         owner = self._standing.owner
         self._context.send(owner.device, ms.TookOver(run=owner.run, step=self._standing.step))
 
-    def _hand_back(self, device: DeviceId, run: RunId) -> None:
+    def _hand_back(self, device: DeviceId, run: RunId, goes_on: bool) -> None:
         standing, starter = self._standing, self._coordinator()
         if standing is None or standing.owner != RunOwner(device=device, run=run):
             return
         self._standing, name = None, self._name(device)
         if starter is not None and starter.state.plan.owner == standing.owner:
-            self._has_handed_back = True
-            starter.handle(co.GoesOn((name,), elsewhere=True))
+            self._has_handed_back = goes_on
+            starter.handle(co.GoesOn((name,), elsewhere=True) if goes_on else co.StopWanted(name, 0))
         elif starter is None and self._continuation.end():
             self._planner.end(_handed_back(name))
 
@@ -151,10 +213,11 @@ class Succession:
         """False: the message is about something else."""
         match message:
             case ms.TookOver(run=run, step=step):
-                self._on_taken_over(device, run, step)
+                self._claims[device] = run, step
+                self._decide(device)
                 return True
-            case ms.TakenBack(run=run):
-                self._hand_back(device, run)
+            case ms.TakenBack(run=run, goes_on=goes_on):
+                self._hand_back(device, run, goes_on)
                 return True
         return False
 
@@ -166,31 +229,44 @@ class Succession:
         run, device, name = ahead
         return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,))
 
-    def _on_taken_over(self, device: DeviceId, run: RunId, step: int) -> None:
+    def reconsider(self) -> None:
+        """A run began or ended here: it may be time to decide who goes on with one that was lost."""
+        for device in tuple(self._claims):
+            self._decide(device)
+
+    def _decide(self, device: DeviceId) -> None:
+        """Which half goes on. A laptop whose answer depends on a run that is only starting here, or that has
+        to wait for another run of this user's, is answered later."""
+        run, step = self._claims[device]
         starter, name = self._coordinator(), self._name(device)
         if starter is None:
-            if self.lost is None or self.lost.run != run or device not in self.lost.devices:
-                if run in self._chain:  # it was stopped here, or has ended
-                    self._answer(device, run)
+            if self._planner.under_way:
                 return
-            lost, self.lost = self.lost, None
-            self._chain, self._were_in = {run}, set(lost.devices)
-            self._answer(device, run)
-            self._go_on(replace(lost, back=(name,)))
+            if self.lost is not None and self.lost.run == run and device in self.lost.devices:
+                lost, self.lost = self.lost, None
+                self._chain, self._were_in = {run}, set(lost.devices)
+                self._answer(device)
+                self._go_on(replace(lost, back=(name,)))
+            elif run in self._chain and self._continuation.next is None:  # it was stopped here, or has ended
+                self._answer(device, goes_on=False)
+            return
+        if run not in self._chain or device not in self._were_in:
             return
         part = starter.state.parts.get(device)
-        if run not in self._chain or device not in self._were_in or (part is not None and not part.left):
+        if part is not None and not part.left:
+            del self._claims[device]
             return
         own, resumed = starter.state.tally.last, starter.state.plan.resume
         done = 0 if resumed is None else resumed.moment.step
         done = done if own is None or own.done is None else own.done
-        self._answer(device, run)
+        self._answer(device)
         if step > done:
             self._ahead = run, device, name
             starter.handle(co.Broke(_overtaken(name, step, done)))
 
-    def _answer(self, device: DeviceId, run: RunId) -> None:
-        self._context.send(device, ms.TakenBack(run=run))
+    def _answer(self, device: DeviceId, *, goes_on: bool = True) -> None:
+        run, _ = self._claims.pop(device)
+        self._context.send(device, ms.TakenBack(run=run, goes_on=goes_on))
 
     def _name(self, device: DeviceId) -> str:
         known = self._state().devices.get(device)
@@ -203,6 +279,10 @@ class Succession:
 
 def _handed_back(name: str) -> Problem:
     return Problem(code="handed-back", what=f"{name} is there again, and goes on with its run itself.")
+
+
+def _not_asked(name: str) -> Problem:
+    return Problem(code="not-asked", what=f"{name} was to go on with it, and did not ask this laptop.")
 
 
 def _overtaken(name: str, step: int, done: int) -> Problem:

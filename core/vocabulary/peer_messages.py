@@ -208,7 +208,9 @@ class TookOver(RunMessage, frozen=True, kw_only=True):
 
 class TakenBack(RunMessage, frozen=True, kw_only=True):
     """The answer: the starter continues the run itself. Stop at the end of a step, and keep the checkpoint
-    for it."""
+    for it. ``goes_on``: False if its user has stopped the run there, or it has ended."""
+
+    goes_on: bool = True
 
 
 # --- checkpoints: starter and those who may have one -------------------------------------------------------

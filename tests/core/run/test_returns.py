@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from core.run.context import RunLimits
 from core.run.continuation import MOST_PAUSE_S, is_in_fit, is_worth, pause_s
 from core.run.readiness import MOST_ASKED
-from core.run.returns import KEPT_S, SPARE_S
+from core.run.returns import BUSY_S, KEPT_S, SPARE_S
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -29,7 +29,7 @@ from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, Lan, LanNode, keep
 from tests.core.run.world import failing
 
-QUICK = RunLimits(look_s=0.05, idle_s=5.0, load_ahead_s=1.0)
+QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=5.0, load_ahead_s=1.0)
 STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
 
 
@@ -743,3 +743,52 @@ async def test_invariant_a_yes_to_one_starter_is_none_to_another(three: Lan, spe
     await three.wait_until(lambda: any(consent.run == again for consent in ben.state.consents))
     await ben.runs.answer_consent(again, "no")
     await three.wait_until(lambda: cleo.over)
+
+
+async def test_reading_the_question_is_no_part_of_how_long_a_return_takes(three: Lan, spec: RunSpec) -> None:
+    anna, ben, _ = nodes(three)
+    ben.ask_before_running(anna)
+    run = await anna.runs.start(replace(spec, devices=(ben.device,)))
+    await three.wait_until(lambda: ben.state.consents)
+    three.clock.advance(120.0)
+    await ben.runs.answer_consent(run, "once")
+    await to_training(three, anna, ben)
+    assert anna.runs.returns._restart_s < 120.0
+    await stop(three, anna, ben)
+
+
+async def test_what_a_laptop_says_of_files_before_it_wants_any_is_not_shown(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    cleo.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: anna.runs.returns.invitation)
+    asked = anna.runs.returns.invitation
+    assert asked is not None
+    told = ev.MemberPhaseChanged(run=asked.run, device=cleo.device, phase="receiving", done=4, total=10)
+    asked.on_message(cleo.device, ms.Reported(event=told))
+    assert anna.state.joining is None
+    await stop(three, anna, ben)
+
+
+async def test_who_began_a_run_of_its_own_meanwhile_is_invited_again_afterwards(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    messages = heard(cleo)
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: anna.runs.returns.invitation)
+    asked = anna.runs.returns.invitation
+    assert asked is not None
+    busy = Problem(code="device-busy", what="Cleo has a run under way.")
+    asked.on_message(cleo.device, ms.Declined(run=asked.run, problem=busy))
+    assert anna.runs.returns.invitation is None and "goes on without" not in said(anna)
+    await three.wait_until(lambda: has_timer_in(three, BUSY_S))
+    before = len([each for each in messages if isinstance(each, Prepare)])
+    three.clock.advance(BUSY_S)
+    await three.wait_until(lambda: len([e for e in messages if isinstance(e, Prepare)]) > before)
+    await goes_on_with(three, run, anna, ben, cleo)
+    await finish(three, anna, ben, cleo)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,14 +15,14 @@ from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder, trainer_messages
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunOwner, RunSpec
 from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
 from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
 
-QUICK = RunLimits(look_s=0.05, idle_s=0.3, recover_s=5.0)
+QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=0.3, recover_s=5.0)
 
 
 @pytest.fixture
@@ -344,3 +345,117 @@ async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a
     assert len(cleo.trainers) == trainers, "nothing of it ran before the answer"
     await cleo.runs.answer_consent(again, "no")
     await three.wait_until(lambda: ben.over)
+
+
+# --- who is heard, and when
+
+
+async def test_a_stand_in_that_is_there_while_its_starter_starts_alone_is_heard_at_the_first_step(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    hasty = dataclasses.replace(QUICK, recover_s=0.05)
+    async with Lan(tmp_path, ("Anna", "Ben"), hasty, tells_busy=True) as two:
+        anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+        run = await train(two, spec, anna, ben)
+        two.lose(anna, ben, LOST)
+        await goes_on(two, run, ben, step=70)
+        anna = await two.crash("Anna", go_on=True)
+        await two.wait_until(lambda: anna.runs_a_trainer)
+        answers = heard(ben)
+        two.mend(anna, ben)
+        await two.wait_until(lambda: claims(anna))
+        assert not taken_back(answers), "nothing is decided before the first step"
+        anna.trainers[-1].meet()
+        anna.trainers[-1].say(Progressed(progress=STEP))
+        await two.wait_until(lambda: taken_back(answers))
+        await two.wait_until(lambda: members(anna) == {"Anna", "Ben"} and run_of(anna) == run_of(ben))
+        await to_training(two, anna, ben)
+        plan = anna.state.run.plan if anna.state.run else None
+        assert plan is not None and plan.resume is not None and plan.resume.moment.step == 70
+        await finish(two, anna, ben)
+
+
+async def test_a_starter_that_trains_something_else_takes_its_run_back_afterwards(
+    two: Lan, spec: RunSpec
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    anna = await two.crash("Anna")
+    await anna.runs.start(replace(spec, solo=True, arguments=("--other",)))
+    await to_training(two, anna)
+    answers = heard(ben)
+    two.mend(anna, ben)
+    await two.wait_until(lambda: claims(anna))
+    assert not taken_back(answers) and not ben.over
+    anna.trainers[-1].end()
+    await two.wait_until(lambda: members(anna) == {"Anna", "Ben"} and run_of(anna) == run_of(ben))
+    await to_training(two, anna, ben)
+    plan = anna.state.run.plan if anna.state.run else None
+    assert plan is not None and plan.resume is not None
+    assert plan.resume.moment.step == 70 and "--other" not in plan.arguments
+    await finish(two, anna, ben)
+
+
+@pytest.mark.parametrize("how", ["stopped", "finished"])
+async def test_where_the_starter_has_ended_its_run_the_stand_in_says_that_it_is_stopped(
+    two: Lan, spec: RunSpec, how: str
+) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    two.lose(anna, ben, LOST)
+    await goes_on(two, run, ben, step=70)
+    if how == "stopped":
+        anna.runs.stop()
+        await two.wait_until(lambda: anna.over)
+    else:
+        await finish(two, anna)
+    two.mend(anna, ben)
+    await two.wait_until(lambda: ben.over)
+    assert ben.phase == Stopped(by="Anna")
+    assert ben.runs.returns.continuation.next is None
+
+
+async def test_if_the_first_of_those_left_is_lost_as_well_the_next_one_goes_on(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    ben.trainers[-1].stubborn = True  # its step takes long
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: not cleo.runs.busy)
+    assert run_of(cleo) == run
+    three.lose(ben, cleo, LOST)
+    await goes_on(three, run, cleo)
+    assert cleo.state.run is not None
+    assert cleo.state.run.plan.owner == RunOwner(device=anna.device, run=run)
+    for node in (anna, cleo):
+        node.runs.stop()
+    three.clock.advance(60.0)  # ben's trainer is killed
+    await three.wait_until(lambda: not (anna.runs.busy or cleo.runs.busy))
+
+
+async def test_who_is_not_asked_by_the_first_of_those_left_says_so(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    await train(three, spec, anna, ben, cleo)
+    ben.trainers[-1].stubborn = True
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: not cleo.runs.busy)
+    ben.runs.returns.continuation.on_idle = lambda: None  # type: ignore[method-assign]
+    three.clock.advance(QUICK.asked_s)
+    (notice,) = (notice for notice in cleo.state.notices if notice.code == "not-gone-on")
+    assert "Ben was to go on with it, and did not ask this laptop." in notice.what
+    anna.runs.stop()
+    await three.wait_until(lambda: not anna.runs.busy)
+
+
+def taken_back(messages: list[ms.Message]) -> list[ms.TakenBack]:
+    return [message for message in messages if isinstance(message, ms.TakenBack)]
+
+
+def claims(node: LanNode) -> dict[DeviceId, tuple[RunId, int]]:
+    """Who went on with its run while it was lost, and has no answer yet."""
+    return node.runs.returns._succession._claims
