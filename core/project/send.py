@@ -75,7 +75,7 @@ class ManifestReader:
         """A file's packed chunks. Raises ``TandemError``."""
         file = _asked_for(Extent(number, 0, 1), self.manifest)
         try:
-            with self._folder.open_regular(file.path) as opened:
+            with self._folder.open_regular(f"{self._inside}{file.path}") as opened:
                 return packed(chunks(opened, file.size))
         except (OSError, NotRegular) as error:
             raise _changed(file) from error

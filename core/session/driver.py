@@ -43,6 +43,8 @@ class SessionDriver:
         self._is_resting = self._is_pushing = False
         """Whether the sending thread waits for something to send; whether another thread sends in its
         place."""
+        self._is_awaited = False
+        """Whether a thread waits for confirmations."""
         self._looks_s = math.inf
         """When the sending thread will next check for due work."""
         self._threads = [self._thread(each, self._serve, each) for each in DIRECTIONS]
@@ -90,6 +92,15 @@ class SessionDriver:
                 self._is_pushing = False
                 self._changed.notify_all()
             self._broken(pair, error)
+
+    def wait_confirmed(self, most_bytes: int, is_off: Callable[[], bool]) -> None:
+        """Wait until unconfirmed messages take at most so many bytes, or ``is_off``, which is asked again
+        after each ``wake``. For one thread."""
+        with self._changed:
+            self._is_awaited = True
+            while self._machine.held_bytes > most_bytes and not (self._machine.is_over or is_off()):
+                self._changed.wait()
+            self._is_awaited = False
 
     def drop(self, floor: tuple[int, ...]) -> None:
         with self._changed:
@@ -282,7 +293,8 @@ class SessionDriver:
             with self._changed:
                 self._check_live(pair)
                 found = self._machine.receive(word)
-                if isinstance(word, Begin) or (isinstance(word, Ack) and self._machine.is_leaving):
+                is_awaited = self._is_awaited or self._machine.is_leaving
+                if isinstance(word, Begin) or (isinstance(word, Ack) and is_awaited):
                     self._changed.notify_all()
             match found:
                 case MessageHead():

@@ -82,6 +82,11 @@ class Session(Generic[C]):
         return len(self._window)
 
     @property
+    def held_bytes(self) -> int:
+        """What unconfirmed messages take."""
+        return self._window.held_bytes
+
+    @property
     def is_flowing(self) -> bool:
         """Whether a message is sent at once."""
         return self.live is not None and self._is_resumed and not self._is_goodbye_sent

@@ -7,9 +7,14 @@ from collections import deque
 from core.session.frames import PIECE_BYTES
 from core.session.state import Message, NotSent, Piece
 
+MESSAGE_BYTES = 1 << 10
+"""About what a message takes beside its bytes."""
+
 
 class SendWindow:
     def __init__(self) -> None:
+        self.held_bytes = 0
+        """What unconfirmed messages take."""
         self._unconfirmed: deque[Message] = deque()
         self._waiting: deque[Message] = deque()
         self._first = 0
@@ -20,10 +25,12 @@ class SendWindow:
 
     def put(self, message: Message) -> None:
         self._waiting.append(message)
+        self.held_bytes += _taken(message)
 
     def drop(self, floor: tuple[int, ...]) -> None:
         """Forget messages with a lower key, except numbered ones: the peer counts them."""
         self._waiting = deque(message for message in self._waiting if message.key >= floor)
+        self.held_bytes = sum(map(_taken, (*self._unconfirmed, *self._waiting)))
 
     def __len__(self) -> int:
         """Unconfirmed messages, whether sent or not."""
@@ -49,7 +56,7 @@ class SendWindow:
         if message > self._at:
             raise NotSent(f"message {message} was confirmed where {self._at} is the next")
         while self._first < message:
-            self._unconfirmed.popleft()
+            self.held_bytes -= _taken(self._unconfirmed.popleft())
             self._first += 1
 
     def resume(self, message: int, offset: int) -> None:
@@ -62,3 +69,7 @@ class SendWindow:
             raise NotSent(f"byte {offset} is asked for in a message of {size}")
         self._at, self._offset, self._needs_head = message, offset, True
         self.confirm(message)
+
+
+def _taken(message: Message) -> int:
+    return message.size + len(message.about) + MESSAGE_BYTES

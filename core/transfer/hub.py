@@ -21,7 +21,8 @@ from core.net.tls_stream import Sockets, TlsStream
 from core.project.receipt import AnyReceipt
 from core.session.state import SessionLimits
 from core.transfer import connections
-from core.transfer.lane import Fetch, Lane
+from core.transfer.fetch import Fetch
+from core.transfer.lane import Lane
 from core.transfer.offer import OfferedFiles
 from core.transfer.words import LaneCall
 from core.vocabulary.errors import Problem, TandemError

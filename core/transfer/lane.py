@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 import msgspec
 
 from core.net.tls_stream import Sockets, TlsStream
-from core.project.receipt import AnyReceipt, FilePiece
 from core.project.send import NOT_OFFERED, NotYet
 from core.session import frames
 from core.session.driver import SessionDriver
@@ -22,7 +21,8 @@ from core.session.frames import MalformedFrame
 from core.session.halves import Halves
 from core.session.interface import ConnectionPair
 from core.session.state import Message, NotSent, SessionLimits
-from core.transfer.machine import FetchMachine, Patience, Unasked
+from core.transfer.fetch import Fetch, broken
+from core.transfer.machine import WINDOW
 from core.transfer.offer import OfferedFiles
 from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
 from core.vocabulary.errors import Problem, TandemError
@@ -33,6 +33,8 @@ MOST_ASKS, MOST_EARLY = 64, 32
 RESTS, LEAST_BLOCK_S, SLOWER = 4, 0.005, 1.25
 """Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
 by how much it is taken to be slower than the one before if nothing tells."""
+MOST_UNREAD_BYTES = 2 * WINDOW * BLOCK_BYTES
+"""Answers that the device has not read yet; no more is read for it meanwhile."""
 _ENCODER = msgspec.msgpack.Encoder()
 _log = logging.getLogger(__name__)
 
@@ -86,12 +88,13 @@ class Lane:
         offer.withdrawn.set()
         self._asked.set()
         with self._lock:
-            left = []
-            if self._offers.get(offer.manifest) is offer:
+            is_offered = self._offers.get(offer.manifest) is offer
+            if is_offered:
                 del self._offers[offer.manifest]
-                left = [ask for ask in self._early if ask.manifest == offer.manifest]
-        self._jobs.put(partial(self._deny, left))
+        self._session.wake()
         self._jobs.put(offer.close)
+        if is_offered:
+            self._jobs.put(partial(self._deny_waiting, offer.manifest))
 
     def _more(self, offer: OfferedFiles) -> None:
         """More of these files can be read. Any thread."""
@@ -228,13 +231,13 @@ class Lane:
 
     def given_up(self, error: MalformedFrame | NotSent) -> Problem:
         _log.warning("files to and from %s: %s", self._name, error)
-        problem = _broken(str(error))
+        problem = broken(str(error))
         self._stop(problem)
         return problem
 
     def broke(self, error: Exception) -> None:
         _log.error("files to and from %s", self._name, exc_info=error)
-        self.end(_broken(str(error)))
+        self.end(broken(str(error)))
 
     # Answers
 
@@ -274,9 +277,9 @@ class Lane:
             except NotYet:
                 return
             except TandemError as error:
-                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(error.problem)))))
+                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(error.problem)))), offer)
             else:
-                self._say(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)))
+                self._say(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)), offer)
             if offer.yields:
                 self._rest(offer)
 
@@ -286,7 +289,17 @@ class Lane:
             if ask in self._early:
                 self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(NOT_OFFERED)))))
 
-    def _say(self, ask: Ask | Outline, answer: Message) -> None:
+    def _deny_waiting(self, manifest: ProjectId) -> None:
+        with self._lock:
+            left = [ask for ask in self._early if ask.manifest == manifest and manifest not in self._offers]
+        self._deny(left)
+
+    def _say(self, ask: Ask | Outline, answer: Message, offer: OfferedFiles | None = None) -> None:
+        """Waits while the device reads nothing, unless the lane ends or the offer is withdrawn."""
+        self._session.wait_confirmed(
+            MOST_UNREAD_BYTES,
+            lambda: self._ended is not None or (offer is not None and offer.withdrawn.is_set()),
+        )
         with self._lock:
             self._early.remove(ask)
             self._waiting -= 1
@@ -308,87 +321,9 @@ class Lane:
         offer.withdrawn.wait(RESTS * self._block_s)
 
 
-class Fetch:
-    """Fetches what a receipt wants. ``run`` blocks, in a thread of its own; ``stop`` ends it from any other.
-
-    ``on_piece`` is called from that thread, after each block. ``silent_s``: the longest wait for a block;
-    None: until the lane ends.
-    """
-
-    def __init__(
-        self, lane: Lane, receipt: AnyReceipt, on_piece: Callable[[], None], silent_s: float | None = None
-    ) -> None:
-        self.manifest = receipt.manifest.digest
-        self.machine = FetchMachine(())
-        self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
-        self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
-        self._patience, self._silent_s = Patience(), silent_s
-
-    def arrived(self, number: int, data: memoryview) -> None:
-        self._came.put((number, data))
-
-    def stop(self, problem: Problem) -> None:
-        self._came.put(problem)
-
-    def run(self) -> None:
-        """Raises ``TandemError``."""
-        try:
-            for file in self._receipt.uncompared:
-                self._lane.outline(self, file)
-                self._receipt.compare(file, lambda: self._next()[1])
-                self._on_piece()
-            self.machine = FetchMachine(self._receipt.ranges)
-            while not self.machine.is_done:
-                while self._lane.ask(self):
-                    pass
-                self._take(*self._next())
-        finally:
-            self._lane.forget(self)
-
-    def _next(self) -> tuple[int, memoryview]:
-        """The next block. Raises ``TandemError``."""
-        since_s = time.monotonic()
-        try:
-            came = self._came.get(timeout=self._silent_s)
-        except Empty:
-            raise TandemError.of(_SILENT) from None
-        if isinstance(came, Problem):
-            raise TandemError.of(came)
-        if not self._patience.holds(time.monotonic() - since_s, len(came[1])):
-            raise TandemError.of(_TRICKLES)
-        return came
-
-    def _take(self, number: int, data: memoryview) -> None:
-        try:
-            for extent, part in self.machine.came(number, data):
-                self._receipt.take(FilePiece(file=extent.file, offset=extent.offset, data=part))
-        except Unasked as error:
-            raise TandemError.of(_broken(str(error))) from error
-        self._on_piece()
-
-
 def _slice_of(data: memoryview) -> Callable[[int, int], memoryview]:
     return lambda begin, end: data[begin:end]
 
 
 def _about(said: Said) -> bytes:
     return _ENCODER.encode(said)
-
-
-_TRICKLES = Problem(
-    code="transfer-too-slow",
-    what="The files come too slowly: less than 10 kB a second.",
-    fix="Bring the laptops closer to each other or use a cable, and start the run again; what came is kept.",
-)
-
-
-_SILENT = Problem(code="transfer-silent", what="The other laptop sends none of the files.")
-
-
-def _broken(detail: str) -> Problem:
-    return Problem(
-        code="transfer-broken",
-        what="The other laptop sent something that is no message of Tandem's.",
-        fix="Start the run again. If it happens again, update Tandem on both laptops.",
-        detail=detail[:200],
-    )

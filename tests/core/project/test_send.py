@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from core.project.chunks import chunks, packed
 from core.project.receipt import PIECE_BYTES, Wanted
 from core.project.send import Extent, ListingReader, ManifestReader
 from core.vocabulary.errors import TandemError
@@ -106,6 +107,14 @@ def test_invariant_a_folder_that_became_a_link_since_it_was_offered_opens_nothin
     (tmp_path / "kept" / swapped).symlink_to(private / swapped.partition("/")[2])
     with pytest.raises(TandemError, match=r"config\.json changed"):
         reader.read([Extent(0, 0, 7)])
+    reader.close()
+
+
+def test_an_outline_is_of_the_file_that_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "kept/00000001", dict(FILES))
+    reader = ManifestReader(tmp_path / "kept", MANIFEST, inside="00000001")
+    with (tmp_path / "kept/00000001/a.bin").open("rb") as opened:
+        assert reader.outline(A_BIN) == packed(chunks(opened, len(BIG)))
     reader.close()
 
 

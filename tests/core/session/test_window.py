@@ -6,7 +6,7 @@ import pytest
 
 from core.session.frames import PIECE_BYTES
 from core.session.state import Message, NotSent
-from core.session.window import SendWindow
+from core.session.window import MESSAGE_BYTES, SendWindow
 
 
 def message(size: int, *key: int) -> Message:
@@ -76,3 +76,16 @@ def test_nothing_unsent_can_be_confirmed() -> None:
     window.put(message(1))
     with pytest.raises(NotSent):
         window.confirm(1)
+
+
+def test_what_unconfirmed_messages_take_is_counted_until_they_are_confirmed() -> None:
+    window = SendWindow()
+    for number in range(3):
+        window.put(message(PIECE_BYTES, number))
+    one = PIECE_BYTES + MESSAGE_BYTES
+    assert window.held_bytes == 3 * one
+    window.next()
+    window.drop((2,))
+    assert window.held_bytes == 2 * one
+    window.confirm(1)
+    assert window.held_bytes == one

@@ -7,7 +7,7 @@ import io
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,12 @@ from core.project.chunks import chunks, packed
 from core.project.receipt import PIECE_BYTES, AnyReceipt, FilePiece, ListingReceipt, Receipt
 from core.project.send import NOT_OFFERED, Extent, ListingReader, ManifestReader, NotYet
 from core.project.store import ProjectStore
+from core.session.state import Message
 from core.transfer import lane
+from core.transfer.fetch import Fetch
 from core.transfer.machine import WINDOW
 from core.transfer.offer import OfferedFiles
-from core.transfer.words import BLOCK_BYTES
+from core.transfer.words import BLOCK_BYTES, Ask
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import listing_of
 from tests.core.project.making import content, manifest_for, pieces, write
@@ -310,6 +312,59 @@ async def test_a_slow_disk_is_sent_no_more_than_it_asks_for(tmp_path: Path) -> N
         await fetching
     assert content(come.finish())["train.py"] == data
     assert max(ahead) <= WINDOW + 1
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+async def test_for_a_peer_that_does_not_read_only_so_much_is_read_ahead(
+    tmp_path: Path, withdrawn: bool
+) -> None:
+    data = random.Random(3).randbytes(4 * WINDOW * PIECE_BYTES)
+    manifest = manifest_for({"train.py": data})
+    offer = OfferedFiles(ManifestReader(write(tmp_path / "source", {"train.py": data}), manifest))
+    read, reading, closing, closed = threading.Semaphore(0), offer.read, offer.close, threading.Event()
+    reads = 0
+
+    def close() -> None:
+        closing()
+        closed.set()
+
+    def reads_one(extents: Iterable[Extent]) -> bytes:
+        nonlocal reads
+        reads += 1
+        read.release()
+        return reading(extents)
+
+    offer.read, offer.close = reads_one, close  # type: ignore[method-assign]
+    async with two_nodes(tmp_path) as (anna, ben):
+        withdraw = anna.transfers.offer(ben.device, offer)
+        deaf, reads_on = ben.transfers._lane(anna.device), threading.Event()
+        assert deaf is not None
+        hearing = deaf.announced
+
+        def announced(about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview:
+            reads_on.wait(LIMIT_S)
+            return hearing(about, size, is_live)
+
+        deaf.announced = announced  # type: ignore[method-assign]
+        come = Receipt(manifest, tmp_path / "parts", tmp_path / "place")
+        asking = Fetch(deaf, come, lambda: None)
+        deaf._fetches = dict.fromkeys(range(4 * WINDOW), asking)
+        for number in range(4 * WINDOW):
+            extent = Extent(0, number * PIECE_BYTES, PIECE_BYTES)
+            deaf._session.put(Message(lane._about(Ask(number, manifest.digest, (extent,)))))
+            deaf._session.push()
+        for _ in range(2 * WINDOW):
+            assert await asyncio.to_thread(read.acquire, timeout=LIMIT_S)
+        await asyncio.sleep(0.3)
+        assert reads <= 2 * WINDOW + 1
+        if withdrawn:
+            withdraw()
+            assert await asyncio.to_thread(closed.wait, LIMIT_S)
+        reads_on.set()
+        came = [await asyncio.to_thread(asking._came.get, timeout=LIMIT_S) for _ in range(4 * WINDOW)]
+        blocks = [each for each in came if isinstance(each, tuple)]
+        assert len(blocks) == (reads if withdrawn else 4 * WINDOW)
+        assert b"".join(part for _, part in blocks) == data[: len(blocks) * PIECE_BYTES]
 
 
 async def test_requests_for_what_is_not_here_yet_wait_in_their_order(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""One fetch of files from one device: asks for what a receipt wants, and hands it what comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from core.project.receipt import AnyReceipt, FilePiece
+from core.transfer.machine import FetchMachine, Patience, Unasked
+from core.vocabulary.errors import Problem, TandemError
+
+
+class Asking(Protocol):
+    """The lane to the device that has the files."""
+
+    def ask(self, fetch: Fetch) -> bool:
+        """Ask for what the fetch wants next. False: nothing now. Raises ``TandemError``: it has ended."""
+
+    def outline(self, fetch: Fetch, file: int) -> None:
+        """Ask for a file's chunks. Raises ``TandemError``: it has ended."""
+
+    def forget(self, fetch: Fetch) -> None:
+        """Discard further messages for it."""
+
+
+class Fetch:
+    """Fetches what a receipt wants. ``run`` blocks, in a thread of its own; ``stop`` ends it from any other.
+
+    ``on_piece`` is called from that thread, after each block. ``silent_s``: the longest wait for a block;
+    None: until the lane ends.
+    """
+
+    def __init__(
+        self, lane: Asking, receipt: AnyReceipt, on_piece: Callable[[], None], silent_s: float | None = None
+    ) -> None:
+        self.manifest = receipt.manifest.digest
+        self.machine = FetchMachine(())
+        self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
+        self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
+        self._patience, self._silent_s = Patience(), silent_s
+
+    def arrived(self, number: int, data: memoryview) -> None:
+        self._came.put((number, data))
+
+    def stop(self, problem: Problem) -> None:
+        self._came.put(problem)
+
+    def run(self) -> None:
+        """Raises ``TandemError``."""
+        try:
+            for file in self._receipt.uncompared:
+                self._lane.outline(self, file)
+                self._receipt.compare(file, lambda: self._next()[1])
+                self._on_piece()
+            self.machine = FetchMachine(self._receipt.ranges)
+            while not self.machine.is_done:
+                while self._lane.ask(self):
+                    pass
+                self._take(*self._next())
+        finally:
+            self._lane.forget(self)
+
+    def _next(self) -> tuple[int, memoryview]:
+        """The next block. Raises ``TandemError``."""
+        since_s = time.monotonic()
+        try:
+            came = self._came.get(timeout=self._silent_s)
+        except Empty:
+            raise TandemError.of(_SILENT) from None
+        if isinstance(came, Problem):
+            raise TandemError.of(came)
+        if not self._patience.holds(time.monotonic() - since_s, len(came[1])):
+            raise TandemError.of(_TRICKLES)
+        return came
+
+    def _take(self, number: int, data: memoryview) -> None:
+        try:
+            for extent, part in self.machine.came(number, data):
+                self._receipt.take(FilePiece(file=extent.file, offset=extent.offset, data=part))
+        except Unasked as error:
+            raise TandemError.of(broken(str(error))) from error
+        self._on_piece()
+
+
+_TRICKLES = Problem(
+    code="transfer-too-slow",
+    what="The files come too slowly: less than 10 kB a second.",
+    fix="Bring the laptops closer to each other or use a cable, and start the run again; what came is kept.",
+)
+_SILENT = Problem(code="transfer-silent", what="The other laptop sends none of the files.")
+
+
+def broken(detail: str) -> Problem:
+    return Problem(
+        code="transfer-broken",
+        what="The other laptop sent something that is no message of Tandem's.",
+        fix="Start the run again. If it happens again, update Tandem on both laptops.",
+        detail=detail[:200],
+    )
