@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.project.chunks import Reused, chunks, reused, unpacked
+from core.project.chunks import Chunk, Reused, chunks, reused, unpacked
 from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
 from core.project.files import hash_file
 from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
 from core.vocabulary.errors import TandemError
-from core.vocabulary.manifest import Listing, Manifest, read_listing
+from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 
 PIECE_BYTES = 1 << 20
@@ -75,6 +75,7 @@ class Receipt:
         """For ``given``: guards the parts that are here, and the files' places."""
         self.on_came: Callable[[], None] = lambda: None
         """Called after each piece."""
+        self._check: Callable[[], None] = lambda: None
         self.received_bytes = 0
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,9 +91,13 @@ class Receipt:
 
     @property
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """As ``wanted``, without parts taken from other versions: file, first byte, end."""
+        """As ``wanted``, without parts taken from other versions: file, first byte, end. Takes those that
+        come next, if a fetch before was stopped meanwhile. Raises ``TandemError``."""
         for want in self.wanted:
-            at = want.offset
+            with storing(self._parts):
+                self._take_reused(want.file)
+            if (at := self._have.get(want.file)) is None:
+                continue
             for part in self._reused.get(want.file, ()):
                 if part.chunk.offset > at:
                     yield want.file, at, part.chunk.offset
@@ -122,6 +127,10 @@ class Receipt:
         self.received_bytes += self.manifest.files[number].size
         return True
 
+    def watch(self, check: Callable[[], None]) -> None:
+        """Call ``check`` again and again during long reads: what it raises ends them."""
+        self._check = check
+
     @property
     def uncompared(self) -> tuple[int, ...]:
         """Files of which another version is here, and whose outline is still to be fetched."""
@@ -133,10 +142,12 @@ class Receipt:
         ``outline`` returns this file's packed chunks, or nothing; it may wait, while the other version is
         read. Raises ``TandemError``.
         """
-        size = self.manifest.files[number].size
+        size, before = self.manifest.files[number].size, list[Chunk]()
         try:
             with open_regular(self.similar[number]) as old:
-                before = list(chunks(old, size))
+                for chunk in chunks(old, size):
+                    self._check()
+                    before.append(chunk)
         except (OSError, NotRegular):
             before = []
         data = outline()
@@ -146,7 +157,7 @@ class Receipt:
         try:
             found = reused(unpacked(data, size), before)
         except ValueError as error:
-            raise _bad_piece(f"an outline that fits no file ({error})") from error
+            raise bad_piece(f"an outline that fits no file ({error})") from error
         self._reused[number] = deque(part for part in found if part.chunk.offset >= self._have[number])
         with storing(self._parts):
             self._take_reused(number)
@@ -154,13 +165,13 @@ class Receipt:
     def take(self, piece: FilePiece) -> None:
         """Write one piece. Raises ``TandemError`` where it does not fit; offset 0 begins a file afresh."""
         if piece.file not in self._have:
-            raise _bad_piece("a piece of a file that was not asked for")
+            raise bad_piece("a piece of a file that was not asked for")
         file, have = self.manifest.files[piece.file], self._have[piece.file]
         if piece.offset not in (have, 0):
-            raise _bad_piece(f"a piece of {shown(file.path)} out of order")
+            raise bad_piece(f"a piece of {shown(file.path)} out of order")
         end = piece.offset + len(piece.data)
         if not 0 < len(piece.data) <= PIECE_BYTES or end > file.size:
-            raise _bad_piece(f"a piece of {shown(file.path)} of a wrong size")
+            raise bad_piece(f"a piece of {shown(file.path)} of a wrong size")
         with storing(self._parts):
             self._append(piece, is_fresh=True)
             self._take_reused(piece.file)
@@ -170,6 +181,7 @@ class Receipt:
         """Append the following parts that are already on this disk."""
         parts = self._reused.get(number)
         while parts and number in self._have and parts[0].chunk.offset == self._have[number]:
+            self._check()
             part = parts.popleft()
             with open_regular(self.similar[number]) as old:
                 old.seek(part.offset)
@@ -193,8 +205,11 @@ class Receipt:
             elif is_fresh:
                 fresh.append((piece.offset, end))
         self.received_bytes += end - have
-        if end == file.size and not self._settle(piece.file, self._digest.hexdigest() == file.sha256):
-            raise _bad_piece(f"{shown(file.path)} with another content than announced")
+        right = end == file.size and self._digest.hexdigest() == file.sha256
+        # A receipt that was here before, or another program, may have written to the part, too.
+        right = right and self._part(piece.file).stat().st_size == end
+        if end == file.size and not self._settle(piece.file, right):
+            raise bad_piece(f"{shown(file.path)} with another content than announced")
 
     def finish(self) -> Path:
         """Move everything into place in one step; returns the place. Raises ``TandemError``."""
@@ -277,9 +292,11 @@ class Receipt:
 
     def _write(self, piece: FilePiece) -> None:
         """Thousands of small files come: only the disk may cost time here."""
-        begins = os.O_APPEND if piece.offset else os.O_CREAT | os.O_TRUNC
+        begins = 0 if piece.offset else os.O_CREAT | os.O_TRUNC
         descriptor = os.open(self._part_name(piece.file), _WRITES | begins, 0o600)
         try:
+            if piece.offset:
+                os.lseek(descriptor, piece.offset, os.SEEK_SET)
             left = memoryview(piece.data)
             while left:
                 left = left[os.write(descriptor, left) :]
@@ -290,11 +307,14 @@ class Receipt:
         """Hash the file's earlier bytes: usually none, or already hashed on arrival."""
         if self._coming == piece.file and piece.offset:
             return
-        self._coming, self._digest = piece.file, hashlib.sha256()
-        if piece.offset:
+        self._coming, digest, left = -1, hashlib.sha256(), piece.offset
+        if left:
             with open_regular(self._part(piece.file)) as part:
-                while data := part.read(READ_BYTES):
-                    self._digest.update(data)
+                while data := part.read(min(READ_BYTES, left)):
+                    self._check()
+                    digest.update(data)
+                    left -= len(data)
+        self._coming, self._digest = piece.file, digest
 
     def _settle(self, number: int, right: bool) -> bool:
         """The file has all its bytes: keep it if they are right, otherwise request it from the start."""
@@ -303,7 +323,7 @@ class Receipt:
         if right:
             del self._have[number]
         elif file.size == 0 and file.sha256 != _EMPTY:
-            raise _bad_piece(f"{shown(file.path)} with a hash that no empty file has")
+            raise bad_piece(f"{shown(file.path)} with a hash that no empty file has")
         else:
             with self._lock:
                 self._part(number).unlink()
@@ -313,58 +333,7 @@ class Receipt:
         return right
 
 
-class ListingReceipt:
-    """A manifest that comes as a file. In memory, which its size bounds."""
-
-    uncompared: tuple[int, ...] = ()
-    """Always empty."""
-
-    def __init__(self, listing: Listing) -> None:
-        self.manifest = listing.as_files
-        self._data = bytearray()
-
-    @property
-    def wanted(self) -> tuple[Wanted, ...]:
-        return (Wanted(file=0, offset=len(self._data)),)
-
-    @property
-    def ranges(self) -> Iterator[tuple[int, int, int]]:
-        yield 0, len(self._data), self.manifest.total_bytes
-
-    def compare(self, number: int, outline: Callable[[], memoryview]) -> None:
-        """Never called."""
-
-    def take(self, piece: FilePiece) -> None:
-        """Raises ``TandemError`` where it does not fit."""
-        if piece.offset != len(self._data):
-            raise _bad_piece("a piece of a list of files out of order")
-        self._data += piece.data
-
-    def finish(self) -> Manifest:
-        """Blocks. Raises ``TandemError`` unless it is the announced manifest."""
-        if hashlib.sha256(self._data).hexdigest() != self.manifest.files[0].sha256:
-            raise _bad_piece("a list of files with another content than announced")
-        return read_listing(bytes(self._data))
-
-
-class Outlines:
-    """Fetches only what a receipt compares: the files themselves come from elsewhere."""
-
-    wanted: tuple[Wanted, ...] = ()
-    ranges: tuple[tuple[int, int, int], ...] = ()
-    """Always empty."""
-
-    def __init__(self, receipt: Receipt) -> None:
-        self.manifest, self.uncompared, self.compare = receipt.manifest, receipt.uncompared, receipt.compare
-
-    def take(self, piece: FilePiece) -> None:
-        """Never called."""
-
-
-AnyReceipt = Receipt | ListingReceipt | Outlines
-
-
-def _bad_piece(what: str) -> TandemError:
+def bad_piece(what: str) -> TandemError:
     return TandemError(
         code=BROKEN,
         what=f"The other laptop sent {what}.",

@@ -12,8 +12,8 @@ from typing import Protocol, Self
 
 from core.home.home import Home
 from core.project.data import LocalData, find_again
+from core.project.light_receipts import AnyReceipt
 from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
-from core.project.receipt import AnyReceipt
 from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock

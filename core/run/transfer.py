@@ -13,7 +13,8 @@ from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.data import LocalData, scan_data
 from core.project.files import ReadMeter
-from core.project.receipt import BROKEN, ListingReceipt, Outlines, Receipt
+from core.project.light_receipts import ListingReceipt, Outlines
+from core.project.receipt import BROKEN, Receipt
 from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
 from core.run.chain import Giving
 from core.run.context import RunContext

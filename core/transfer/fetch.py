@@ -7,7 +7,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from core.project.receipt import AnyReceipt, FilePiece
+from core.project.light_receipts import AnyReceipt
+from core.project.receipt import FilePiece
 from core.transfer.machine import FetchMachine, Patience, Unasked
 from core.vocabulary.errors import Problem, TandemError
 
@@ -40,15 +41,18 @@ class Fetch:
         self._lane, self._receipt, self._on_piece = lane, receipt, on_piece
         self._came: SimpleQueue[tuple[int, memoryview] | Problem] = SimpleQueue()
         self._patience, self._silent_s = Patience(), silent_s
+        self._stopped: Problem | None = None
 
     def arrived(self, number: int, data: memoryview) -> None:
         self._came.put((number, data))
 
     def stop(self, problem: Problem) -> None:
+        self._stopped = problem
         self._came.put(problem)
 
     def run(self) -> None:
         """Raises ``TandemError``."""
+        self._receipt.watch(self._check)
         try:
             for file in self._receipt.uncompared:
                 self._lane.outline(self, file)
@@ -61,6 +65,11 @@ class Fetch:
                 self._take(*self._next())
         finally:
             self._lane.forget(self)
+
+    def _check(self) -> None:
+        """Raises ``TandemError``."""
+        if self._stopped is not None:
+            raise TandemError.of(self._stopped)
 
     def _next(self) -> tuple[int, memoryview]:
         """The next block. Raises ``TandemError``."""

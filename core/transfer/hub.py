@@ -18,7 +18,7 @@ from core.net import tls
 from core.net.address import Address
 from core.net.strangers import Guest
 from core.net.tls_stream import Sockets, TlsStream
-from core.project.receipt import AnyReceipt
+from core.project.light_receipts import AnyReceipt
 from core.session.state import SessionLimits
 from core.transfer import connections
 from core.transfer.fetch import Fetch
@@ -118,7 +118,9 @@ class Transfers:
             error = await asyncio.shield(done)
         except asyncio.CancelledError:
             fetch.stop(_CALLED_OFF)
-            await done
+            while not done.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.shield(done)
             raise
         if error is not None:
             raise error

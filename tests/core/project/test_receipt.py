@@ -59,6 +59,52 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
     assert content(again.finish()) == FILES
 
 
+def test_two_receipts_on_one_folder_write_each_byte_where_it_belongs(
+    tmp_path: Path, receipt: Receipt
+) -> None:
+    """The fetch before was called off, and ends after the piece that it is writing."""
+    source = write(tmp_path / "source", dict(FILES))
+    first, second, *rest = pieces(source, MANIFEST, receipt.wanted)
+    receipt.take(first)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    receipt.take(second)
+    for piece in (second, *rest):
+        again.take(piece)
+    assert content(again.finish()) == FILES
+
+
+def test_a_part_that_another_program_made_longer_is_not_kept(tmp_path: Path, receipt: Receipt) -> None:
+    *most, last = pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, receipt.wanted[:1])
+    for piece in most:
+        receipt.take(piece)
+    with (tmp_path / "parts" / f"{A_BIN}.part").open("r+b") as part:
+        part.seek(len(FILES["data/a.bin"]))
+        part.write(b"x")
+    with pytest.raises(TandemError, match="another content"):
+        receipt.take(last)
+    assert (receipt.wanted[0].file, receipt.wanted[0].offset) == (A_BIN, 0)
+
+
+def test_a_stop_ends_the_reading_of_what_came_before(tmp_path: Path, receipt: Receipt) -> None:
+    *most, last = pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, receipt.wanted[:1])
+    for piece in most:
+        receipt.take(piece)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    checks = iter([None])
+
+    def check() -> None:
+        if next(checks, last) is last:
+            raise TandemError(code="called-off", what="It was called off.")
+
+    again.watch(check)
+    with pytest.raises(TandemError, match="called off"):
+        again.take(last)
+    assert again.received_bytes == receipt.received_bytes
+    again.watch(lambda: None)
+    again.take(last)
+    assert A_BIN not in [want.file for want in again.wanted]
+
+
 def test_what_has_come_is_counted_piece_by_piece(receipt: Receipt) -> None:
     assert receipt.received_bytes == 0
     receipt.take(FilePiece(file=A_BIN, offset=0, data=FILES["data/a.bin"][:1000]))

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.project.receipt import AnyReceipt, FilePiece
+from core.project.light_receipts import AnyReceipt
+from core.project.receipt import FilePiece
 from core.project.send import Extent, NotYet
 from core.transfer.machine import FetchMachine
 from core.transfer.offer import OfferedFiles

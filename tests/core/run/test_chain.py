@@ -15,7 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.home.home import Home
-from core.project.receipt import PIECE_BYTES, AnyReceipt, Receipt
+from core.project.light_receipts import AnyReceipt
+from core.project.receipt import PIECE_BYTES, Receipt
 from core.project.send import NOT_OFFERED, Extent, ManifestReader
 from core.run.context import RunLimits, context_of
 from core.run.participant.state import PiecesCame

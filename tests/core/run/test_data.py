@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.project.data import read_kept
-from core.project.receipt import AnyReceipt
+from core.project.light_receipts import AnyReceipt
 from core.project.store import ProjectStore
 from core.run import admission
 from core.vocabulary import events as ev

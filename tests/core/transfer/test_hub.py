@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from core.project.chunks import chunks, packed
-from core.project.receipt import PIECE_BYTES, AnyReceipt, FilePiece, ListingReceipt, Receipt
+from core.project.light_receipts import AnyReceipt, ListingReceipt
+from core.project.receipt import PIECE_BYTES, FilePiece, Receipt
 from core.project.send import NOT_OFFERED, Extent, ListingReader, ManifestReader, NotYet
 from core.project.store import ProjectStore
 from core.session.state import Message
@@ -146,6 +147,33 @@ async def test_a_fetch_that_is_called_off_is_gone_on_with_later(tmp_path: Path, 
         assert content(again.finish()) == FILES
 
 
+async def test_a_fetch_that_is_called_off_reads_no_more_of_what_came_before(
+    tmp_path: Path, source: Path
+) -> None:
+    before = receipt(tmp_path)
+    before.take(next(pieces(source, MANIFEST, before.wanted)))
+    come, called_off = receipt(tmp_path), threading.Event()
+    loop, taking, some = asyncio.get_running_loop(), come.take, asyncio.Event()
+    had_bytes = come.received_bytes
+
+    def take(piece: FilePiece) -> None:
+        loop.call_soon_threadsafe(some.set)
+        called_off.wait(LIMIT_S)
+        taking(piece)
+
+    come.take = take  # type: ignore[method-assign]
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        await some.wait()
+        fetching.cancel()
+        await asyncio.sleep(0)
+        called_off.set()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+    assert come.received_bytes == had_bytes > 0
+
+
 async def test_a_file_that_changed_is_refused_and_named_on_both_sides(tmp_path: Path, source: Path) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         (source / "data/large.bin").write_bytes(b"x" * len(FILES["data/large.bin"]))
@@ -247,6 +275,54 @@ async def test_of_a_file_that_changed_only_what_is_new_travels(tmp_path: Path) -
     assert come.received_bytes == Changed.new.total_bytes
     assert content(come.finish())["data.bin"] == Changed.now
     assert len(Changed.now) * 0.0099 < sum(travelled) < len(Changed.now) * 0.02
+
+
+def test_a_file_whose_copying_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
+    come = Changed.receipt(tmp_path)
+    (number,) = come.uncompared
+
+    def check() -> None:
+        if come.received_bytes > 4 * PIECE_BYTES:
+            raise TandemError.of(GONE)
+
+    come.watch(check)
+    outline = memoryview(packed(chunks(io.BytesIO(Changed.now), len(Changed.now))))
+    with pytest.raises(TandemError, match=GONE.what):
+        come.compare(number, lambda: outline)
+    assert come.received_bytes < 5 * PIECE_BYTES
+    come.watch(lambda: None)
+    for file, begin, end in list(come.ranges):
+        for at in range(begin, end, PIECE_BYTES):
+            data = Changed.now[at : min(end, at + PIECE_BYTES)]
+            come.take(FilePiece(file=file, offset=at, data=data))
+    assert content(come.finish())["data.bin"] == Changed.now
+
+
+async def test_a_second_cancellation_ends_no_fetch_before_its_last_write(
+    tmp_path: Path, source: Path
+) -> None:
+    come, cancelled, ended = receipt(tmp_path), threading.Event(), threading.Event()
+    loop, taking, some = asyncio.get_running_loop(), come.take, asyncio.Event()
+
+    def take(piece: FilePiece) -> None:
+        loop.call_soon_threadsafe(some.set)
+        cancelled.wait(LIMIT_S)
+        taking(piece)
+        ended.set()
+
+    come.take = take  # type: ignore[method-assign]
+    async with two_nodes(tmp_path) as (anna, ben):
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+        fetching = asyncio.ensure_future(fetch(ben, anna, come))
+        await some.wait()
+        for _ in range(2):
+            fetching.cancel()
+            await asyncio.sleep(0.05)
+        assert not fetching.done()
+        cancelled.set()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        assert ended.is_set()
 
 
 async def test_an_outline_that_is_not_the_files_brings_nothing_into_place(tmp_path: Path) -> None:
