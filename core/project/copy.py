@@ -94,7 +94,7 @@ def laid_out(manifest: Manifest, folder: Path) -> Iterator[tuple[ProjectFile, st
 def link_file(file: ProjectFile, source: Path, target: Path) -> None:
     """As ``copy_file``, but a hard link where the file system allows it: nobody may write to it afterwards.
 
-    Raises ``Changed`` or ``OSError``.
+    Raises ``Changed`` or ``OSError``, or ``TandemError`` where a copy would fill the disk.
     """
     try:
         with open_regular(source) as reader:
@@ -104,6 +104,7 @@ def link_file(file: ProjectFile, source: Path, target: Path) -> None:
             try:
                 os.link(source, target, follow_symlinks=False)
             except (OSError, NotImplementedError):
+                check_room(target.parent, file.size)
                 copy_file(file, partial(open_regular, source), target)
                 return
         if not os.path.samestat(read, target.lstat()):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from core.project.chunks import Chunk, Reused, chunks, reused, unpacked
 from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
@@ -53,10 +54,17 @@ class Receipt:
 
     Parts are stored under their number, never under a name from outside, and survive a lost link or a
     restart: a new ``Receipt`` on the same folder continues the old one. One at a time per folder. The
-    manifest must have been checked (``check_project`` or ``check_files``).
+    manifest must have been checked (``check_project`` or ``check_files``). ``known``: files of Tandem's own,
+    by SHA-256, which are linked if they are still the same. Raises ``TandemError``.
     """
 
-    def __init__(self, manifest: Manifest, parts: Path, place: Path) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        parts: Path,
+        place: Path,
+        known: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
         self.manifest = manifest
         self._parts = parts
         self._place = place
@@ -82,6 +90,9 @@ class Receipt:
             for number in range(len(manifest.files)):
                 self._resume(number)
         self.received_bytes = manifest.total_bytes - self.missing_bytes
+        for number in list(self._have):
+            if (source := known.get(manifest.files[number].sha256)) is not None:
+                self.adopt(number, source)
         check_room(parts, self.missing_bytes)
 
     @property

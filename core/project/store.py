@@ -76,11 +76,15 @@ class ProjectStore:
     def check_room(self, manifest: Manifest, copies: int, more_bytes: int = 0) -> None:
         """Raises ``TandemError`` where the disk lacks space for the missing files, so many working copies and
         ``more_bytes``."""
-        came = bytes_below(self._folder / "incoming" / manifest.digest)
-        missing = 0 if self.has(manifest.digest) else manifest.total_bytes - came
+        missing = manifest.total_bytes - self.came_bytes(manifest.digest)
+        missing = 0 if self.has(manifest.digest) else max(0, missing)
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
+
+    def came_bytes(self, digest: ProjectId) -> int:
+        """What an unfinished transfer of it has brought."""
+        return bytes_below(self._folder / "incoming" / digest)
 
     def receive(self, manifest: Manifest, own: Mapping[str, Path] = MappingProxyType({})) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
@@ -92,13 +96,10 @@ class ProjectStore:
         _check(manifest)
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        receipt = Receipt(manifest, self._folder / "incoming" / manifest.digest, self._files(manifest.digest))
-        known = self._known()
+        parts, known = self._folder / "incoming" / manifest.digest, self._known()
+        receipt = Receipt(manifest, parts, self._files(manifest.digest), known)
         for wanted in receipt.wanted:
-            sha256 = manifest.files[wanted.file].sha256
-            if (source := known.get(sha256)) is not None and receipt.adopt(wanted.file, source):
-                continue
-            if (source := own.get(sha256)) is not None:
+            if (source := own.get(manifest.files[wanted.file].sha256)) is not None:
                 receipt.adopt(wanted.file, source, may_change=True)
         receipt.similar = self._similar(receipt)
         return receipt

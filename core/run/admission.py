@@ -30,7 +30,7 @@ from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.data import is_sound
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond, covers
@@ -182,11 +182,14 @@ class Admission:
         if unsafe := why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts):
             return unsafe
         try:
-            plan, folders = asking.plan, self._context.folders()
+            plan, folders, store = asking.plan, self._context.folders(), self._context.store
             lacking = (data for data in self._context.lacking_data(plan) if data.name not in folders)
-            coming = sum(data.total_bytes for data in lacking)
+            coming = sum(
+                max(0, data.total_bytes - store.came_bytes(ProjectId(data.listing.digest)))
+                for data in lacking
+            )
             copies = len(plan.tasks_of(self._context.me))
-            self._context.store.check_room(asking.manifest, copies, coming)
+            store.check_room(asking.manifest, copies, coming)
         except TandemError as error:
             return error.problem
         return None

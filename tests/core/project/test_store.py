@@ -1,8 +1,10 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from core.project import copy
 from core.project.store import ProjectStore
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
@@ -80,6 +82,43 @@ def test_versions_share_what_they_have_in_common_and_no_run_can_write_there(
     assert old.read_bytes() == FILES["data/a.csv"] and not old.samefile(work / "data" / "a.csv")
     store.forget(MANIFEST.digest)
     assert content(store.checkout(manifest, tmp_path / "run-2")) == newer
+
+
+def disk_with(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    class Usage:
+        pass
+
+    usage = Usage()
+    usage.free = copy.SPARE_BYTES + free  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+
+
+def test_what_is_linked_to_another_version_needs_no_room(
+    tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, tmp_path, FILES)
+    disk_with(monkeypatch, len(b"print(2)"))
+    newer = {**FILES, "train.py": b"print(2)"}
+    put(store, tmp_path, newer)
+    with pytest.raises(TandemError) as refused:
+        store.receive(manifest_for({**FILES, "train.py": b"print(22)"}))
+    assert refused.value.code == "disk-full"
+
+
+def test_a_copy_where_no_link_can_be_made_does_not_fill_the_disk(
+    tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, tmp_path, FILES)
+
+    def refuses(*paths: object, **_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuses)
+    disk_with(monkeypatch, len(FILES["data/a.csv"]) - 1)
+    with pytest.raises(TandemError) as refused:
+        store.receive(manifest_for({**FILES, "train.py": b"1"}))
+    assert refused.value.code == "disk-full"
+    assert not list((tmp_path / "home" / "projects" / "incoming").glob("*/0.part"))
 
 
 def test_damage_that_versions_share_is_found_and_mended(tmp_path: Path, store: ProjectStore) -> None:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
 
 from core.cluster.make_plan import MOST_PATIENT_S
+from core.home.trust_file import SavedTrust
+from core.project import copy
+from core.project.store import ProjectStore
 from core.run import problems
-from core.run.admission import UsedRunIds, why_unfit, why_unsafe
+from core.run.admission import Admission, UsedRunIds, why_unfit, why_unsafe
+from core.run.context import RunContext
+from core.run.participant import state as pa
+from core.vocabulary.data import Data
 from core.vocabulary.ids import ProjectId, RunId, SweepId
-from core.vocabulary.manifest import ProjectFile, manifest_of
+from core.vocabulary.manifest import Listing, ProjectFile, manifest_of
 from core.vocabulary.plan import Plan, Role, StrategyKind, TrialOf
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.project.making import write
 from tests.core.run.world import MANIFEST
+from tests.core.samples import sample
 
 PLAN = plan_of(project=MANIFEST.digest)
 
@@ -130,3 +141,25 @@ def test_a_checkpoint_that_is_none_is_refused_before_anybody_is_asked(name: str,
     files = [ProjectFile(path=name, size=size, sha256="a" * 64)]
     files.append(ProjectFile(path="manifest.json", size=9, sha256="a" * 64))
     assert why_unsafe(PLAN, MANIFEST, manifest_of("", files)) is not None
+
+
+@pytest.mark.parametrize("free", [1_000, 999])
+def test_data_that_has_partly_come_needs_room_for_the_rest_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    store, digest = ProjectStore(tmp_path / "projects"), ProjectId("d" * 64)
+    write(tmp_path / "projects" / "incoming" / digest, {"0.part": bytes(4_000)})
+    photos = structs.replace(
+        sample(Data), name="photos", listing=Listing(digest=digest, size=1), files=1, total_bytes=5_000
+    )
+    plan = structs.replace(PLAN, data=(photos,))
+    context = SimpleNamespace(
+        me=CLEO, store=store, folder=tmp_path.joinpath, folders=dict, lacking_data=lambda plan: plan.data
+    )
+    asking = SimpleNamespace(plan=plan, manifest=MANIFEST, checkpoint=None, texts={})
+    room = SimpleNamespace(free=copy.SPARE_BYTES + MANIFEST.total_bytes + free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: room)
+    problem = Admission(cast("RunContext", context), cast("SavedTrust", None))._why_not(
+        cast("pa.Participation", asking)
+    )
+    assert (problem is None) == (free == 1_000)
