@@ -23,6 +23,8 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 
 PIECE_BYTES = 1 << 20
+TREE = "tree"
+"""Below the parts: the files on their way to their place."""
 BROKEN = "transfer-broken"
 """The code of the problem where something came that cannot be right."""
 
@@ -87,6 +89,7 @@ class Receipt:
         self.received_bytes = 0
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._gather()
             for number in range(len(manifest.files)):
                 self._resume(number)
         self.received_bytes = manifest.total_bytes - self.missing_bytes
@@ -230,9 +233,9 @@ class Receipt:
                 what=f"{len(self._have):,} of the project's {len(self.manifest.files):,} files did not come.",
                 fix="Start the run again; what came already is kept.",
             )
-        tree = self._parts / "tree"
+        tree = self._parts / TREE
         with storing(self._place), self._lock:
-            shutil.rmtree(tree, ignore_errors=True)
+            self._gather()
             tree.mkdir(mode=0o700)
             for number, (_, target) in enumerate(laid_out(self.manifest, tree)):
                 os.rename(self._part_name(number), target)  # noqa: PTH104
@@ -284,6 +287,21 @@ class Receipt:
     def _part_name(self, number: int) -> str:
         """Without a ``Path``, which takes thousands of small files as long as a system call."""
         return f"{self._parts}/{number}.part"
+
+    def _gather(self) -> None:
+        """Take back what a ``finish`` that did not end had moved.
+
+        Security invariant: a link that a script left in there leads to no file that is taken away.
+        """
+        tree = self._parts / TREE
+        if tree.is_symlink() or not tree.is_dir():
+            return
+        real = tree.resolve()
+        for number, file in enumerate(self.manifest.files):
+            moved = real.joinpath(*file.path.split("/"))
+            if moved.is_file() and moved.resolve() == moved:
+                moved.replace(self._part(number))
+        shutil.rmtree(tree, ignore_errors=True)
 
     def _resume(self, number: int) -> None:
         part, file = self._part(number), self.manifest.files[number]

@@ -15,7 +15,7 @@ from core.project.chunks import LEAST_BYTES
 from core.project.copy import Changed, check_room, copy_project, storing
 from core.project.data import scan_data
 from core.project.files import bytes_below
-from core.project.receipt import Receipt
+from core.project.receipt import TREE, Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
 from core.vocabulary.data import Data
@@ -84,7 +84,8 @@ class ProjectStore:
 
     def came_bytes(self, digest: ProjectId) -> int:
         """What an unfinished transfer of it has brought."""
-        return bytes_below(self._folder / "incoming" / digest)
+        placed = 0 if self.has(digest) else bytes_below(self._files(digest))
+        return placed + bytes_below(self._folder / "incoming" / digest)
 
     def receive(self, manifest: Manifest, own: Mapping[str, Path] = MappingProxyType({})) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
@@ -97,7 +98,10 @@ class ProjectStore:
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         parts, known = self._folder / "incoming" / manifest.digest, self._known()
-        receipt = Receipt(manifest, parts, self._files(manifest.digest), known)
+        placed = self._files(manifest.digest)
+        if not self.has(manifest.digest) and placed.is_dir() and not placed.is_symlink():
+            self._take_back(manifest.digest, parts)
+        receipt = Receipt(manifest, parts, placed, known)
         for wanted in receipt.wanted:
             if (source := own.get(manifest.files[wanted.file].sha256)) is not None:
                 receipt.adopt(wanted.file, source, may_change=True)
@@ -136,6 +140,13 @@ class ProjectStore:
             os.utime(self._list(manifest.digest))
         return work
 
+    def _take_back(self, digest: ProjectId, parts: Path) -> None:
+        """Its files were put in place, but not its list."""
+        with storing(self._folder):
+            parts.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(parts / TREE, ignore_errors=True)
+            self._files(digest).rename(parts / TREE)
+
     def used_s(self, digest: ProjectId) -> float:
         """When a run last began with it, Unix time; 0: it is not here."""
         try:
@@ -150,8 +161,11 @@ class ProjectStore:
         shutil.rmtree(self._files(digest), ignore_errors=True)
 
     def unfinished(self) -> list[Path]:
-        """Folders of incomplete transfers: they are continued when the projects are sent again."""
-        return list((self._folder / "incoming").glob("*"))
+        """Folders of incomplete transfers, also where only the list was not written: they are continued when
+        the projects are sent again."""
+        placed = (path for path in self._folder.glob("*") if len(path.name) == 64)
+        unlisted = (path for path in placed if not self._list(ProjectId(path.name)).exists())
+        return [*(self._folder / "incoming").glob("*"), *unlisted]
 
     def _files(self, digest: ProjectId) -> Path:
         return self._folder / digest

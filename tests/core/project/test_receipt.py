@@ -1,3 +1,4 @@
+import errno
 import os
 import random
 import shutil
@@ -172,6 +173,39 @@ def test_nothing_is_put_in_place_before_all_is_there(tmp_path: Path, receipt: Re
     with pytest.raises(TandemError, match="3 of the project's 4 files"):
         receipt.finish()
     assert not (tmp_path / "place").exists()
+
+
+@pytest.mark.parametrize("by", ["the same receipt", "another receipt"])
+def test_what_came_survives_a_failure_while_it_is_put_in_place(
+    tmp_path: Path, receipt: Receipt, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    for piece in pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, receipt.wanted):
+        receipt.take(piece)
+    rename, moved = os.rename, list[str]()
+
+    def fails(old: str, new: str) -> None:
+        if len(moved) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        moved.append(new)
+        rename(old, new)
+
+    with monkeypatch.context() as full, pytest.raises(TandemError, match="is full"):
+        full.setattr(os, "rename", fails)
+        receipt.finish()
+    assert len(moved) == 2
+    again = receipt if by == "the same receipt" else Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert again.wanted == () and again.received_bytes == MANIFEST.total_bytes
+    assert content(again.finish()) == FILES
+
+
+def test_invariant_through_a_link_left_beside_the_parts_nothing_is_taken_away(tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine", {"a.bin": FILES["data/a.bin"], "train.py": b"print(1)"})
+    tree = write(tmp_path / "parts" / "tree", {"z/y/x": b"z"})
+    (tree / "data").symlink_to(mine)
+    (tree / "train.py").symlink_to(mine / "train.py")
+    receipt = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert [want.file for want in receipt.wanted] == [A_BIN, TRAIN]
+    assert content(mine) == {"a.bin": FILES["data/a.bin"], "train.py": b"print(1)"}
 
 
 def test_an_empty_file_with_a_false_hash_is_refused(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -5,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.project import copy
+from core.project import store as store_module
 from core.project.store import ProjectStore
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
@@ -82,6 +84,25 @@ def test_versions_share_what_they_have_in_common_and_no_run_can_write_there(
     assert old.read_bytes() == FILES["data/a.csv"] and not old.samefile(work / "data" / "a.csv")
     store.forget(MANIFEST.digest)
     assert content(store.checkout(manifest, tmp_path / "run-2")) == newer
+
+
+def test_a_project_whose_list_was_not_written_is_not_sent_again(
+    tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full, pytest.raises(TandemError, match="is full"):
+        full.setattr(store_module, "write_atomically", fails)
+        put(store, tmp_path, FILES)
+    assert not store.has(MANIFEST.digest)
+    assert [path.name for path in store.unfinished()] == [MANIFEST.digest]
+    assert store.came_bytes(MANIFEST.digest) == MANIFEST.total_bytes
+    receipt = store.receive(MANIFEST)
+    assert receipt.wanted == ()
+    store.keep(receipt)
+    assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
+    assert store.unfinished() == []
 
 
 def disk_with(monkeypatch: pytest.MonkeyPatch, free: int) -> None:

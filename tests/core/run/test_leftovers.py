@@ -248,3 +248,15 @@ def test_working_copies_that_a_killed_tandem_left_go_but_for_a_chiefs(tmp_path: 
     left = sorted(str(path.relative_to(runs)) for path in runs.rglob("*"))
     assert left == ["1", "2", "2/tasks", "2/tasks/chief-0", "2/tasks/chief-0/work", "3", "4"]
     assert (tmp_path / "mine").is_dir(), "a link is removed, and never what it leads to"
+
+
+def test_a_project_whose_list_was_not_written_goes_in_time(
+    tmp_path: Path, store: ProjectStore, leftovers: Leftovers
+) -> None:
+    orphan, newer = sent(store, tmp_path, "a = 1"), sent(store, tmp_path, "a = 2")
+    for each in (orphan, newer):
+        (tmp_path / "projects" / f"{each.digest}.json").unlink()
+    age(tmp_path / "projects" / orphan.digest, 31)
+    assert leftovers.trim(30 * DAY_S, GB) == orphan.total_bytes
+    assert not (tmp_path / "projects" / orphan.digest).exists()
+    assert (tmp_path / "projects" / newer.digest).exists()
