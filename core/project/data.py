@@ -92,7 +92,10 @@ def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMete
     """
     if path.is_file():
         meter.expect(path.stat().st_size)
-        size, sha256 = _hashed(path, "", None, meter)
+        known = None if hashes is None else HashCache(path.parent.resolve() / path.name, hashes)
+        size, sha256 = _hashed(path, "", known, meter)
+        if known is not None:
+            known.keep()
         return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)]))
     listing = list_files(path, leave_out=_leave_out)
     known = None if hashes is None else HashCache(path.resolve(), hashes)

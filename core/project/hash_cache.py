@@ -44,7 +44,8 @@ _DECODER = msgspec.msgpack.Decoder(_Known)
 
 
 class HashCache:
-    """For one reading of ``folder``; call ``keep`` afterwards. ``place``: the file with all folders' hashes.
+    """For one reading of ``folder``, or of one file, whose path inside is empty; call ``keep`` afterwards.
+    ``place``: the folder with all hashes.
 
     A file is cached once it had not changed for ``settled_ns`` before it was read. A wrong hash sends no
     wrong bytes: sending, copying and running a file hashes it again.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,8 +54,8 @@ class ProjectStore:
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
     def find_data(self, data: Data, hashes: Path | None = None) -> Path | None:
-        """The place of data kept here. Removes it and returns None where it was altered. ``hashes``: as in
-        ``scan_data``, so that it is read once. Raises ``TandemError``.
+        """The place of data kept here; None where it was altered, which removes it, or cannot be read now.
+        ``hashes``: as in ``scan_data``, so that it is read once. Raises ``TandemError``.
 
         Security invariant: a project is no data. Whoever calls it that does not get it removed.
         """
@@ -63,11 +64,14 @@ class ProjectStore:
             return None
         place = Path(os.path.realpath(self._files(digest)))
         try:
-            intact = scan_data(place, "", hashes).digest == digest
-        except TandemError:
-            intact = False
-        if not intact:
-            self.forget(digest)
+            found = _find_files(data, place, manifest, hashes)
+        except TandemError as error:
+            if isinstance(error.__cause__, OSError):  # It may pass.
+                return None
+            found = None
+        if found is None or found.digest != digest:
+            if found is None or _is_altered(place, manifest, found):
+                self.forget(digest)
             return None
         with storing(self._folder):
             os.utime(self._list(digest))
@@ -205,3 +209,29 @@ def _check(manifest: Manifest) -> None:
         check_project(manifest)
     else:
         check_files(manifest.files)
+
+
+def _find_files(data: Data, place: Path, kept: Manifest, hashes: Path | None) -> Manifest | None:
+    """What is at data's place now; None: something else. Raises ``TandemError``."""
+    name = kept.files[0].path
+    if not data.is_file or len(kept.files) > 1:
+        return scan_data(place, "", hashes)
+    # By its name: one file may be hidden, which no file of a folder may.
+    return None if _is_gone(place / name) else scan_data(place / name, name, hashes)
+
+
+def _is_altered(place: Path, kept: Manifest, found: Manifest) -> bool:
+    """False where files merely could not be looked at."""
+    before, now = set(kept.files), set(found.files)
+    lacking = (place.joinpath(*file.path.split("/")) for file in before - now)
+    return not now <= before or any(map(_is_gone, lacking))
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether there is no regular file, or only by way of a link."""
+    try:
+        return not stat.S_ISREG(path.lstat().st_mode) or path.resolve() != path
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,146 @@
+"""Data that a script reads: read once, kept here, and found again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.project import data as module
+from core.project import hash_cache
+from core.project.data import LocalData, read_data
+from core.project.files import hash_file
+from core.project.store import ProjectStore
+from core.vocabulary.ids import ProjectId
+from tests.core.project.making import pieces, write
+
+PHOTOS: dict[str, bytes | str] = {"cats/0.jpg": "a cat", "cats/1.jpg": "another", "dog.jpg": "a dog"}
+EIO = OSError(errno.EIO, "Input/output error")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ProjectStore:
+    return ProjectStore(tmp_path / "home" / "projects")
+
+
+def kept(store: ProjectStore, tmp_path: Path, path: Path) -> LocalData:
+    """Data at ``path``, after it came into the store."""
+    local = read_data("photos", path, tmp_path)
+    receipt = store.receive(local.manifest)
+    for piece in pieces(Path(local.folder), local.manifest, receipt.wanted):
+        receipt.take(piece)
+    store.keep(receipt)
+    return local
+
+
+@pytest.mark.parametrize("name", [".data.bin", "Thumbs.db", "data.bin"])
+def test_one_file_is_found_again_whatever_its_name(tmp_path: Path, store: ProjectStore, name: str) -> None:
+    local = kept(store, tmp_path, write(tmp_path / "source", {name: "numbers"}) / name)
+    place = store.find_data(local.data)
+    assert place is not None and (place.name, place.read_bytes()) == (name, b"numbers")
+
+
+@pytest.mark.parametrize("fails", ["reading", "listing"])
+def test_what_cannot_be_read_for_a_moment_is_not_thrown_away(
+    tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
+    scandir = os.scandir
+
+    def read(path: Path, meter: object) -> tuple[int, str]:
+        raise EIO
+
+    def listed(path: Path) -> object:
+        if Path(path).name == "cats":
+            raise EIO
+        return scandir(path)
+
+    with monkeypatch.context() as broken:
+        if fails == "reading":
+            broken.setattr(module, "hash_file", read)
+        else:
+            broken.setattr(os, "scandir", listed)
+        assert store.find_data(local.data) is None
+    assert store.find_data(local.data) is not None
+
+
+def exchange(path: Path) -> None:
+    """For a link to the same content."""
+    path.rename(path.parent.parent.parent / "moved")
+    path.symlink_to(path.parent.parent.parent / "moved")
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda place: (place / "dog.jpg").write_text("a cat"),
+        lambda place: (place / "dog.jpg").unlink(),
+        lambda place: (place / "new.jpg").write_text("new"),
+        lambda place: exchange(place / "dog.jpg"),
+        lambda place: exchange(place / "cats"),
+    ],
+    ids=["changed", "gone", "more", "a link", "a linked folder"],
+)
+def test_what_was_altered_is_thrown_away(
+    tmp_path: Path, store: ProjectStore, alter: Callable[[Path], object]
+) -> None:
+    local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
+    digest = ProjectId(local.data.listing.digest)
+    alter(tmp_path / "home" / "projects" / digest)
+    assert store.find_data(local.data) is None
+    assert not store.has(digest)
+
+
+def test_a_folder_of_one_file_to_which_another_was_added_is_thrown_away(
+    tmp_path: Path, store: ProjectStore
+) -> None:
+    local = kept(store, tmp_path, write(tmp_path / "photos", {"dog.jpg": "a dog"}))
+    digest = ProjectId(local.data.listing.digest)
+    assert store.find_data(local.data) is not None
+    write(tmp_path / "home" / "projects" / digest, {"new.jpg": "new"})
+    assert store.find_data(local.data) is None
+    assert not store.has(digest)
+
+
+@pytest.mark.parametrize("replaced_by", ["nothing", "a link", "a folder"])
+def test_one_file_that_is_no_longer_one_is_thrown_away(
+    tmp_path: Path, store: ProjectStore, replaced_by: str
+) -> None:
+    source = write(tmp_path / "source", {"data.bin": "numbers"}) / "data.bin"
+    local = kept(store, tmp_path, source)
+    digest = ProjectId(local.data.listing.digest)
+    place = tmp_path / "home" / "projects" / digest / "data.bin"
+    place.unlink()
+    if replaced_by == "a link":
+        place.symlink_to(source)
+    elif replaced_by == "a folder":
+        write(place, {"data.bin": "numbers"})
+    assert store.find_data(local.data) is None
+    assert not store.has(digest)
+
+
+def test_one_file_is_read_once_and_leaves_what_is_known_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, hashes, reads = write(tmp_path / "photos", PHOTOS), tmp_path / "hashes", list[str]()
+    now_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns + 10 * hash_cache.SETTLED_NS)
+
+    def counted(path: Path, *meter: object) -> tuple[int, str]:
+        reads.append(path.name)
+        return hash_file(path)
+
+    monkeypatch.setattr(module, "hash_file", counted)
+    monkeypatch.setattr(hash_cache, "hash_file", counted)
+    first = read_data("dog", folder / "dog.jpg", tmp_path, hashes)
+    read_data("photos", folder, tmp_path, hashes)
+    reads.clear()
+    assert read_data("dog", folder / "dog.jpg", tmp_path, hashes) == first
+    read_data("photos", folder, tmp_path, hashes)
+    assert reads == []
+    (folder / "dog.jpg").write_text("a dog that grew")
+    assert read_data("dog", folder / "dog.jpg", tmp_path, hashes) != first
