@@ -77,7 +77,8 @@ def _doing(
         return *wait_words.brief(awaited), awaited.cause in _TROUBLE
     words = run_words.member_words(member)
     if member.phase == "receiving" and member.total:
-        words = f"receiving files, {100 * member.done // member.total} %"  # the page says the rest
+        doing = plain(member.words, 40) or "receiving files"
+        words = f"{doing}, {100 * member.done // member.total} %"  # the page says the rest
     state, detail = words[:1].upper() + words[1:], ""
     if waits and member.phase in ("meeting", "training"):
         others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)

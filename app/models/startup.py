@@ -10,7 +10,7 @@ from app.words.run_words import come_words
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import MemberPhase, Planning, Preparing, Starting
 from core.vocabulary.state import Run
-from core.vocabulary.text import listed
+from core.vocabulary.text import listed, plain
 
 ALLOWED, FILES, TENSORFLOW, MET, FIRST_STEP = range(5)
 NAMES = ("Allowed", "Files", "TensorFlow", "Connected", "First step")
@@ -108,7 +108,8 @@ def awaited(run: Run, names: Mapping[DeviceId, str]) -> str:
             parts = []
             for device, member in run.members.items():
                 if member.phase == "receiving":
-                    share = f" ({come_words(member)})" if member.total else ""
+                    doing = f"{plain(member.words, 40)}, " if member.words else ""
+                    share = f" ({doing}{come_words(member)})" if member.total else ""
                     parts.append(f"{names[device]}{share}")
             if not parts:
                 return f"the files to be read on {listed(there)}"

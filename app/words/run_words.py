@@ -102,7 +102,7 @@ def member_words(member: MemberState) -> str:
         return what if member.left.code == LEFT_RUN else f"left: {what}"
     words = _MEMBERS[member.phase]
     if member.phase == "receiving" and member.total:
-        words += f", {come_words(member)}"
+        return f"{plain(member.words, 120) or words}, {come_words(member)}"
     return f"{words}: {plain(member.words, 120)}" if member.words else words
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from core.project.files import UNWATCHED, ReadMeter
 from core.runtime.regular_file import READ_BYTES
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Reused(NamedTuple):
     offset: int
 
 
-def chunks(file: BinaryIO, size: int) -> Iterator[Chunk]:
+def chunks(file: BinaryIO, size: int, meter: ReadMeter = UNWATCHED) -> Iterator[Chunk]:
     """Chunks of the unread rest. ``size``: of the version that travels, which both sides know: larger files
     have longer chunks, 128 KiB at first. Raises ``OSError``."""
     bits = 16 + (size >> 31).bit_length()
@@ -48,6 +49,7 @@ def chunks(file: BinaryIO, size: int) -> Iterator[Chunk]:
     begin = at = 0
     before, digest = b"", hashlib.sha256()
     while block := file.read(READ_BYTES):
+        meter.add(len(block))
         done = 0
         for end in [*_candidates(before, block, bits), len(block) + least]:
             while (cut := min(at + end, begin + most)) - begin >= least and cut <= at + len(block):

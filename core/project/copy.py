@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from core.project.files import hash_open
+from core.project.files import UNWATCHED, ReadMeter, hash_open
 from core.runtime.regular_file import READ_BYTES, Folder, NotRegular, open_regular
 from core.vocabulary import units
 from core.vocabulary.errors import TandemError
@@ -62,7 +62,7 @@ def check_room(folder: Path, size: int) -> None:
             raise _disk_full(folder, size)
 
 
-def copy_project(manifest: Manifest, source: Path, destination: Path) -> None:
+def copy_project(manifest: Manifest, source: Path, destination: Path, meter: ReadMeter = UNWATCHED) -> None:
     """Copy a manifest's files from ``source`` into ``destination``, a new folder; nothing else is copied.
 
     The hash covers the written bytes, so nobody can change a file between check and use. Raises ``Changed``
@@ -72,9 +72,10 @@ def copy_project(manifest: Manifest, source: Path, destination: Path) -> None:
         destination.mkdir(mode=0o700, parents=True)
         try:
             check_room(destination, manifest.total_bytes)
+            meter.expect(manifest.total_bytes)
             with Folder(source) as opened:
                 for file, target in laid_out(manifest, destination):
-                    copy_file(file, partial(opened.open_regular, file.path, buffering=0), target)
+                    copy_file(file, partial(opened.open_regular, file.path, buffering=0), target, meter)
         except BaseException:
             shutil.rmtree(destination, ignore_errors=True)
             raise
@@ -91,21 +92,21 @@ def laid_out(manifest: Manifest, folder: Path) -> Iterator[tuple[ProjectFile, st
         yield file, f"{folder}/{file.path}"
 
 
-def link_file(file: ProjectFile, source: Path, target: Path) -> None:
+def link_file(file: ProjectFile, source: Path, target: Path, meter: ReadMeter = UNWATCHED) -> None:
     """As ``copy_file``, but a hard link where the file system allows it: nobody may write to it afterwards.
 
     Raises ``Changed`` or ``OSError``, or ``TandemError`` where a copy would fill the disk.
     """
     try:
         with open_regular(source) as reader:
-            if hash_open(reader) != (file.size, file.sha256):
+            if hash_open(reader, meter) != (file.size, file.sha256):
                 raise Changed(file.path)
             read = os.fstat(reader.fileno())
             try:
                 os.link(source, target, follow_symlinks=False)
             except (OSError, NotImplementedError):
                 check_room(target.parent, file.size)
-                copy_file(file, partial(open_regular, source), target)
+                copy_file(file, partial(open_regular, source), target, meter)
                 return
         if not os.path.samestat(read, target.lstat()):
             target.unlink()
@@ -114,7 +115,9 @@ def link_file(file: ProjectFile, source: Path, target: Path) -> None:
         raise Changed(file.path) from error
 
 
-def copy_file(file: ProjectFile, source: Callable[[], BinaryIO], target: Path | str) -> None:
+def copy_file(
+    file: ProjectFile, source: Callable[[], BinaryIO], target: Path | str, meter: ReadMeter = UNWATCHED
+) -> None:
     """Copy a file that ``source`` opens into ``target``, a new one. Raises ``Changed`` or ``OSError``."""
     digest, left = hashlib.sha256(), file.size
     try:
@@ -127,6 +130,7 @@ def copy_file(file: ProjectFile, source: Callable[[], BinaryIO], target: Path | 
                 if left < 0:
                     break
                 digest.update(data)
+                meter.add(len(data))
                 unwritten = memoryview(b"" if is_clone else data)
                 while unwritten:
                     unwritten = unwritten[writer.write(unwritten) :]
@@ -167,11 +171,13 @@ def working_copy_of(run: Path, task: Task) -> Path:
     return run / TASKS / task_name(task.name) / WORK
 
 
-def make_working_copy(manifest: Manifest, source: Path, run: Path, task: Task) -> Path:
+def make_working_copy(
+    manifest: Manifest, source: Path, run: Path, task: Task, meter: ReadMeter = UNWATCHED
+) -> Path:
     """Raises ``TandemError`` where a file has changed since the plan was made."""
     work = working_copy_of(run, task)
     try:
-        copy_project(manifest, source, work)
+        copy_project(manifest, source, work, meter)
     except Changed as changed:
         raise TandemError(
             code="project-changed",

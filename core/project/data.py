@@ -56,12 +56,14 @@ def read_data(
     return LocalData(data=data, folder=str(real.parent if is_file else real), manifest=manifest)
 
 
-def find_again(data: Data, place: Path, hashes: Path | None = None) -> LocalData | None:
+def find_again(
+    data: Data, place: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
+) -> LocalData | None:
     """Another laptop's data, at ``place`` here; None: it is not the same. ``hashes`` as in ``scan_data``."""
     if data.is_file and place.name != Path(data.path).name:
         return None
     try:
-        manifest = scan_data(place, place.name, hashes)
+        manifest = scan_data(place, place.name, hashes, meter)
     except TandemError:
         return None
     if manifest.digest != data.listing.digest:

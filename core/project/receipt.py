@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from core.project.chunks import Chunk, Reused, chunks, reused, unpacked
 from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
-from core.project.files import hash_file
+from core.project.files import UNWATCHED, ReadMeter, hash_file
 from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
 from core.vocabulary.errors import TandemError
@@ -57,7 +57,7 @@ class Receipt:
     Parts are stored under their number, never under a name from outside, and survive a lost link or a
     restart: a new ``Receipt`` on the same folder continues the old one. One at a time per folder. The
     manifest must have been checked (``check_project`` or ``check_files``). ``known``: files of Tandem's own,
-    by SHA-256, which are linked if they are still the same. Raises ``TandemError``.
+    by SHA-256, which are linked if they are still the same. ``meter``: of reads here. Raises ``TandemError``.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class Receipt:
         parts: Path,
         place: Path,
         known: Mapping[str, Path] = MappingProxyType({}),
+        meter: ReadMeter = UNWATCHED,
     ) -> None:
         self.manifest = manifest
+        self._meter = meter
         self._parts = parts
         self._place = place
         self._have: dict[int, int] = {}
@@ -132,9 +134,9 @@ class Receipt:
             self._have[number] = 0
             try:
                 if may_change:
-                    copy_file(self.manifest.files[number], partial(open_regular, source), part)
+                    copy_file(self.manifest.files[number], partial(open_regular, source), part, self._meter)
                 else:
-                    link_file(self.manifest.files[number], source, part)
+                    link_file(self.manifest.files[number], source, part, self._meter)
             except Changed:
                 return False
         del self._have[number]
@@ -159,7 +161,7 @@ class Receipt:
         size, before = self.manifest.files[number].size, list[Chunk]()
         try:
             with open_regular(self.similar[number]) as old:
-                for chunk in chunks(old, size):
+                for chunk in chunks(old, size, self._meter):
                     self._check()
                     before.append(chunk)
         except (OSError, NotRegular):
@@ -313,8 +315,9 @@ class Receipt:
         if file.size == 0 and not part.exists():
             part.touch(mode=0o600)
         if self._have[number] >= file.size:
+            self._meter.expect(self._have[number])
             try:
-                right = hash_file(self._part(number)) == (file.size, file.sha256)
+                right = hash_file(self._part(number), self._meter) == (file.size, file.sha256)
             except NotRegular:
                 right = False
             self._settle(number, right)
@@ -338,10 +341,12 @@ class Receipt:
             return
         self._coming, digest, left = -1, hashlib.sha256(), piece.offset
         if left:
+            self._meter.expect(left)
             with open_regular(self._part(piece.file)) as part:
                 while data := part.read(min(READ_BYTES, left)):
                     self._check()
                     digest.update(data)
+                    self._meter.add(len(data))
                     left -= len(data)
         self._coming, self._digest = piece.file, digest
 

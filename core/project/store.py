@@ -15,7 +15,7 @@ from core.home.private_file import write_atomically
 from core.project.chunks import LEAST_BYTES
 from core.project.copy import Changed, check_room, copy_project, storing
 from core.project.data import scan_data
-from core.project.files import bytes_below
+from core.project.files import UNWATCHED, ReadMeter, bytes_below
 from core.project.receipt import TREE, Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
@@ -53,7 +53,7 @@ class ProjectStore:
         """A kept project's file; None where it is missing or altered."""
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
-    def find_data(self, data: Data, hashes: Path | None = None) -> Path | None:
+    def find_data(self, data: Data, hashes: Path | None = None, meter: ReadMeter = UNWATCHED) -> Path | None:
         """The place of data kept here; None where it was altered, which removes it, or cannot be read now.
         ``hashes``: as in ``scan_data``, so that it is read once. Raises ``TandemError``.
 
@@ -64,7 +64,7 @@ class ProjectStore:
             return None
         place = Path(os.path.realpath(self._files(digest)))
         try:
-            found = _find_files(data, place, manifest, hashes)
+            found = _find_files(data, place, manifest, hashes, meter)
         except TandemError as error:
             if isinstance(error.__cause__, OSError):  # It may pass.
                 return None
@@ -91,7 +91,12 @@ class ProjectStore:
         placed = 0 if self.has(digest) else bytes_below(self._files(digest))
         return placed + bytes_below(self._folder / "incoming" / digest)
 
-    def receive(self, manifest: Manifest, own: Mapping[str, Path] = MappingProxyType({})) -> Receipt:
+    def receive(
+        self,
+        manifest: Manifest,
+        own: Mapping[str, Path] = MappingProxyType({}),
+        meter: ReadMeter = UNWATCHED,
+    ) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
 
         Reuses content of other versions of the project, also parts of files. ``own``: files of this user, by
@@ -105,7 +110,7 @@ class ProjectStore:
         placed = self._files(manifest.digest)
         if not self.has(manifest.digest) and placed.is_dir() and not placed.is_symlink():
             self._take_back(manifest.digest, parts)
-        receipt = Receipt(manifest, parts, placed, known)
+        receipt = Receipt(manifest, parts, placed, known, meter)
         for wanted in receipt.wanted:
             if (source := own.get(manifest.files[wanted.file].sha256)) is not None:
                 receipt.adopt(wanted.file, source, may_change=True)
@@ -123,7 +128,7 @@ class ProjectStore:
             receipt.finish()
             write_atomically(self._list(digest), wire.to_json(receipt.manifest))
 
-    def checkout(self, manifest: Manifest, run_folder: Path) -> Path:
+    def checkout(self, manifest: Manifest, run_folder: Path, meter: ReadMeter = UNWATCHED) -> Path:
         """A working copy for one run in ``run_folder/work``, every byte verified. Raises ``TandemError``.
 
         A script's writes there never reach the store. A damaged project is deleted.
@@ -131,7 +136,7 @@ class ProjectStore:
         check_project(manifest)
         work = run_folder / WORK
         try:
-            copy_project(manifest, self._files(manifest.digest), work)
+            copy_project(manifest, self._files(manifest.digest), work, meter)
         except Changed as changed:
             self.forget(manifest.digest)
             raise TandemError(
@@ -211,13 +216,15 @@ def _check(manifest: Manifest) -> None:
         check_files(manifest.files)
 
 
-def _find_files(data: Data, place: Path, kept: Manifest, hashes: Path | None) -> Manifest | None:
+def _find_files(
+    data: Data, place: Path, kept: Manifest, hashes: Path | None, meter: ReadMeter
+) -> Manifest | None:
     """What is at data's place now; None: something else. Raises ``TandemError``."""
     name = kept.files[0].path
     if not data.is_file or len(kept.files) > 1:
-        return scan_data(place, "", hashes)
+        return scan_data(place, "", hashes, meter)
     # By its name: one file may be hidden, which no file of a folder may.
-    return None if _is_gone(place / name) else scan_data(place / name, name, hashes)
+    return None if _is_gone(place / name) else scan_data(place / name, name, hashes, meter)
 
 
 def _is_altered(place: Path, kept: Manifest, found: Manifest) -> bool:

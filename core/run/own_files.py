@@ -7,6 +7,7 @@ from pathlib import Path
 
 from core.history.read import read_entry, read_plan, read_project
 from core.project.data import find_again
+from core.project.files import UNWATCHED, ReadMeter
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 
@@ -14,7 +15,9 @@ LOOKED_AT = 50
 """The number of newest runs searched."""
 
 
-def own_files(runs: Path, me: DeviceId, coming: Plan, hashes: Path) -> dict[str, Path]:
+def own_files(
+    runs: Path, me: DeviceId, coming: Plan, hashes: Path, meter: ReadMeter = UNWATCHED
+) -> dict[str, Path]:
     """Where the files of the run that ``coming`` goes on with lie here, by SHA-256, as its record says: they
     may have changed since. Empty where no such run was started here. ``hashes``: as in ``scan_data``.
 
@@ -26,11 +29,11 @@ def own_files(runs: Path, me: DeviceId, coming: Plan, hashes: Path) -> dict[str,
         if old is None or (old.starter, old.owner, old.script) != (me, None, coming.script):
             continue
         if coming.starter in {member.device for member in old.members}:
-            return _files_of(folder, old, coming, hashes)
+            return _files_of(folder, old, coming, hashes, meter)
     return {}
 
 
-def _files_of(folder: Path, old: Plan, coming: Plan, hashes: Path) -> dict[str, Path]:
+def _files_of(folder: Path, old: Plan, coming: Plan, hashes: Path, meter: ReadMeter) -> dict[str, Path]:
     found = dict[str, Path]()
     entry, project = read_entry(folder), read_project(folder)
     if entry is not None and entry.source and project is not None:
@@ -39,7 +42,7 @@ def _files_of(folder: Path, old: Plan, coming: Plan, hashes: Path) -> dict[str, 
     wanted = {data.listing.digest for data in coming.data}
     for data in old.data:
         if data.listing.digest in wanted:
-            here = find_again(data, Path(data.place or data.path), hashes)
+            here = find_again(data, Path(data.place or data.path), hashes, meter)
             if here is not None:
                 place = Path(here.folder)
                 found |= {file.sha256: place.joinpath(*file.path.split("/")) for file in here.manifest.files}

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.data import LocalData, scan_data
-from core.project.files import ReadMeter
+from core.project.files import UNWATCHED, ReadMeter
 from core.project.light_receipts import ListingReceipt, Outlines
 from core.project.receipt import BROKEN, Receipt
 from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
 from core.run.chain import Giving
 from core.run.context import RunContext
 from core.run.own_files import own_files
-from core.run.participant.state import PiecesCame
+from core.run.participant.state import PiecesCame, WorkDone
 from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
@@ -58,7 +58,7 @@ class Delivery:
     """The project, checkpoint and data that a run needs here, from wherever they are missing.
 
     ``folders``: data folders of this laptop, by name. ``places``: where each data is here, after ``begin`` or
-    ``store``.
+    ``store``. ``on_work``: hears once a second of files that are read or written here.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Delivery:
         checkpoint: Manifest | None,
         *,
         folders: Mapping[str, Grant] = MappingProxyType({}),
+        on_work: Callable[[WorkDone], None] | None = None,
     ) -> None:
         self._context = context
         self._plan = plan
@@ -81,6 +82,8 @@ class Delivery:
         """Files of this laptop's own, by SHA-256; None: not looked for yet."""
         self._lacking: list[Data] = []
         self._data: list[tuple[Data, Receipt]] = []
+        self._reading = UNWATCHED if on_work is None else work_meter(on_work, "checking files")
+        self._storing = UNWATCHED if on_work is None else work_meter(on_work, "putting files in place")
         self._had_bytes = 0
         """Data that lies here already."""
         self.places: dict[str, str] = {}
@@ -98,7 +101,7 @@ class Delivery:
             self.giving.come(self._checkpoint.digest, self._resumed)
         if self._plan.starter != self._context.me:
             for data in self._plan.data:
-                if self._find(data):
+                if self._find(data, self._reading):
                     self._give_none(data)
                 else:
                     self._lacking.append(data)
@@ -142,7 +145,7 @@ class Delivery:
             self._resumed.finish()
         for data, receipt in self._data:
             self._context.store.keep(receipt)
-            self._find(data)
+            self._find(data, self._storing)
 
     @property
     def _total_bytes(self) -> int:
@@ -155,9 +158,9 @@ class Delivery:
         found = (self._project, self._resumed, *(receipt for _, receipt in self._data))
         return [receipt for receipt in found if receipt is not None]
 
-    def _find(self, data: Data) -> bool:
+    def _find(self, data: Data, meter: ReadMeter) -> bool:
         place = self._context.has_from_keras(data) or self._context.store.find_data(
-            data, self._context.hashes
+            data, self._context.hashes, meter
         )
         if place is not None:
             self.places[data.name] = str(place)
@@ -249,8 +252,9 @@ class Delivery:
         if self._own is None:
             context, plan = self._context, self._plan
             goes_on = plan.resume is not None
-            self._own = own_files(context.runs, context.me, plan, context.hashes) if goes_on else {}
-        return self._context.store.receive(manifest, own=self._own)
+            runs, hashes, meter = context.runs, context.hashes, self._reading
+            self._own = own_files(runs, context.me, plan, hashes, meter) if goes_on else {}
+        return self._context.store.receive(manifest, self._own, self._reading)
 
     def _begin_resumed(self, files: Manifest) -> Receipt | None:
         """The checkpoint becomes the new run's first: from the old run's folder, or from the starter."""
@@ -264,7 +268,7 @@ class Delivery:
                 checkpoint_store.adopt(found, checkpoints)
             return None
         parts = self._context.folder(self._plan.run) / INCOMING
-        receipt = Receipt(files, parts, checkpoint_store.first(checkpoints))
+        receipt = Receipt(files, parts, checkpoint_store.first(checkpoints), meter=self._reading)
         if receipt.wanted:
             return receipt
         receipt.finish()
@@ -283,6 +287,12 @@ _UNTOLD = Problem(
     what="the list of the project's files did not come.",
     fix="Start the run again, closer to each other or over a cable.",
 )
+
+
+def work_meter(tell: Callable[[WorkDone], None], words: str) -> ReadMeter:
+    """Of files read or written on any thread. Calls ``tell`` on the loop that this is called on."""
+    loop = asyncio.get_running_loop()
+    return ReadMeter(lambda done, total: loop.call_soon_threadsafe(tell, WorkDone(words, done, total)))
 
 
 class ByteRate:

@@ -138,7 +138,13 @@ class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
             self.say_phase(min(self.state.doing.values(), key=_ORDER.index))
 
     def say_phase(
-        self, phase: MemberPhase, *, done: int = 0, total: int = 0, rate_bytes_s: float = 0.0
+        self,
+        phase: MemberPhase,
+        *,
+        words: str = "",
+        done: int = 0,
+        total: int = 0,
+        rate_bytes_s: float = 0.0,
     ) -> None:
         state = self.state
         said = (phase, state.strategy)
@@ -150,6 +156,7 @@ class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
                 run=state.plan.run,
                 device=state.me,
                 phase=phase,
+                words=words,
                 done=done,
                 total=total,
                 rate_bytes_s=rate_bytes_s,

@@ -262,8 +262,8 @@ def _on_report(turn: CoordinatorTurn, device: DeviceId, event: MirroredEvent) ->
         case ev.MemberPhaseChanged(phase=phase):
             turn.know(device, replace(turn.state.parts[device], phase=phase))
             turn.share(event)
-            if phase == "receiving" and "receive" in turn.state.waits:
-                turn.wait("receive", limits.RECEIVE_S)
+            if phase == "receiving":
+                patience.hear_work_on_files(turn, device)
             if phase == "training":
                 on_met(turn)
         case ev.MemberMeasured(expectation=expectation):

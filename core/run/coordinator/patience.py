@@ -19,6 +19,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Starting
 from core.vocabulary.plausible import sound_status
 from core.vocabulary.waits import Cause, TrainerStatus, WaitsFor
@@ -148,6 +149,14 @@ def mind_preparing(turn: CoordinatorTurn) -> None:
         turn.no_longer("receive")
     elif "receive" not in state.waits:
         turn.wait("receive", limits.RECEIVE_S)
+
+
+def hear_work_on_files(turn: CoordinatorTurn, device: DeviceId) -> None:
+    """A member that reads or receives files is there, however long that takes. One that has yet to say what
+    it lacks has its user's answer: only its files are waited for."""
+    wait: Wait = "receive" if turn.state.parts[device].joined else "consent"
+    if wait in turn.state.waits:
+        turn.wait(wait, limits.RECEIVE_S if wait == "receive" else limits.CONSENT_S)
 
 
 def welcome(turn: CoordinatorTurn, device: DeviceId) -> None:

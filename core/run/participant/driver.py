@@ -15,6 +15,7 @@ from core.exchange import keys
 from core.exchange.keys import RunPair
 from core.project import checkpoint_store
 from core.project.copy import make_working_copy
+from core.project.files import ReadMeter
 from core.project.outputs import collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.project.send import ManifestReader
@@ -23,7 +24,7 @@ from core.run.context import RunContext
 from core.run.outputs import FolderSnapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
-from core.run.transfer import Delivery, fetch_manifest, problem_of
+from core.run.transfer import Delivery, fetch_manifest, problem_of, work_meter
 from core.runtime.removal import remove_tree
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
@@ -212,12 +213,9 @@ class ParticipantDriver:
         state = self.state
         try:
             folders = await self.context.files.do(self.context.data_folders, state.plan)
+            context, handle = self.context, self.handle
             self._delivery = delivery = Delivery(
-                self.context,
-                state.plan,
-                state.manifest,
-                state.checkpoint,
-                folders=folders,
+                context, state.plan, state.manifest, state.checkpoint, folders=folders, on_work=handle
             )
             total_bytes = await self.context.files.do(delivery.begin)
             self._places = delivery.places
@@ -236,7 +234,8 @@ class ParticipantDriver:
 
     async def _make_ready(self) -> None:
         try:
-            load_s = await self.context.files.do(self._make_folders)
+            meter = work_meter(self.handle, "copying files")
+            load_s = await self.context.files.do(self._make_folders, meter)
         except Exception as error:
             self._preparing_failed(error)
             return
@@ -256,7 +255,7 @@ class ParticipantDriver:
         certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
         self.handle(pa.MadeReady(self._held.ports, certificates, load_s))
 
-    def _make_folders(self) -> float:
+    def _make_folders(self, meter: ReadMeter) -> float:
         """On the files' thread. The starter's own chief runs in the script's folder, unless other members act
         through it, or it is a trial; all others on a copy.
 
@@ -272,7 +271,7 @@ class ParticipantDriver:
         for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:
-                self._folders[task.name] = self.context.store.checkout(manifest, home)
+                self._folders[task.name] = self.context.store.checkout(manifest, home, meter)
             elif task is plan.chief and not is_walled(plan, task) and plan.trial is None:
                 self._snapshot = FolderSnapshot(
                     self._source,
@@ -285,7 +284,7 @@ class ParticipantDriver:
                     self._agreed[task.name] = home / AGREED
                     (home / AGREED).write_bytes(to_json(manifest))
             else:
-                self._folders[task.name] = make_working_copy(manifest, self._source, self.folder, task)
+                self._folders[task.name] = make_working_copy(manifest, self._source, self.folder, task, meter)
         return self.context.loading.limit_s()
 
     def _preparing_failed(self, error: Exception) -> None:

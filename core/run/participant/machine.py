@@ -91,6 +91,8 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
         case pa.PiecesCame(done, total, rate_bytes_s) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
             turn.say_phase("receiving", done=done, total=total, rate_bytes_s=rate_bytes_s)
+        case pa.WorkDone() if isinstance(state.stage, pa.Scanning | pa.Receiving | pa.Copying):
+            _on_work(turn, input)
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
@@ -132,7 +134,8 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
         case pa.Learned() | pa.Asked() | pa.Decided() | pa.Listed() | pa.PiecesCame() | pa.FilesHere():
             pass  # too late
         case (
-            pa.MadeReady()
+            pa.WorkDone()
+            | pa.MadeReady()
             | pa.PreparingFailed()
             | pa.StarterAway()
             | pa.StarterLost()
@@ -213,6 +216,12 @@ def _on_listed(turn: ParticipantTurn, total_bytes: int) -> None:
         _make_ready(turn)
 
 
+def _on_work(turn: ParticipantTurn, work: pa.WorkDone) -> None:
+    if isinstance(turn.state.stage, pa.Receiving):
+        turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
+    turn.say_phase("receiving", words=work.words, done=work.done, total=work.total)
+
+
 def _make_ready(turn: ParticipantTurn) -> None:
     turn.enter(pa.Copying())
     turn.effects.append(pa.MakeReady())
@@ -228,7 +237,8 @@ def _on_ready(turn: ParticipantTurn, made: pa.MadeReady) -> None:
     )
     turn.tell_starter(prepared)
     turn.say_phase("prepared")
-    turn.wait("launch", limits.LAUNCH_S)
+    if not turn.state.local:  # the coordinator beside it has limits of its own
+        turn.wait("launch", limits.LAUNCH_S)
 
 
 def _on_files_from(turn: ParticipantTurn, giver: DeviceId) -> None:
@@ -315,6 +325,8 @@ def _on_mirrored(turn: ParticipantTurn, event: MirroredEvent) -> None:
             conclude(turn)
         return
     match state.stage:
+        case pa.Ready() if isinstance(event, ev.MemberPhaseChanged) and event.phase == "receiving":
+            turn.wait("launch", limits.LAUNCH_S)  # others still get files
         case pa.Invited() | pa.Asking() | pa.Leaving(concluded=True) | pa.Leaving(starter_lost=True):
             return
     if isinstance(event, ev.RunPlanned) and not same_run(state.plan, event.plan):

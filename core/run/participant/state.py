@@ -75,6 +75,15 @@ class PiecesCame:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkDone:
+    """``done`` of ``total`` bytes of files were read or written here: a sign of life. ``words``: what for."""
+
+    words: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class FilesHere:
     """The whole project is in the store, verified."""
 
@@ -156,7 +165,8 @@ class OutputsFound:
     problem: Problem | None = None
 
 
-_Preparing = Learned | Asked | Decided | Listed | PiecesCame | FilesHere | MadeReady | PreparingFailed
+_Files = Listed | PiecesCame | WorkDone | FilesHere
+_Preparing = Learned | Asked | Decided | _Files | MadeReady | PreparingFailed
 _FromStarter = From | StarterAway | StarterReturned | StarterLost
 _FromTrainers = TrainersSeen | TrainerSaid | TrainerWrote | TrainerEnded
 Input = _Preparing | _FromStarter | LeaveWanted | _FromTrainers | OutputsFound | TimerFired[Wait]

@@ -29,6 +29,8 @@ def test_a_member_says_what_it_does() -> None:
     assert run_words.member_words(MemberState()) == "waiting"
     coming = MemberState(phase="receiving", done=800_000_000, total=2_000_000_000)
     assert run_words.member_words(coming) == "receiving the files, 40 % of 2 GB"
+    storing = replace(coming, words="putting files in place", done=2_000_000_000)
+    assert run_words.member_words(storing) == "putting files in place, 100 % of 2 GB"
     for rate_bytes_s in (float("nan"), float("inf"), -1.0, 999.0):
         assert run_words.come_words(replace(coming, rate_bytes_s=rate_bytes_s)) == "40 % of 2 GB"
     at_full_speed = replace(coming, rate_bytes_s=100e6)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from core.project.data import read_kept
+from core.project.files import ReadMeter
 from core.project.light_receipts import AnyReceipt
 from core.project.store import ProjectStore
-from core.run import admission
+from core.run import admission, transfer
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
@@ -88,6 +90,28 @@ async def test_data_that_is_nowhere_here_travels_and_stays(tmp_path: Path, spec:
         await both(lan)[0].runs.start(spec)
         await lan.wait_until(lambda: ben.runs_a_trainer)
         assert (place / "cats" / "0.jpg").read_text() == "photo 0"
+        await end(lan)
+
+
+async def test_checking_storing_and_copying_files_are_reported(
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    async with Lan(tmp_path, level=WALLS) as lan:
+        anna, ben = both(lan)
+
+        def told() -> list[str]:
+            events = (event for event in anna.events if isinstance(event, ev.MemberPhaseChanged))
+            found = [event.words for event in events if event.device == ben.device and event.words]
+            assert all(event.done <= event.total for event in events)
+            return list(dict.fromkeys(found))
+
+        await run(lan, spec)
+        assert told() == ["putting files in place", "copying files"]
+        await end(lan)
+        await anna.runs.start(spec)
+        await lan.wait_until(lambda: ben.runs_a_trainer)
+        assert "checking files" in told()
         await end(lan)
 
 

@@ -218,6 +218,14 @@ def test_receiving_slowly_is_a_sign_of_life() -> None:
     assert world.waits["receive"] == limits.RECEIVE_S
 
 
+def test_checking_files_before_any_is_asked_for_is_a_sign_of_life_too() -> None:
+    world = World()
+    del world.waits["consent"]
+    event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
+    world.tell(ms.From(BEN, ms.Reported(event=event)))
+    assert world.waits["consent"] == limits.CONSENT_S
+
+
 def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
     world = World()
     world.tell(co.SendingFailed(BEN, Problem(code="project-changed", what="train.py changed.")))

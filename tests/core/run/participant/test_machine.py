@@ -180,6 +180,33 @@ def test_only_missing_files_are_asked_for() -> None:
     assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is pa.MakeReady
 
 
+def test_work_on_files_is_a_sign_of_life_before_the_first_byte_and_after_the_last() -> None:
+    ben = Ben()
+
+    def works(words: str) -> list[pa.Effect]:
+        effects = ben.tell(pa.WorkDone(words, 2, 3))
+        event = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", words=words, done=2, total=3)
+        assert ben.reported()[-1] == event
+        return effects
+
+    ben.tell(pa.Asked(allowed=True))
+    works("checking files")
+    ben.tell(pa.Listed(9), pa.PiecesCame(9, 9))
+    assert SetTimer("receive", limits.RECEIVE_S + limits.SLACK_S) in works("putting files in place")
+    ben.tell(pa.FilesHere())
+    works("copying files")
+    ben.tell(pa.MadeReady({"worker:0": 20001}))
+    told = len(ben.told())
+    ben.tell(pa.WorkDone("copying files", 3, 3))
+    assert len(ben.told()) == told, "too late"
+
+
+def test_a_member_that_is_ready_waits_for_others_that_still_receive() -> None:
+    ben = Ben(THREE).ready()
+    coming = ev.MemberPhaseChanged(run=RUN, device=CLEO, phase="receiving", done=1, total=9)
+    assert SetTimer("launch", limits.LAUNCH_S) in ben.hear(ms.Mirrored(event=coming))
+
+
 def test_files_come_from_the_member_that_the_starter_names_first() -> None:
     ben = Ben(THREE)
     ben.tell(pa.Asked(allowed=True))
