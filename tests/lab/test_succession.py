@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from core.vocabulary import events as ev
+from core.vocabulary.commands import SetCodePolicy
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import linked, pair
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
 from tests.lab.test_returns import ends_well, goes_on, gone, kept, newest_step, train, wanted
@@ -68,6 +70,41 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     print(f"starter on again → trains {told.at_s - started_s:.1f} s")
     assert again.resume is not None and again.resume.moment.step > step + 20
     ends_well(anna, again.run, expected, anna, ben)
+
+
+def test_two_that_are_left_without_the_starter_go_on_together_and_hand_the_run_back(
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+) -> None:
+    anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
+    linked_pair(ben, cleo)
+    expected = wanted(laptops)
+    run = train(laptops, tmp_path / "three", 0.05, ben, cleo)
+    for agent in (anna, ben, cleo):
+        agent.trains(run)
+        kept(agent, run)
+
+    anna.kill()
+    assert anna.waits_until_gone() < 0
+    alone = goes_on_alone(ben, run)
+    assert {member.device for member in alone.plan.members} == {ben.device, cleo.device}
+    step = newest_step(ben)
+    cleo.until(lambda state: newest_step(cleo) > step + 20 or None, "go on with ben")
+
+    anna = laptops.restart(0)
+    for other in (ben, cleo):
+        linked(anna, other)
+    again = goes_on(anna, run, anna, ben, cleo).plan
+    assert again.resume is not None and again.resume.moment.step > step + 20
+    ends_well(anna, again.run, expected, anna, ben, cleo)
+
+
+def linked_pair(one: Agent, other: Agent) -> None:
+    """Pairs them unless they are, and lets each run the other's code."""
+    if not any(device == other.device and found.paired for device, found in one.state.devices.items()):
+        assert other.state.me is not None
+        pair(one, other, other.state.me.addresses[0])
+    for here, there in ((one, other), (other, one)):
+        here.do(SetCodePolicy(device=there.device, policy="always"))
 
 
 def test_a_starter_whose_lid_was_closed_is_in_its_run_again(
