@@ -87,6 +87,8 @@ def test_two_that_are_left_without_the_starter_go_on_together_and_hand_the_run_b
     assert anna.waits_until_gone() < 0
     alone = goes_on_alone(ben, run)
     assert {member.device for member in alone.plan.members} == {ben.device, cleo.device}
+    for agent in (ben, cleo):
+        agent.trains(alone.plan.run)
     step = newest_step(ben)
     cleo.until(lambda state: newest_step(cleo) > step + 20 or None, "go on with ben")
 
