@@ -34,6 +34,7 @@ MEASUREMENTS = {
     "exchange": ("Sums between two members", "bench.exchange_speed"),
     "sealed": ("What the seal costs", "bench.sealed_speed"),
     "walls": ("What walls cost", "bench.walls"),
+    "scan": ("A project of many files before its next run", "bench.project_scan"),
     "transfer": ("A project on its way", "bench.transfer_speed"),
     "chain": ("A project on its way to two laptops", "bench.transfer_chain"),
     "beside": ("A training beside a project on its way", "bench.transfer_beside"),
