@@ -14,7 +14,7 @@ from core.project.files import UNWATCHED, ReadMeter, hash_file, list_files
 from core.project.hash_cache import HashCache
 from core.project.ignore import is_junk
 from core.runtime.regular_file import NotRegular
-from core.vocabulary.data import Data
+from core.vocabulary.data import Data, may_carry_code
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
     Listing,
@@ -46,6 +46,7 @@ def read_data(
         path=whole.as_posix(),
         below_home=whole.relative_to(home).as_posix() if whole.is_relative_to(home) and whole != home else "",
         is_file=is_file,
+        has_code=not is_file and may_carry_code(file.path for file in manifest.files),
         listing=Listing(digest=manifest.digest, size=len(manifest.listing())),
         files=len(manifest.files),
         total_bytes=manifest.total_bytes,

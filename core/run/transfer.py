@@ -22,7 +22,7 @@ from core.run.own_files import own_files
 from core.run.participant.state import PiecesCame, WorkDone
 from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
-from core.vocabulary.data import Data
+from core.vocabulary.data import Data, may_carry_code
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId
@@ -200,6 +200,9 @@ class Delivery:
         manifest = await files.do(listing.finish)
         # This user was asked about so many files and bytes.
         if (manifest.script, len(manifest.files), manifest.total_bytes) != ("", data.files, data.total_bytes):
+            raise TandemError.of(_OTHER_DATA)
+        # Security invariant: nothing comes that can carry code, of which this user was not told.
+        if not data.may_carry_code and may_carry_code(file.path for file in manifest.files):
             raise TandemError.of(_OTHER_DATA)
         check_files(manifest.files)
         receipt = await files.do(self._receive, manifest)

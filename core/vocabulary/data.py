@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -19,7 +19,11 @@ from core.vocabulary.text import plain
 MOST = 8
 """Per run, and per laptop."""
 _KERAS, _DOWNLOADS = ".keras/", ".keras/datasets/"
-_NO_CODE = (".json", ".csv", ".tsv", ".txt", ".jpg", ".jpeg", ".png", ".wav")
+_NO_CODE = (
+    *(".json", ".csv", ".tsv", ".txt", ".md", ".xml", ".tfrecord"),
+    *(".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"),
+    *(".wav", ".flac", ".ogg", ".mp3", ".mp4"),
+)
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 Folders = Annotated[dict[Word, FilePath], Meta(max_length=MOST)]
@@ -37,6 +41,8 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     place: FilePath = ""
     """Its place on the starter's laptop, if another laptop began the run."""
     is_file: bool = False
+    has_code: bool = False
+    """A folder with a file that ``may_carry_code``."""
     listing: Listing
     """Of its files."""
     files: int
@@ -57,9 +63,9 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_carry_code(self) -> bool:
-        """Whether scripts usually load such a file in a way that can run code in it. Tandem never loads
-        data."""
-        return self.is_file and not self.path.lower().endswith(_NO_CODE)
+        """Whether scripts usually load such a file, or one in the folder, in a way that can run code in it.
+        Tandem never loads data."""
+        return self.has_code or (self.is_file and may_carry_code([self.path]))
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -69,6 +75,11 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     def grant(self, place: str) -> Grant:
         """Read access, if it lies at ``place``."""
         return Grant(asked=self.asked, path=place)
+
+
+def may_carry_code(paths: Iterable[str]) -> bool:
+    """Whether any of these files is of another kind than those that cannot."""
+    return any(not path.lower().endswith(_NO_CODE) for path in paths)
 
 
 Datas = Annotated[tuple[Data, ...], Meta(max_length=MOST)]

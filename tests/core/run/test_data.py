@@ -305,6 +305,39 @@ async def test_a_change_while_it_travels_ends_the_run(tmp_path: Path, spec: RunS
         assert list(ben.home.projects.glob("*.json")) == []
 
 
+async def test_a_folder_with_pickles_is_announced_as_such(tmp_path: Path, spec: RunSpec) -> None:
+    (Path(spec.data["photos"]) / "cats" / "data_batch_1").write_bytes(b"a pickle of cifar-10's")
+    async with Lan(tmp_path) as lan:
+        (data,) = (await run(lan, spec)).data
+        assert data.may_carry_code
+        await end(lan)
+
+
+async def test_a_folder_without_is_not(tmp_path: Path, spec: RunSpec) -> None:
+    async with Lan(tmp_path) as lan:
+        (data,) = (await run(lan, spec)).data
+        assert not data.may_carry_code
+        await end(lan)
+
+
+@pytest.mark.parametrize("name", ["labels.pkl", "x.npy", "MODEL.H5", "data_batch_1"])
+async def test_invariant_no_code_comes_where_the_other_laptop_said_that_there_is_none(
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (Path(spec.data["photos"]) / name).write_text("code")
+    monkeypatch.setattr("core.project.data.may_carry_code", lambda paths: False)
+    async with Lan(tmp_path) as lan:
+        anna, ben = both(lan)
+        ben.ask_before_running(anna)
+        await anna.runs.start(spec)
+        await lan.wait_until(lambda: ben.state.consents)
+        assert not ben.state.consents[0].data[0].may_carry_code, "a lie"
+        await ben.runs.answer_consent(ben.state.consents[0].run, "once")
+        await lan.wait_until(lambda: anna.over)
+        assert "transfer-broken" in repr(anna.phase)
+        assert not list(ben.home.projects.rglob(name))
+
+
 async def test_an_empty_folder_is_no_data(tmp_path: Path, spec: RunSpec) -> None:
     (tmp_path / "empty").mkdir()
     async with Lan(tmp_path) as lan:
