@@ -82,7 +82,7 @@ class Course:
     """Ranks of the members that did its newest steps."""
     written: list[Any] = field(default_factory=list)
     """Handles of everything the step writes."""
-    sums: dict[int, int] = field(default_factory=dict)
+    sums: dict[int, Any] = field(default_factory=dict)
     """See ``sight.long_sums``."""
     watched: list[Any] = field(default_factory=list)
     """Handles of variables that the step only reads."""

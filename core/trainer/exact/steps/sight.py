@@ -24,6 +24,14 @@ _TIMES = 8.0
 _LONG = 8192
 """Summands from which on both limits grow with their number: float32 sums of so many round in one direction,
 while changes of their last bits average out."""
+_KERNELS = frozenset(
+    {
+        "Conv2DBackpropFilter",
+        "Conv3DBackpropFilterV2",
+        "DepthwiseConv2dNativeBackpropFilter",
+    }
+)
+"""Operations that compute a kernel's gradient from images and the gradient of their output."""
 
 Kind = Literal["gradients", "state", "metric"]
 
@@ -42,11 +50,27 @@ class Item(NamedTuple):
         return norm(self.numbers)
 
 
+class LongSum(NamedTuple):
+    """A gradient that adds up `places` numbers of each row."""
+
+    places: int
+    power: float
+    """How the limits grow: a kernel's with the square root, since it is added up in blocks."""
+
+    def longer(self, rows: int) -> float:
+        """The factor for the gradient's limits."""
+        return max(1.0, rows * self.places / _LONG) ** self.power
+
+
 class Discrepancy(NamedTuple):
     """A difference that an audit found."""
 
     kind: Kind
     name: str
+
+
+ONE = LongSum(1, 1.0)
+"""A gradient that adds up a number of each row."""
 
 
 def is_deep(findings: Sequence[Discrepancy]) -> bool:
@@ -59,7 +83,7 @@ class Sight:
 
     def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
         sums, sizes = traced.course.sums, traced.notes.sizes
-        self._longer = {place: max(1.0, rows * sums.get(size, 1) / _LONG) for place, size in sizes.items()}
+        self._longer = {place: sums.get(size, ONE).longer(rows) for place, size in sizes.items()}
         """By a gradient's place, the factor for its limits."""
         self._own = {
             id(variable.handle): metric.name
@@ -111,20 +135,37 @@ class Sight:
         return found
 
 
-def long_sums(graph: Any) -> dict[int, int]:
-    """Gradients that are sums over places within a row, such as a convolution's bias over all pixels: how
-    many places, by the numbers in the gradient."""
-    found: dict[int, int] = {}
+def long_sums(graph: Any) -> dict[int, LongSum]:
+    """Gradients that are sums over places within a row, such as those of a convolution's bias and kernel over
+    all pixels, by the numbers in the gradient."""
+    found: dict[int, LongSum] = {}
     for op in graph.get_operations():
-        if op.type in ("Sum", "BiasAddGrad"):
-            shape = op.inputs[0].shape
-            if shape.rank and shape.rank > 2 and shape[1:].is_fully_defined():
-                size = int(shape[-1])
-                found[size] = max(found.get(size, 1), shape[1:-1].num_elements())
+        if (here := _long_sum(op)) is not None:
+            size, longest = here
+            found[size] = max(longest, found.get(size, ONE), key=_reach)
         for inner in functions(op):
-            for size, places in long_sums(inner).items():
-                found[size] = max(found.get(size, 1), places)
+            for size, longest in long_sums(inner).items():
+                found[size] = max(longest, found.get(size, ONE), key=_reach)
     return found
+
+
+def _long_sum(op: Any) -> tuple[int, LongSum] | None:
+    """How many numbers the operation's result has, and what each adds up."""
+    if op.type in ("Sum", "BiasAddGrad"):
+        summed, power = op.inputs[0].shape, 1.0
+        size = summed[-1] if summed.rank else None
+    elif op.type in _KERNELS:
+        summed, power = op.inputs[2].shape, 0.5
+        size = op.outputs[0].shape.num_elements()
+    else:
+        return None
+    if size is None or not summed.rank or summed.rank < 3 or not summed[1:].is_fully_defined():
+        return None
+    return size, LongSum(summed[1:-1].num_elements(), power)
+
+
+def _reach(one: LongSum) -> float:
+    return float(one.places) ** one.power
 
 
 def of_gradient(place: int) -> str:
