@@ -70,7 +70,9 @@ def find_again(
     if manifest.digest != data.listing.digest:
         return None
     folder = place.parent if data.is_file else place
-    return LocalData(data=structs.replace(data, place=str(place)), folder=str(folder), manifest=manifest)
+    has_code = not data.is_file and may_carry_code(file.path for file in manifest.files)
+    found = structs.replace(data, place=str(place), has_code=has_code)
+    return LocalData(data=found, folder=str(folder), manifest=manifest)
 
 
 def read_kept(

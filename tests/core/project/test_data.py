@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.project import data as module
 from core.project import hash_cache
-from core.project.data import LocalData, read_data
-from core.project.files import hash_file
+from core.project.data import LocalData, find_again, read_data
+from core.project.files import ReadMeter, hash_file
 from core.project.store import ProjectStore
 from core.vocabulary.ids import ProjectId
 from tests.core.project.making import pieces, write
@@ -144,3 +145,20 @@ def test_one_file_is_read_once_and_leaves_what_is_known_of_its_folder(
     assert reads == []
     (folder / "dog.jpg").write_text("a dog that grew")
     assert read_data("dog", folder / "dog.jpg", tmp_path, hashes) != first
+
+
+def test_whether_data_of_others_can_carry_code_is_seen_in_its_files(tmp_path: Path) -> None:
+    place = write(tmp_path / "photos", PHOTOS | {"labels.pkl": "a pickle"})
+    local = read_data("photos", place, tmp_path)
+    assert local.data.has_code
+    claimed = replace(local.data, has_code=False)
+    again = find_again(claimed, place)
+    assert again is not None and again.data.has_code
+
+
+def test_finding_data_again_tells_how_much_is_read(store: ProjectStore, tmp_path: Path) -> None:
+    local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
+    told: list[tuple[int, int]] = []
+    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    assert store.find_data(local.data, meter=meter) is not None
+    assert told[-1] == (local.data.total_bytes, local.data.total_bytes)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.project import copy
+from core.project.files import ReadMeter
 from core.project.receipt import PIECE_BYTES, FilePiece, Receipt
 from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.vocabulary import units
@@ -58,6 +59,24 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
     for piece in rest:
         again.take(piece)
     assert content(again.finish()) == FILES
+
+
+def test_what_it_reads_of_what_came_before_is_told(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    first, second, third, *rest = pieces(source, MANIFEST, receipt.wanted)
+    for piece in (first, second):
+        receipt.take(piece)
+    told: list[tuple[int, int]] = []
+    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place", meter=meter)
+    before = told[-1][0] if told else 0
+    again.take(third)
+    assert told[-1] == (before + 2 * PIECE_BYTES, before + 2 * PIECE_BYTES)
+    for piece in rest:
+        again.take(piece)
+    count = len(told)
+    Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place", meter=meter)
+    assert len(told) > count and told[-1][0] - told[count - 1][0] == MANIFEST.total_bytes
 
 
 def test_two_receipts_on_one_folder_write_each_byte_where_it_belongs(
