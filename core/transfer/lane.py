@@ -30,7 +30,7 @@ from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files that are not here yet."""
-RESTS, LEAST_BLOCK_S, SLOWER = 4, 0.005, 1.25
+RESTS, LEAST_BLOCK_S, SLOWER = 6, 0.005, 1.25
 """Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
 by how much it is taken to be slower than the one before if nothing tells."""
 MOST_UNREAD_BYTES = 2 * WINDOW * BLOCK_BYTES
