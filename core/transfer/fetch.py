@@ -13,7 +13,7 @@ from core.transfer.machine import FetchMachine, Patience, Unasked
 from core.vocabulary.errors import Problem, TandemError
 
 
-class Asking(Protocol):
+class FileLane(Protocol):
     """The lane to the device that has the files."""
 
     def ask(self, fetch: Fetch) -> bool:
@@ -34,7 +34,11 @@ class Fetch:
     """
 
     def __init__(
-        self, lane: Asking, receipt: AnyReceipt, on_piece: Callable[[], None], silent_s: float | None = None
+        self,
+        lane: FileLane,
+        receipt: AnyReceipt,
+        on_piece: Callable[[], None],
+        silent_s: float | None = None,
     ) -> None:
         self.manifest = receipt.manifest.digest
         self.machine = FetchMachine(())
