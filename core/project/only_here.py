@@ -9,9 +9,7 @@ import ast
 import re
 import shlex
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from core.project.ignore import TANDEM_RULES
 from core.project.scan import is_broad
@@ -38,19 +36,14 @@ def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -
     for module in read_sources(script).modules:
         source = SourceTree(module)
         texts = [
-            (node, home)
-            for node in source.nodes
-            if isinstance(node, ast.Constant)
-            for home in (_after_home(source, node),)
-            if home is not None or _may_be_path(source, node)
+            node for node in source.nodes if isinstance(node, ast.Constant) and _may_be_path(source, node)
         ]
-        for node, home in sorted(texts, key=lambda each: each[0].lineno):
-            text = str(node.value) if home is None else "~/" + str(node.value)
+        for node in sorted(texts, key=lambda node: node.lineno):
+            text = str(node.value)
             if text in found or is_within(text, data):
                 continue
             if _WHOLE.fullmatch(text) and _is_elsewhere(text):
-                composed = home == "composed"
-                found[text] = _outside(*module.place(node.lineno), text, composed=composed)
+                found[text] = _outside(*module.place(node.lineno), text)
             elif _RELATIVE.fullmatch(text) and text not in travels and _is_read(source, node, folder / text):
                 found[text] = _left_out(*module.place(node.lineno), text, broad=is_broad(folder))
     return tuple(found.values())
@@ -69,39 +62,6 @@ def _may_be_path(source: SourceTree, node: ast.Constant) -> bool:
         case ast.BinOp():
             return parent.left is node
     return True
-
-
-def _after_home(source: SourceTree, node: ast.Constant) -> Literal["whole", "composed"] | None:
-    """Whether a text continues the path of the home: ``Path.home() / "photos"``, or ``os.path.join`` with
-    ``expanduser("~")``. Composed: a trainer does not find such data elsewhere, for there are more parts, or
-    the home is a variable."""
-    if not isinstance(node.value, str) or not node.value or node.value.startswith("/"):
-        return None
-    text: ast.AST = node
-    around = [parent for parent, _ in islice(source.around(node), 3)]
-    if around and isinstance(around[0], ast.JoinedStr) and around[0].values[0] is node:
-        text = around.pop(0)
-    match around:
-        case [ast.BinOp(op=ast.Div(), left=home, right=right) as path, *outer] if right is text:
-            more = bool(outer) and isinstance(outer[0], ast.BinOp) and outer[0].left is path
-        case [ast.Call(args=[home, second, *rest]) as join, *_] if second is text:
-            if source.dotted(join.func) != "os.path.join":
-                return None
-            more = bool(rest)
-        case _:
-            return None
-    if not any(_is_home(source, value) for value in source.values(home)):
-        return None
-    return "composed" if more or isinstance(home, ast.Name) else "whole"
-
-
-def _is_home(source: SourceTree, node: ast.expr) -> bool:
-    match node:
-        case ast.Call(func=func, args=[]):
-            return source.dotted(func) == "pathlib.Path.home"
-        case ast.Call(func=func, args=[ast.Constant(value="~")]):
-            return source.dotted(func) == "os.path.expanduser"
-    return False
 
 
 def _is_elsewhere(text: str) -> bool:
@@ -124,17 +84,11 @@ def _is_read(source: SourceTree, node: ast.Constant, path: Path) -> bool:
     return there and is_read(uses(source, node))
 
 
-def _outside(path: str, line: int, text: str, *, composed: bool = False) -> Mistake:
-    """``detail``: the data folder that it would be, as NAME=PATH, if there is something. ``composed``: of
-    parts, and there is no telling which folder that is."""
+def _outside(path: str, line: int, text: str) -> Mistake:
+    """``detail``: the data folder that it would be, as NAME=PATH, if there is something."""
     fix = "Keep it beside the script, under a relative name; or see that all laptops have the same there."
     data = ""
-    if composed:
-        fix = (
-            'Write it with one text after the home, such as Path.home() / "FOLDER/NAME", and it can travel '
-            f"as data. Or {fix[0].lower()}{fix[1:]}"
-        )
-    elif (found := Path(text).expanduser()).exists():
+    if (found := Path(text).expanduser()).exists():
         name = _NO_NAME.sub("-", found.stem)[:40] or "data"
         data = f"{name}={text}"
         fix = (

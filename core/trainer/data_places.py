@@ -1,29 +1,20 @@
 """Leads a script to its data if this laptop has it in another place than the script names.
 
 TensorFlow opens files itself, so the source is changed before it is compiled: a string that begins with a
-data folder's path begins with this laptop's path instead. So does one that follows ``Path.home() /``, or the
-home in ``os.path.join``: joined to an absolute path, the home is dropped. The files on disk stay unchanged.
+data folder's path begins with this laptop's path instead. The files on disk stay unchanged.
 """
 
 from __future__ import annotations
 
-import io
 import linecache
 import re
-import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
 from pathlib import Path
 from typing import Any
 
 _NOT_IN_STRINGS = re.compile(r"[\"'\\{}\n]")
-_OPENING = re.compile(r"[A-Za-z]*(\"\"\"|'''|\"|')")
-_AFTER_HOME = re.compile(r"(.*\W)?(Path\.home\(\)/|join\((os\.path\.)?expanduser\([\"']~[\"']\),)")
-_TOKENS = 12
-"""The longest text before a string that ``_AFTER_HOME`` reads."""
-_STRINGS = (tokenize.STRING, getattr(tokenize, "FSTRING_START", tokenize.STRING))
-_BLANK = (tokenize.NL, tokenize.COMMENT)
 
 
 class Places:
@@ -36,7 +27,7 @@ class Places:
         self._data = dict(fits)
         self._folder = folder
         paths = "|".join(re.escape(path) for path in sorted(self._data, key=len, reverse=True))
-        self._path = re.compile(rf"({paths})(?=[/\"'])")
+        self._string = re.compile(rf"(?<=[\"'])({paths})(?=[/\"'])")
         self._argument = re.compile(rf"((?:--?[\w-]+=)?)({paths})((?:/.*)?)", re.DOTALL)
 
     def install(self) -> None:
@@ -68,38 +59,9 @@ class Places:
         return changed
 
     def text(self, text: str) -> str:
-        if not self._data:
-            return text
-        try:
-            begins = list(_strings(text))
-        except (SyntaxError, tokenize.TokenError):
-            return text  # Compiling it reports the error.
-        changed, at = [], 0
-        for begin, is_below_home in begins:
-            before = "~/" if is_below_home else ""
-            found = self._path.match(before + text[begin:]) if before else self._path.match(text, begin)
-            if found is not None:
-                changed += [text[at:begin], self._data[found[1]]]
-                at = begin + len(found[1]) - len(before)
-        return "".join([*changed, text[at:]])
+        return self._string.sub(lambda found: self._data[found[1]], text) if self._data else text
 
     def argument(self, argument: str) -> str:
         """``PATH``, or ``--option=PATH``."""
         found = self._argument.fullmatch(argument) if self._data else None
         return argument if found is None else f"{found[1]}{self._data[found[2]]}{found[3]}"
-
-
-def _strings(text: str) -> Iterator[tuple[int, bool]]:
-    """Where each string's content begins, and whether it is joined to the home. Raises ``SyntaxError`` and
-    ``TokenError``."""
-    lines, starts = io.StringIO(text).readlines(), [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    before: list[str] = []
-    for token in tokenize.generate_tokens(iter(lines).__next__):
-        if token.type in _STRINGS and (opening := _OPENING.match(token.string)):
-            at = starts[token.start[0] - 1] + token.start[1]
-            if text.startswith(opening[0], at):
-                yield at + opening.end(), _AFTER_HOME.fullmatch("".join(before)) is not None
-        if token.type not in _BLANK:
-            before = [*before[1 - _TOKENS :], token.string]

@@ -36,48 +36,6 @@ def test_what_lies_there_may_travel(tmp_path: Path) -> None:
     assert find_only_here(tmp_path / "project" / "train.py", manifest, [str(photos)]) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from pathlib import Path\nopen(Path.home() / 'photos')",
-        "import pathlib\nopen(pathlib.Path.home() / f'photos/{number}')",
-        "import os\nopen(os.path.join(os.path.expanduser('~'), 'photos'))",
-    ],
-)
-def test_a_path_that_is_joined_to_the_home_is_named_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "photos").mkdir()
-    (mistake,) = found(tmp_path, text)
-    assert (mistake.code, mistake.line) == (CODE, 2)
-    assert mistake.detail.rstrip("/") == "photos=~/photos"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from pathlib import Path\nopen(Path.home() / 'photos' / 'cats')",
-        "from pathlib import Path\nhome = Path.home(); open(home / 'photos')",
-        "import os\nopen(os.path.join(os.path.expanduser('~'), 'photos', 'cats'))",
-    ],
-)
-def test_of_one_with_more_parts_no_folder_is_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "photos" / "cats").mkdir(parents=True)
-    (mistake,) = found(tmp_path, text)
-    assert (mistake.line, mistake.detail) == (2, "")
-    assert "one text after the home" in mistake.fix
-
-
-def test_what_is_joined_to_another_folder_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "photos").mkdir()
-    assert found(tmp_path, "import os\nopen(os.path.join(base, 'photos'))\nopen(base / 'photos')") == ()
-
-
 def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
     (mistake,) = found(tmp_path, f"model.save(f'{tmp_path}/run-{{number}}.keras')")
     assert "run-" in mistake.what and str(tmp_path)[:30] in mistake.what

@@ -23,20 +23,6 @@ DATA = {"~/photos": "/store/ab", "/home/anna/photos": "/store/ab", "/data": "/mn
         ("'/data-2'", "'/data-2'"),
         ("'in /data'", "'in /data'"),
         ("'/home/anna/photos2'", "'/home/anna/photos2'"),
-        ('x = "a"/home/anna/photos/"b"', 'x = "a"/home/anna/photos/"b"'),
-        ("'cp \"/data/x\" .'", "'cp \"/data/x\" .'"),
-        ("# it's '/data'", "# it's '/data'"),
-        ("é = 'é'; x = " + '"""/data/x"""' + "", "é = 'é'; x = " + '"""/mnt/data/x"""' + ""),
-        ("open('/data", "open('/data"),
-        ("Path.home() / 'photos' / '1.jpg'", "Path.home() / '/store/ab' / '1.jpg'"),
-        ("pathlib.Path.home() / f'photos/{n}'", "pathlib.Path.home() / f'/store/ab/{n}'"),
-        ("Path.home() / 'photos2'", "Path.home() / 'photos2'"),
-        ("home / 'photos'", "home / 'photos'"),
-        (
-            "os.path.join(os.path.expanduser('~'), 'photos', '1.jpg')",
-            "os.path.join(os.path.expanduser('~'), '/store/ab', '1.jpg')",
-        ),
-        ("join(expanduser('~'),  # mine\n  'photos')", "join(expanduser('~'),  # mine\n  '/store/ab')"),
     ],
 )
 def test_strings_that_begin_with_its_path_lead_to_it(text: str, here: str) -> None:
