@@ -54,8 +54,8 @@ class ProjectStore:
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
     def find_data(self, data: Data, hashes: Path | None = None, meter: ReadMeter = UNWATCHED) -> Path | None:
-        """The place of data kept here; None where it was altered, which removes it, or cannot be read now.
-        ``hashes``: as in ``scan_data``, so that it is read once. Raises ``TandemError``.
+        """The place of data kept here; None where it was altered, which removes it. ``hashes``: as in
+        ``scan_data``, so that it is read once. Raises ``TandemError``, also where it cannot be read now.
 
         Security invariant: a project is no data. Whoever calls it that does not get it removed.
         """
@@ -67,11 +67,12 @@ class ProjectStore:
             found = _find_files(data, place, manifest, hashes, meter)
         except TandemError as error:
             if isinstance(error.__cause__, OSError):  # It may pass.
-                return None
+                raise _unreadable(data.name) from error
             found = None
         if found is None or found.digest != digest:
-            if found is None or _is_altered(place, manifest, found):
-                self.forget(digest)
+            if found is not None and not _is_altered(place, manifest, found):
+                raise _unreadable(data.name)
+            self.forget(digest)
             return None
         with storing(self._folder):
             os.utime(self._list(digest))
@@ -206,6 +207,14 @@ class ProjectStore:
                 for file in manifest.files:
                     known[file.sha256] = self._files(digest).joinpath(*file.path.split("/"))
         return known
+
+
+def _unreadable(name: str) -> TandemError:
+    return TandemError(
+        code="data-unreadable",
+        what=f"The data {name}, which is kept on this laptop, cannot be read now.",
+        fix="Close programs that use it, look whether its disk is connected, and start the run again.",
+    )
 
 
 def _check(manifest: Manifest) -> None:

@@ -77,7 +77,7 @@ class Invitation:
                 transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
                 self._timer = self._wait(limits.RECEIVE_S + limits.SLACK_S + transfer_s)
             case ms.Reported(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
-                if self._is_receiving and 0 <= done <= total:
+                if self._is_receiving and 0 <= done <= total and not told.words:
                     self._tell(done, total, told.rate_bytes_s)
             case ms.Prepared():
                 self._end(None)

@@ -25,6 +25,7 @@ _NO_CODE = (
     *(".wav", ".flac", ".ogg", ".mp3", ".mp4"),
 )
 _NAME = re.compile(r"[\w.-]{1,64}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Folders = Annotated[dict[Word, FilePath], Meta(max_length=MOST)]
 """Data folders of one laptop, by name. Laptops may have the same data in different places."""
@@ -89,6 +90,7 @@ def is_sound(data: Data) -> bool:
     """Whether a description from a peer is safe to use. Its files are checked once their list has arrived."""
     return (
         _NAME.fullmatch(data.name) is not None
+        and _DIGEST.fullmatch(data.listing.digest) is not None  # it names a folder
         and _is_absolute(data.path)
         and (not data.place or _is_absolute(data.place))
         and (not data.below_home or why_unsafe(data.below_home) is None)

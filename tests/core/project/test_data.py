@@ -16,6 +16,7 @@ from core.project import hash_cache
 from core.project.data import LocalData, find_again, read_data
 from core.project.files import ReadMeter, hash_file
 from core.project.store import ProjectStore
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from tests.core.project.making import pieces, write
 
@@ -65,7 +66,8 @@ def test_what_cannot_be_read_for_a_moment_is_not_thrown_away(
             broken.setattr(module, "hash_file", read)
         else:
             broken.setattr(os, "scandir", listed)
-        assert store.find_data(local.data) is None
+        with pytest.raises(TandemError, match=r"The data photos, .* cannot be read now"):
+            store.find_data(local.data)
     assert store.find_data(local.data) is not None
 
 

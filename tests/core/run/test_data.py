@@ -356,6 +356,9 @@ async def test_an_empty_folder_is_no_data(tmp_path: Path, spec: RunSpec) -> None
         {"name": "../photos"},
         {"files": 0},
         {"is_file": True},
+        {"listing": Listing(digest="/usr/share", size=3)},
+        {"listing": Listing(digest="../../" + "a" * 58, size=3)},
+        {"listing": Listing(digest="a" * 63 + "\0", size=3)},
     ],
 )
 def test_unsound_descriptions_are_refused(wrong: dict[str, object]) -> None:
