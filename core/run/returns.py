@@ -27,7 +27,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
-from core.vocabulary.phases import Failed, Finished, Starting, Stopped, Training, ended
+from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State
@@ -42,7 +42,7 @@ NO_REFUSALS = ("link-", "device-busy", "train-crossed")
 BUSY_S = 10.0
 """How long it is left in peace if it had begun a run of its own."""
 HEEDED = (
-    *(Starting, Training, Finished, Stopped, Failed),
+    *(Training, Finished, Stopped, Failed),
     *(ev.MemberLeft, ev.MemberEnded, ev.MemberProgressed, ev.WaitingChanged),
 )
 """Phases of a run, and other events of it, that ``Returns.hear`` handles."""
@@ -112,8 +112,6 @@ class Returns:
         """This laptop left the run at its user's wish: only the user brings others in, and it with them."""
         self._restart_s = 0.0
         """From the trainers' start to the first step."""
-        self._starting_s = 0.0
-        """When the trainers were started."""
 
     # --- events ----------------------------------------------------------------------------------------
 
@@ -132,8 +130,6 @@ class Returns:
                     now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
                 self.look()
-            case ev.RunPhaseChanged(phase=Starting()):
-                self._starting_s = self._context.clock.time()
             case ev.RunPhaseChanged(phase=Training()):
                 self._on_training(state)
             case ev.RunPhaseChanged(phase=phase) if ended(phase):
@@ -193,7 +189,7 @@ class Returns:
 
     def _on_training(self, state: co.Coordination) -> None:
         self._succession.on_training(state.plan)
-        self._restart_s = self._context.clock.time() - self._starting_s
+        self._restart_s = self._context.clock.time() - state.tally.planned_s
         for member in state.plan.members:
             self._absent.pop(member.device, None)
         for device, absent in self._absent.items():

@@ -101,6 +101,8 @@ class Tally:
     """The chief among the present members."""
     pressed_s: float
     plan: Plan | None = None
+    planned_s: float = 0.0
+    """When the plan was complete, and the trainers were started."""
     first_s: float | None = None
     last_s: float | None = None
     first: Progress | None = None
@@ -136,7 +138,7 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
             exchange = "" if plan.solo else plan.exchange
             before = plan.resume.moment.epochs if plan.resume is not None else 0
             anew = replace(tally, settling=Settling()).knowing(exchange=exchange, epochs=before)
-            anew = replace(anew, plan=plan)
+            anew = replace(anew, plan=plan, planned_s=now_s)
             return anew.knowing(accepted=plan.accept_differences, expectation=None)
         case ev.MemberMeasured():
             # Measurements from here on are compared with this expectation.
