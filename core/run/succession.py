@@ -9,6 +9,7 @@ whose checkpoint it resumes the run as it would any other.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -175,7 +176,8 @@ class Succession:
         if plan.owner is not None and plan.resume is not None:
             for run in {plan.resume.run, plan.owner.run}:
                 self._context.files.post(note_successor, self._context.runs, run, plan.run)
-        self.reconsider()
+        # Not within the step of the run's machine that says so.
+        asyncio.get_running_loop().call_soon(self.reconsider)
 
     def note_step(self, plan: Plan, step: int | None) -> None:
         """``step``: steps done in the run under way here."""
