@@ -93,6 +93,13 @@ def kept(agent: Agent, run: RunId) -> None:
         time.sleep(0.05)
 
 
+def under_way(run: RunId, *them: Agent) -> None:
+    """Waits until all of them make steps, and have a checkpoint."""
+    for agent in them:
+        agent.trains(run)
+        kept(agent, run)
+
+
 def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
     """Waits until exactly these make steps in a run that resumes ``before``."""
 
@@ -149,9 +156,7 @@ def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
     anna, ben = laptops.anna, laptops.ben
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "killed", 0.05, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-        kept(agent, run)
+    under_way(run, anna, ben)
     (trainer,) = ben.trainers()
 
     trainer.kill()
@@ -338,9 +343,7 @@ def test_when_all_were_killed_at_once_the_run_goes_on_once_they_are_on_again(
     anna, ben = laptops.restart(0, go_on=True), laptops.ben
     linked(anna, ben)
     run = train(laptops, tmp_path / "power", 0.05, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-        kept(agent, run)
+    under_way(run, anna, ben)
     trainers = [*anna.trainers(), *ben.trainers()]
 
     for agent in (anna, ben):

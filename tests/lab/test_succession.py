@@ -17,7 +17,7 @@ from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import linked, pair
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
-from tests.lab.test_returns import ends_well, goes_on, gone, kept, newest_step, train, wanted
+from tests.lab.test_returns import ends_well, goes_on, gone, newest_step, train, under_way, wanted
 
 __all__ = ["wanted"]
 
@@ -79,9 +79,7 @@ def test_two_that_are_left_without_the_starter_go_on_together_and_hand_the_run_b
     linked_pair(ben, cleo)
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "three", 0.05, ben, cleo)
-    for agent in (anna, ben, cleo):
-        agent.trains(run)
-        kept(agent, run)
+    under_way(run, anna, ben, cleo)
 
     anna.kill()
     assert anna.waits_until_gone() < 0
@@ -118,9 +116,7 @@ def test_a_starter_whose_lid_was_closed_is_in_its_run_again(
     anna, ben = laptops.anna, laptops.ben
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "lid", 0.05, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-        kept(agent, run)
+    under_way(run, anna, ben)
     with faults.lid_closed(network, 0, anna):
         closed_s = time.monotonic()
         alone = goes_on_alone(ben, run)
@@ -141,9 +137,7 @@ def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(
     anna, ben = laptops.anna, laptops.ben
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "halves", 0.05, ben)
-    for agent in (anna, ben):
-        agent.trains(run)
-        kept(agent, run)
+    under_way(run, anna, ben)
     with faults.cable_out(network, 1):
         anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
         alone = goes_on_alone(ben, run).plan.run
