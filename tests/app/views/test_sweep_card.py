@@ -108,9 +108,13 @@ def test_the_trials_curves_are_read_and_the_best_stands_out(
         ("1: lr 0.1", False),
         ("2: lr 0.01, best", True),
     ]
-    qtbot.waitUntil(lambda: bool(card.curves.charts.plots), timeout=60_000)
-    widths = [item.opts["pen"].widthF() for _, _, item, _ in card.curves.charts.plots[0]._items]
-    assert max(widths) == 2 * min(widths)
+
+    def widths() -> list[float]:
+        plots = card.curves.charts.plots
+        return [item.opts["pen"].widthF() for _, _, item, _ in plots[0]._items] if plots else []
+
+    qtbot.waitUntil(lambda: len(widths()) > 1 and max(widths()) != min(widths()), timeout=60_000)
+    assert max(widths()) == 2 * min(widths())
     card.curves._rest.setInterval(0)
     core.happen(ev.TrialChanged(sweep=SWEEP, trial=structs.replace(running, epochs=2)))
 
