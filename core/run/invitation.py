@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
 from core.run.planner import Planned
 from core.run.transfer import data_readers
-from core.runtime.timers import Timer
+from core.runtime.timers import Timers
 from core.transfer.offer import OfferedFiles
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
@@ -25,6 +26,8 @@ from core.vocabulary.manifest import Manifest
 
 SLOWEST_BYTES_S = 50_000.0
 """A laptop that takes longer than this to receive the files would hold up others that are to be invited."""
+WORK_S = 3600.0
+"""The longest that a laptop may read and copy files of its own, if it keeps saying that it does."""
 _LET_GO = Problem(code="invited", what="This laptop is ready to come into the run.")
 _UNANSWERED = Problem(code="not-prepared", what="it did not answer in time.")
 
@@ -32,7 +35,8 @@ _UNANSWERED = Problem(code="not-prepared", what="it did not answer in time.")
 class Invitation:
     """``on_over`` is called once, unless ``end`` is called: with None when the laptop is ready.
 
-    Security invariant: a laptop that says anything but its answer does not keep the invitation open.
+    Security invariant: a laptop that says anything but its answer does not keep the invitation open, except
+    that it reads or receives files, for a limited time.
     """
 
     def __init__(
@@ -59,8 +63,14 @@ class Invitation:
         texts = dict(self._project.texts)
         request = ms.Prepare(plan=planned.plan, manifest=manifest, listing=listing, texts=texts)
         context.send(device, request)
+        data_bytes = sum(each.data.total_bytes for each in self._project.data)
+        self._transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
+        self._timers = Timers[Literal["answer"]](context.clock, lambda _: self._end(_UNANSWERED))
         # Its own Tandem declines before, where its user does not answer.
-        self._timer = self._wait(limits.CONSENT_S + 2 * limits.SLACK_S)
+        answer_s = limits.CONSENT_S + 2 * limits.SLACK_S
+        self._last_s = context.clock.time() + answer_s + WORK_S + self._transfer_s
+        self._ends_s = 0.0
+        self._wait(answer_s)
 
     def on_message(self, device: DeviceId, message: ms.Message) -> bool:
         """False: the message is about something else."""
@@ -72,11 +82,10 @@ class Invitation:
                 if total_bytes:
                     self._offer(ManifestReader(Path(self._project.folder), self._project.manifest))
                     self._context.send(device, ms.FilesFrom(run=self.run, giver=self._context.me))
-                self._timer.cancel()
-                data_bytes = sum(each.data.total_bytes for each in self._project.data)
-                transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
-                self._timer = self._wait(limits.RECEIVE_S + limits.SLACK_S + transfer_s)
+                self._ends_s = 0.0  # Its user has answered.
+                self._wait(limits.RECEIVE_S + limits.SLACK_S + self._transfer_s)
             case ms.Reported(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
+                self._wait(limits.RECEIVE_S + limits.SLACK_S)
                 if self._is_receiving and 0 <= done <= total and not told.words:
                     self._tell(done, total, told.rate_bytes_s)
             case ms.Prepared():
@@ -93,7 +102,7 @@ class Invitation:
         """Withdraw the invitation."""
         if not self._over:
             self._over = True
-            self._timer.cancel()
+            self._timers.cancel_all()
             if self._is_receiving:
                 self._tell(0, 0)
             for withdraw in self._offers:
@@ -110,8 +119,11 @@ class Invitation:
         event = JoinProgressed(device=self.device, done=done, total=total, rate_bytes_s=rate_bytes_s)
         self._context.emit(event)
 
-    def _wait(self, seconds: float) -> Timer:
-        return self._context.clock.call_later(seconds, lambda: self._end(_UNANSWERED))
+    def _wait(self, seconds: float) -> None:
+        """At least so long from now on."""
+        now_s = self._context.clock.time()
+        self._ends_s = min(max(self._ends_s, now_s + seconds), self._last_s)
+        self._timers.set("answer", self._ends_s - now_s)
 
     def _offer(self, reader: ManifestReader | ListingReader) -> None:
         def failed(error: TandemError) -> None:

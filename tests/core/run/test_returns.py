@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from core.run.context import RunLimits
 from core.run.continuation import MOST_PAUSE_S, is_in_fit, is_worth, pause_s
+from core.run.invitation import WORK_S
 from core.run.readiness import MOST_ASKED
 from core.run.returns import BUSY_S, KEPT_S, SPARE_S
 from core.vocabulary import events as ev
@@ -20,7 +21,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import CUT_OFF, GOES_BACK, Problem, TandemError
 from core.vocabulary.ids import RunId
-from core.vocabulary.limits import CONSENT_S, SLACK_S
+from core.vocabulary.limits import CONSENT_S, RECEIVE_S, SLACK_S
 from core.vocabulary.peer_messages import FilesWanted, LoadAsked, LoadTold, Prepare
 from core.vocabulary.phases import Exit, Finished, Stopped, Training
 from core.vocabulary.plan import RunSpec
@@ -386,6 +387,35 @@ async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
     await three.wait_until(lambda: "Cleo does not take part: it did not answer in time" in said(anna))
     withdrawn = anna.runs.returns
     assert withdrawn.invitation is None and run_of(anna) == run
+    await finish(three, anna, ben)
+
+
+async def test_a_laptop_that_reads_its_files_for_long_is_not_taken_for_silent(
+    three: Lan, spec: RunSpec
+) -> None:
+    """But one that says so without end is."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    cleo.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: anna.runs.returns.invitation)
+    invited = anna.runs.returns.invitation
+    assert invited is not None
+    told = ev.MemberPhaseChanged(
+        run=invited.run, device=cleo.device, phase="receiving", words="checking files", done=1, total=2
+    )
+    waited_s = 0.0
+    while waited_s < 2 * CONSENT_S:
+        three.clock.advance(RECEIVE_S)
+        waited_s += RECEIVE_S
+        invited.on_message(cleo.device, ms.Reported(event=told))
+    assert anna.runs.returns.invitation is invited
+    invited.on_message(cleo.device, FilesWanted(run=invited.run, total_bytes=1))
+    while waited_s < CONSENT_S + WORK_S + 3 * SLACK_S:
+        three.clock.advance(RECEIVE_S)
+        waited_s += RECEIVE_S
+        invited.on_message(cleo.device, ms.Reported(event=told))
+    await three.wait_until(lambda: "Cleo does not take part: it did not answer in time" in said(anna))
     await finish(three, anna, ben)
 
 
