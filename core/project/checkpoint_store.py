@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.home.private_file import sync_folder, write_atomically, write_new
-from core.project.files import bytes_below, hash_file
+from core.project.files import UNWATCHED, ReadMeter, bytes_below, hash_file
 from core.runtime.regular_file import NotRegular, open_regular
 from core.runtime.removal import remove_tree
 from core.vocabulary import units, wire
@@ -167,13 +167,16 @@ def check_head(head: Head) -> None:
         raise _refused(f"it is larger than {units.size(LIMIT_BYTES)}")
 
 
-def intact(checkpoint: Checkpoint) -> bool:
+def intact(checkpoint: Checkpoint, meter: ReadMeter = UNWATCHED) -> bool:
     """Whether every file is there, with the bytes that the manifest lists."""
     folder = Path(checkpoint.folder)
     try:
         # Sizes first: terabytes of zeros take no space, but hours to read.
-        return _sizes_fit(checkpoint) and all(
-            hash_file(folder / file.name) == (file.size, file.sha256) for file in checkpoint.head.files
+        if not _sizes_fit(checkpoint):
+            return False
+        meter.expect(checkpoint.head.total_bytes)
+        return all(
+            hash_file(folder / file.name, meter) == (file.size, file.sha256) for file in checkpoint.head.files
         )
     except (OSError, NotRegular):
         return False
@@ -209,11 +212,11 @@ def check_listing(listing: Manifest) -> None:
         raise _refused("it names a file that no checkpoint has")
 
 
-def find(folder: Path, digest: ProjectId) -> Checkpoint | None:
+def find(folder: Path, digest: ProjectId, meter: ReadMeter = UNWATCHED) -> Checkpoint | None:
     """The checkpoint with exactly these files, if it is complete here."""
     for found in _listed(folder):
         try:
-            if listing(found).digest == digest and intact(found):
+            if listing(found).digest == digest and intact(found, meter):
                 return found
         except (OSError, NotRegular):
             continue

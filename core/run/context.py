@@ -111,7 +111,7 @@ class RunLimits:
     load_ahead_s: float = 30.0
     """For trainers to load TensorFlow before a run stops for a laptop that comes in: it would wait for it."""
     first_piece_s: float = 180.0
-    """A laptop hashes its checkpoint, perhaps gigabytes, before it sends it."""
+    """Until another laptop sends the first piece of a checkpoint, besides what it takes to read that."""
     idle_s: float = 20.0
     """How long the members of a run that goes on may take to end their part in the previous one."""
     stand_in_s: float = limits.LEAVE_S + limits.FAREWELL_S + limits.SLACK_S

@@ -265,7 +265,7 @@ class Delivery:
         checkpoint_store.check_listing(files)
         checkpoints = self._context.folder(self._plan.run) / run_folder.CHECKPOINTS
         old = self._context.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
-        found = checkpoint_store.find(old, files.digest)
+        found = checkpoint_store.find(old, files.digest, self._reading)
         if found is not None:
             with storing(checkpoints):
                 checkpoint_store.adopt(found, checkpoints)

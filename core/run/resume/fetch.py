@@ -26,6 +26,8 @@ ASK_S = 15.0
 """An answer needs no hashing, so it comes at once."""
 PIECE_S = 60.0
 """A transfer is given up after so long without a piece."""
+SLOWEST_READ_BYTES_S = 5_000_000.0
+"""A laptop reads its checkpoint before it sends it; a disk is no slower than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,9 @@ class CheckpointSearch:
             if not self._context.links.send(device, wanted):
                 raise _lost()
             self._on_piece(found, 0)
-            async with asyncio.timeout(self._context.limits.first_piece_s) as patience:
+            first_piece_s = self._context.limits.first_piece_s
+            first_piece_s += found.files.total_bytes / SLOWEST_READ_BYTES_S
+            async with asyncio.timeout(first_piece_s) as patience:
 
                 def came() -> None:
                     if not patience.expired():

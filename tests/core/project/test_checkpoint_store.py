@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint, Head, KeptFile
+from core.project.files import ReadMeter
 from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, RunId
@@ -231,7 +232,10 @@ def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
     assert [file.path for file in listing.files] == ["manifest.json", "now.bin", "now.json"]
     assert made.head.total_bytes == len(b"weights") + len(b"{} ")
     write(tmp_path / "one", 20)
-    assert checkpoint_store.find(tmp_path / "one", listing.digest) == made
+    told: list[tuple[int, int]] = []
+    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    assert checkpoint_store.find(tmp_path / "one", listing.digest, meter) == made
+    assert told[-1] == (made.head.total_bytes, made.head.total_bytes), "who waits for it hears how far it is"
     assert checkpoint_store.find(tmp_path / "none", listing.digest) is None
     place = checkpoint_store.adopt(made, tmp_path / "other")
     assert place == checkpoint_store.first(tmp_path / "other") == tmp_path / "other" / "00000001"

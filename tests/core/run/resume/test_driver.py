@@ -4,15 +4,17 @@ begin with it."""
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
+from core.project.files import ReadMeter
 from core.project.receipt import PIECE_BYTES
 from core.project.send import Extent
-from core.run import problems
+from core.run import problems, transfer
 from core.run.context import RunLimits
 from core.run.resume import plan as resume_plan
 from core.run.resume.fetch import FoundCheckpoint
@@ -100,6 +102,20 @@ async def test_all_begin_with_the_checkpoint_whoever_had_it(
     details = await lan.nodes["Anna"].runs.history.find(again)
     assert details.entry.resumed == run
     assert details.checkpoint == Moment(step=40, fit=1, epoch=2, batch=3)
+
+
+async def test_a_laptop_that_reads_its_own_checkpoint_says_so(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    for node in (anna, ben):
+        keep(kept(node, run), 40)
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    phases = (event for event in anna.events if isinstance(event, ev.MemberPhaseChanged))
+    told = [event for event in phases if (event.device, event.words) == (ben.device, "checking files")]
+    assert told and told[-1].done == told[-1].total > 0
 
 
 async def test_the_newest_counts_and_a_damaged_one_does_not(lan: Lan, spec: RunSpec) -> None:
