@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.home.private_file import sync_folder, write_atomically, write_new
-from core.project.files import UNWATCHED, ReadMeter, bytes_below, hash_file
+from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use, hash_file
 from core.runtime.regular_file import NotRegular, open_regular
 from core.runtime.removal import remove_tree
 from core.vocabulary import units, wire
@@ -250,12 +250,12 @@ def next_place(folder: Path) -> Path:
 
 def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
     """Delete those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
-    room = limit_bytes
+    kept = DiskUse()
     having = {folder.parent for folder in runs.glob(f"*/{CHECKPOINTS}*")}
     for number, run in enumerate(sorted(having, reverse=True)):
         folders = list(run.glob(f"{CHECKPOINTS}*"))  # one per trainer
-        room -= sum(map(bytes_below, folders))
-        if room < 0 and number:
+        kept |= disk_use(*folders)
+        if kept.total > limit_bytes and number:
             for folder in folders:
                 clear(folder)
 

@@ -6,7 +6,8 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -88,23 +89,45 @@ def hash_open(file: BinaryIO, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def bytes_below(path: Path) -> int:
-    """Size of a file, or of all files below a folder, however deeply nested. Never raises.
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes of files. ``shared``: those of each file that has other names, by device and inode."""
+
+    alone: int = 0
+    shared: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.alone + sum(self.shared.values())
+
+    def __or__(self, other: DiskUse) -> DiskUse:
+        """Both together: a file that is in both counts once."""
+        return DiskUse(self.alone + other.alone, {**self.shared, **other.shared})
+
+    def beyond(self, other: DiskUse) -> int:
+        """Bytes that are not in the other."""
+        return self.alone + sum(size for file, size in self.shared.items() if file not in other.shared)
+
+
+def disk_use(*paths: Path) -> DiskUse:
+    """All files, and those below all folders, however deeply nested. Never raises.
 
     Links count nothing and are not followed; unreadable files count nothing either.
     """
-    found, waiting = 0, [path]
+    alone, shared, waiting = 0, dict[tuple[int, int], int](), list(paths)
     while waiting:
         each = waiting.pop()
         try:
             state = each.lstat()
             if stat.S_ISDIR(state.st_mode):
                 waiting += each.iterdir()
+            elif stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
+                shared[state.st_dev, state.st_ino] = state.st_size
             elif stat.S_ISREG(state.st_mode):
-                found += state.st_size
+                alone += state.st_size
         except OSError:
             continue
-    return found
+    return DiskUse(alone, shared)
 
 
 def list_files(

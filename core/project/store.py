@@ -15,7 +15,7 @@ from core.home.private_file import write_atomically
 from core.project.chunks import LEAST_BYTES
 from core.project.copy import Changed, check_room, copy_project, storing
 from core.project.data import scan_data
-from core.project.files import UNWATCHED, ReadMeter, bytes_below
+from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use
 from core.project.receipt import TREE, Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
@@ -89,8 +89,12 @@ class ProjectStore:
 
     def came_bytes(self, digest: ProjectId) -> int:
         """What an unfinished transfer of it has brought."""
-        placed = 0 if self.has(digest) else bytes_below(self._files(digest))
-        return placed + bytes_below(self._folder / "incoming" / digest)
+        placed = () if self.has(digest) else (self._files(digest),)
+        return disk_use(*placed, self._folder / "incoming" / digest).total
+
+    def disk_use(self, digest: ProjectId) -> DiskUse:
+        """Of a kept project's files; versions of a project share those that are the same."""
+        return disk_use(self._files(digest))
 
     def receive(
         self,

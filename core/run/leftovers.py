@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.history.read import read_entry, read_plan
-from core.project.files import bytes_below
+from core.project.files import DiskUse, disk_use
 from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.removal import remove_tree
@@ -43,7 +43,7 @@ class _Leftover:
 
     name: str
     used_s: float
-    bytes: int
+    use: DiskUse
     paths: tuple[Path, ...] = ()
 
 
@@ -59,37 +59,37 @@ class Leftovers:
         The newest of each kind stays, however large: it may be a model's only copy. Returns the freed bytes.
         Raises ``TandemError`` where something could not be removed.
         """
-        now_s, kept, freed, refused = time.time(), 0, 0, list[str]()
+        now_s, kept, removed, refused = time.time(), DiskUse(), DiskUse(), list[str]()
         kinds = [
             sorted(kind, key=_used_s) for kind in (*self._stored(), self._unfinished(), self._run_files())
         ]
         newest = [each for kind in kinds for each in kind[-1:]]
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
-            fits = each in newest or kept + each.bytes <= keep_bytes
+            fits = each in newest or kept.total + each.use.beyond(kept) <= keep_bytes
             if fits and max(0.0, now_s - each.used_s) < keep_s:
-                kept += each.bytes
+                kept |= each.use
                 continue
             left = self._remove(each)
             refused += left
-            freed += 0 if left else each.bytes
+            if not left:
+                removed |= each.use
         if refused:
             raise TandemError.of(_not_all_removed(refused))
-        return freed
+        return removed.beyond(kept)
 
     def _stored(self) -> tuple[list[_Leftover], list[_Leftover]]:
         """Projects, and data."""
         projects, data = list[_Leftover](), list[_Leftover]()
         for digest in self._store.digests():
             manifest = self._store.manifest(digest)
-            size = manifest.total_bytes if manifest is not None else 0
             kind = data if manifest is not None and not manifest.script else projects
-            kind.append(_Leftover(digest, self._store.used_s(digest), size))
+            kind.append(_Leftover(digest, self._store.used_s(digest), self._store.disk_use(digest)))
         return projects, data
 
     def _unfinished(self) -> Iterator[_Leftover]:
         for path in self._store.unfinished():
             with suppress(OSError):
-                yield _Leftover("incoming", path.stat().st_mtime, bytes_below(path), (path,))
+                yield _Leftover("incoming", path.stat().st_mtime, disk_use(path), (path,))
 
     def _run_files(self) -> Iterator[_Leftover]:
         try:
@@ -104,7 +104,7 @@ class Leftovers:
                 paths = tuple(path for path in folder.iterdir() if not _is_record(path.name))
                 used_s = (folder / run_folder.PLAN).stat().st_mtime
                 if paths:
-                    yield _Leftover(plan.run, used_s, sum(map(bytes_below, paths)), paths)
+                    yield _Leftover(plan.run, used_s, disk_use(*paths), paths)
 
     def _is_own(self, plan: Plan, folder: Path) -> bool:
         """True even if this laptop had another key when it started the run."""

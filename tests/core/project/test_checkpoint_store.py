@@ -248,6 +248,15 @@ def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
     assert checkpoint_store.find(tmp_path / "one", listing.digest) is None
 
 
+def test_a_run_that_goes_on_shares_its_first_checkpoints_room(tmp_path: Path) -> None:
+    runs = [tmp_path / run / run_folder.CHECKPOINTS for run in ("1", "2")]
+    checkpoint_store.adopt(write(runs[0], 10, bytes(100_000)), runs[1])
+    checkpoint_store.trim(tmp_path, limit_bytes=150_000)
+    assert all(map(checkpoint_store.newest, runs))
+    checkpoint_store.trim(tmp_path, limit_bytes=50_000)
+    assert [checkpoint_store.newest(each) is not None for each in runs] == [False, True]
+
+
 def test_all_that_are_whole_at_a_glance_are_told_the_newest_first(tmp_path: Path) -> None:
     for step in (10, 20):
         last = write(tmp_path, step)

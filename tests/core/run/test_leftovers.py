@@ -106,6 +106,25 @@ def test_the_oldest_beyond_the_size_go_first(
     assert [is_whole(run) for run in runs] == [False, True, True] and not store.has(project.digest)
 
 
+def test_what_versions_of_a_project_share_counts_once(
+    tmp_path: Path, store: ProjectStore, leftovers: Leftovers
+) -> None:
+    """Each has 10 kB of its own, and the same 100 kB."""
+    for number in range(3):
+        files = {"train.py": b"a = %d" % number + bytes(10_000), "data.bin": bytes(100_000)}
+        source, manifest = write(tmp_path / f"source-{number}", dict(files)), manifest_for(files)
+        receipt = store.receive(manifest)
+        for piece in pieces(source, manifest, receipt.wanted):
+            receipt.take(piece)
+        store.keep(receipt)
+        age(tmp_path / "projects" / f"{manifest.digest}.json", 9 - number)
+    kept = list((tmp_path / "projects").glob("*/data.bin"))
+    assert len(kept) == 3 and len({each.stat().st_ino for each in kept}) == 1
+    assert leftovers.trim(30 * DAY_S, 140_000) == 0
+    assert leftovers.trim(30 * DAY_S, 125_000) == 10_005
+    assert leftovers.trim(1, 1) == 120_010 and not store.digests()
+
+
 def test_the_newest_run_and_project_stay_however_large(
     tmp_path: Path, store: ProjectStore, leftovers: Leftovers
 ) -> None:
