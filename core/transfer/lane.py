@@ -59,6 +59,8 @@ class Lane:
         """Requests that wait, in their order; changed by the serving thread alone."""
         self._due: set[ProjectId] = set()
         """Manifests of which more has come, for the serving thread."""
+        self._withdrawn: SimpleQueue[OfferedFiles] = SimpleQueue()
+        """Offers to be closed by the serving thread."""
         self._waiting = 0
         self._said: Said | None = None
         self._room = memoryview(b"")
@@ -91,8 +93,9 @@ class Lane:
             is_offered = self._offers.get(offer.manifest) is offer
             if is_offered:
                 del self._offers[offer.manifest]
+        self._withdrawn.put(offer)
         self._session.wake()
-        self._jobs.put(offer.close)
+        self._jobs.put(self._close_withdrawn)
         if is_offered:
             self._jobs.put(partial(self._deny_waiting, offer.manifest))
 
@@ -130,7 +133,8 @@ class Lane:
         self._asked.set()
         for offer in offers.values():
             offer.withdrawn.set()
-            self._jobs.put(offer.close)
+            self._withdrawn.put(offer)
+        self._jobs.put(self._close_withdrawn)
         self._jobs.put(None)
         for fetch in fetches:
             fetch.stop(problem)
@@ -283,6 +287,10 @@ class Lane:
             if offer.yields:
                 self._rest(offer)
 
+    def _close_withdrawn(self) -> None:
+        while not self._withdrawn.empty():
+            self._withdrawn.get().close()
+
     def _deny(self, asks: Iterable[Ask | Outline]) -> None:
         """Those of these requests that still wait."""
         for ask in asks:
@@ -295,11 +303,17 @@ class Lane:
         self._deny(left)
 
     def _say(self, ask: Ask | Outline, answer: Message, offer: OfferedFiles | None = None) -> None:
-        """Waits while the device reads nothing, unless the lane ends or the offer is withdrawn."""
-        self._session.wait_confirmed(
-            MOST_UNREAD_BYTES,
-            lambda: self._ended is not None or (offer is not None and offer.withdrawn.is_set()),
-        )
+        """Waits while the device reads nothing, unless the lane ends or the offer is withdrawn. Meanwhile no
+        other offer's files stay open."""
+
+        def is_off() -> bool:
+            is_over = self._ended is not None or (offer is not None and offer.withdrawn.is_set())
+            return is_over or not self._withdrawn.empty()
+
+        self._session.wait_confirmed(MOST_UNREAD_BYTES, is_off)
+        while not self._withdrawn.empty():
+            self._close_withdrawn()
+            self._session.wait_confirmed(MOST_UNREAD_BYTES, is_off)
         with self._lock:
             self._early.remove(ask)
             self._waiting -= 1

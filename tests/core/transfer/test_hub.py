@@ -411,6 +411,10 @@ async def test_for_a_peer_that_does_not_read_only_so_much_is_read_ahead(
         return reading(extents)
 
     offer.read, offer.close = reads_one, close  # type: ignore[method-assign]
+    small = {"train.py": b"print(1)"}
+    other = OfferedFiles(ManifestReader(write(tmp_path / "other", dict(small)), manifest_for(small)))
+    others_end = threading.Event()
+    other.close = others_end.set  # type: ignore[method-assign]
     async with two_nodes(tmp_path) as (anna, ben):
         withdraw = anna.transfers.offer(ben.device, offer)
         deaf, reads_on = ben.transfers._lane(anna.device), threading.Event()
@@ -436,6 +440,8 @@ async def test_for_a_peer_that_does_not_read_only_so_much_is_read_ahead(
         if withdrawn:
             withdraw()
             assert await asyncio.to_thread(closed.wait, LIMIT_S)
+        anna.transfers.offer(ben.device, other)()
+        assert await asyncio.to_thread(others_end.wait, LIMIT_S), "no other files stay open meanwhile"
         reads_on.set()
         came = [await asyncio.to_thread(asking._came.get, timeout=LIMIT_S) for _ in range(4 * WINDOW)]
         blocks = [each for each in came if isinstance(each, tuple)]
