@@ -166,15 +166,17 @@ class Auditor:
         whole_on = self._host(traced, rows)
         if rows < 2 or whole_on is None:
             return run(), []
+        began = time.perf_counter()
         before = StateSnapshot([], traced.course.written)
-        result, findings, cost_s = self._compared(traced, rows, run, whole_on, before)
+        result, findings, cost_s = self._compared(traced, rows, run, whole_on, before, began)
         if not is_deep(findings):
             course.found_right(step)
         elif was_set and course.confirmed < course.steps:
             # Try with the values before the script set them: if that is right, nothing was wrong until here.
             now = _values([handle for handle, _ in changed.values()])
             _assign(changed)
-            _, earlier, more_s = self._compared(traced, rows, run, whole_on, before)
+            again = time.perf_counter()
+            _, earlier, more_s = self._compared(traced, rows, run, whole_on, before, again)
             _assign({key: (changed[key][0], value) for key, value in now.items()})
             before.restore()
             cost_s += more_s
@@ -199,9 +201,14 @@ class Auditor:
         run: Callable[[], PortionResult],
         whole_on: int,
         before: StateSnapshot,
+        began: float,
     ) -> tuple[PortionResult, list[Discrepancy], float]:
-        """The shared step's result, the differences found, and the seconds that the audit added to it."""
-        began = time.perf_counter()
+        """The shared step's result, the differences found, and the seconds that the audit cost.
+
+        The cost is all that passed since `began`, beyond the mean time of a step. It includes twice what a
+        call of a single step takes beyond that: the audited step's own, and that of the portion which it cuts
+        in two.
+        """
         sight = Sight(self._engine, self._model, traced, rows)
 
         def seen(on: int | None) -> tuple[dict[str, Item], PortionResult]:
@@ -221,6 +228,7 @@ class Auditor:
         shared_began = time.perf_counter()
         shared, result = seen(None)
         shared_s = time.perf_counter() - shared_began
+        usual_s = 2 * traced.course.step_s - shared_s
         either = {**shared, **whole}
         apart = {
             name: distance(whole.get(name), shared.get(name))
@@ -239,7 +247,7 @@ class Auditor:
         suspected, cost_s, slower = self._chiefs(
             [
                 float(bool(suspects)),
-                time.perf_counter() - began - shared_s,
+                time.perf_counter() - began - usual_s,
                 (shared_began - began) / shared_s,
             ]
         )
@@ -267,7 +275,7 @@ class Auditor:
             own = [
                 float(name in spread and apart[name] > either[name].times * spread[name]) for name in names
             ]
-            cost_s, *chiefs = self._chiefs([time.perf_counter() - began - shared_s, *own])
+            cost_s, *chiefs = self._chiefs([time.perf_counter() - began - usual_s, *own])
             findings = [
                 Discrepancy(either[name].kind if name in either else "gradients", name)
                 for name, flag in zip(names, chiefs, strict=True)
