@@ -6,14 +6,18 @@ Blocks: use a thread.
 from __future__ import annotations
 
 import ast
+import os
+import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.project.ignore import TANDEM_RULES
 from core.project.scan import is_broad
 from core.script.imports import read_sources
+from core.script.path_texts import PathText, PathTexts
 from core.script.syntax import Mistake, SourceTree
 from core.script.writes import is_read, uses
 from core.vocabulary.access import is_within
@@ -24,6 +28,7 @@ from core.vocabulary.text import spelled
 CODE = "file-only-here"
 _WHOLE = re.compile(r"(~|[A-Za-z]:[/\\]|/)[^\n\0]{1,1000}")
 _RELATIVE = re.compile(r"[\w .+=@-][\w /.+=@-]{0,1000}\.\w+")
+_PATTERN = re.compile(r"[*?\[{%]")
 _NO_NAME = re.compile(r"[^\w.-]+")
 _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
 
@@ -35,23 +40,51 @@ def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -
     found: dict[str, Mistake] = {}
     for module in read_sources(script).modules:
         source = SourceTree(module)
-        texts = [
-            node for node in source.nodes if isinstance(node, ast.Constant) and _may_be_path(source, node)
-        ]
-        for node in sorted(texts, key=lambda node: node.lineno):
-            text = str(node.value)
+        for node, path in _paths(source):
+            text = path.text if path.is_absolute else posixpath.normpath(path.text)
+            place = module.place(node.lineno)
             if text in found or is_within(text, data):
                 continue
-            if _WHOLE.fullmatch(text) and _is_elsewhere(text):
-                found[text] = _outside(*module.place(node.lineno), text)
+            if _WHOLE.fullmatch(text):
+                known = _known(path)
+                if _is_elsewhere(known, may_be_new=known == text):
+                    has_data = known == text or is_read(uses(source, node))
+                    found[text] = _outside(*place, text, known if has_data and _may_travel(known) else "")
+            elif text.startswith("../") and (above := Path(os.path.normpath(folder / text))).exists():
+                found[text] = _above(*place, text, above)
             elif _RELATIVE.fullmatch(text) and text not in travels and _is_read(source, node, folder / text):
-                found[text] = _left_out(*module.place(node.lineno), text, broad=is_broad(folder))
-    return tuple(found.values())
+                found[text] = _left_out(*place, text, broad=is_broad(folder))
+    return tuple(_without_parts(found))
 
 
-def _may_be_path(source: SourceTree, node: ast.Constant) -> bool:
-    """Whether a text begins where a path would: no docstring, and no later part of an expression."""
-    if not isinstance(node.value, str):
+def _paths(source: SourceTree) -> Iterator[tuple[ast.expr, PathText]]:
+    """The largest expressions that give one, by line."""
+    texts, parts, found = PathTexts(source), set[ast.AST](), list[tuple[ast.expr, PathText]]()
+    for node in source.nodes:
+        if node in parts or not isinstance(node, ast.expr) or not _may_be_path(source, node):
+            continue
+        if (path := texts.of(node)) is not None:
+            parts |= set(path.parts)
+            found.append((node, path))
+    longer: dict[str, set[str]] = defaultdict(set)
+    for _, path in found:
+        for name in (part.id for part in path.parts if isinstance(part, ast.Name)):
+            longer[name].add(path.text)
+    for node, path in sorted(found, key=lambda each: each[0].lineno):
+        # A name that only begins other paths is no path to be told of: BASE in join(BASE, "photos").
+        match next((parent for parent, _ in source.around(node)), None):
+            case ast.Assign(targets=[ast.Name(id=name)]) if longer[name] and all(
+                load in parts for load in source.loads.get(name, ())
+            ):
+                if len(longer[name]) == 1 or not _may_travel(path.text):
+                    continue
+        yield node, path
+
+
+def _may_be_path(source: SourceTree, node: ast.expr) -> bool:
+    """Whether it begins where a path would: no docstring, no name alone, and no later part of an expression
+    that begins with something unknown."""
+    if isinstance(node, ast.Name | ast.FormattedValue):
         return False
     parent = next((parent for parent, _ in source.around(node)), None)
     match parent:
@@ -64,18 +97,51 @@ def _may_be_path(source: SourceTree, node: ast.Constant) -> bool:
     return True
 
 
-def _is_elsewhere(text: str) -> bool:
-    """Whether it is a file or folder here outside the project, or one that could be created here."""
+def _known(path: PathText) -> str:
+    """What it names for certain: all of it, or the folder before a pattern or something that is filled in."""
+    text = path.text
+    if path.is_whole and (_PATTERN.search(text) is None or _is_elsewhere(text)):
+        return text
+    known = text if path.is_whole else text[: text.rfind("/") + 1]
+    if (pattern := _PATTERN.search(known)) is not None:
+        known = known[: known.rfind("/", 0, pattern.start()) + 1]
+    return known.rstrip("/") or "/"
+
+
+def _is_elsewhere(text: str, *, may_be_new: bool = False) -> bool:
+    """Whether it is a file or folder here outside the project, or (``may_be_new``) one that could be created
+    here."""
     try:
         path = Path(text).expanduser()
         if _OF_THE_SYSTEM.match(path.as_posix()) or path == path.parent:
             return False
-        return path.exists() or (path.parent != Path(path.anchor) and path.parent.is_dir())
+        is_new = may_be_new and path.parent != Path(path.anchor) and path.parent.is_dir()
+        return is_new or path.exists()
     except (OSError, RuntimeError, ValueError):
         return False
 
 
-def _is_read(source: SourceTree, node: ast.Constant, path: Path) -> bool:
+def _may_travel(text: str) -> bool:
+    """Whether it is something here that a person may mean to send as a whole."""
+    try:
+        path = Path(text).expanduser().resolve()
+        return path.exists() and not is_broad(path)
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _without_parts(found: Mapping[str, Mistake]) -> Iterator[Mistake]:
+    """Without what would travel with another one."""
+    offered = {text: mistake.detail.partition("=")[2] for text, mistake in found.items()}
+    told = set[str]()
+    for text, mistake in found.items():
+        others = {path for path in offered.values() if path} - {offered[text]}
+        if not is_within(offered[text] or text, others) and offered[text] not in told:
+            yield mistake
+        told |= {offered[text]} - {""}
+
+
+def _is_read(source: SourceTree, node: ast.AST, path: Path) -> bool:
     """Whether it is a file here that the script does more with than write it."""
     try:
         there = path.is_file()
@@ -84,13 +150,13 @@ def _is_read(source: SourceTree, node: ast.Constant, path: Path) -> bool:
     return there and is_read(uses(source, node))
 
 
-def _outside(path: str, line: int, text: str) -> Mistake:
-    """``detail``: the data folder that it would be, as NAME=PATH, if there is something."""
+def _outside(path: str, line: int, text: str, known: str) -> Mistake:
+    """``known``: what would travel; its ``detail`` is the data folder that this would be, as NAME=PATH."""
     fix = "Keep it beside the script, under a relative name; or see that all laptops have the same there."
     data = ""
-    if (found := Path(text).expanduser()).exists():
-        name = _NO_NAME.sub("-", found.stem)[:40] or "data"
-        data = f"{name}={text}"
+    if known:
+        name = _NO_NAME.sub("-", Path(known).expanduser().stem)[:40] or "data"
+        data = f"{name}={known}"
         fix = (
             f"Let it travel: --data {spelled(shlex.quote(data))} (in the window, Data folders in Options). "
             "Laptops with the same data use theirs. Or keep it beside the script, by a relative name."
@@ -103,6 +169,17 @@ def _outside(path: str, line: int, text: str) -> Mistake:
         "there is written by the chief alone, and what Keras loads from there is the chief's.",
         fix=fix,
         detail=data,
+    )
+
+
+def _above(path: str, line: int, text: str, whole: Path) -> Mistake:
+    return Mistake(
+        code=CODE,
+        path=path,
+        line=line,
+        what=f"{shown(text)} lies outside the project: the other laptops do not have it.",
+        fix="Move it into the script's folder. Or write its whole path, and it can travel: "
+        f"{shown(str(whole))}",
     )
 
 

@@ -1,20 +1,28 @@
 """Leads a script to its data if this laptop has it in another place than the script names.
 
-TensorFlow opens files itself, so the source is changed before it is compiled: a string that begins with a
-data folder's path begins with this laptop's path instead. The files on disk stay unchanged.
+TensorFlow opens files itself, so the source is changed before it is compiled: the text with which a path
+reaches a data folder becomes this laptop's path. Whatever an absolute path is joined to is dropped, so that
+``Path.home() / "photos"`` becomes ``Path.home() / "/store/ab"``. The files on disk stay unchanged.
 """
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from core.script.imports import Module
+from core.script.path_texts import PathText, PathTexts
+from core.script.syntax import SourceTree
+
 _NOT_IN_STRINGS = re.compile(r"[\"'\\{}\n]")
+_OPENING = re.compile(r"[A-Za-z]*(\"\"\"|'''|\"|')")
 
 
 class Places:
@@ -23,11 +31,11 @@ class Places:
     def __init__(self, data: Mapping[str, str], folder: Path) -> None:
         # Security invariant: a path stays inside a string. One such as ``/a" if ok else "/a`` would remove
         # code that this user has read.
-        fits = (each for each in data.items() if not any(map(_NOT_IN_STRINGS.search, each)))
-        self._data = dict(fits)
+        given = ((path, Path(place).as_posix()) for path, place in data.items())
+        fits = (each for each in given if not any(map(_NOT_IN_STRINGS.search, each)))
+        self._data = dict(sorted(fits, key=lambda each: len(each[0]), reverse=True))
         self._folder = folder
-        paths = "|".join(re.escape(path) for path in sorted(self._data, key=len, reverse=True))
-        self._string = re.compile(rf"(?<=[\"'])({paths})(?=[/\"'])")
+        paths = "|".join(map(re.escape, self._data))
         self._argument = re.compile(rf"((?:--?[\w-]+=)?)({paths})((?:/.*)?)", re.DOTALL)
 
     def install(self) -> None:
@@ -59,9 +67,139 @@ class Places:
         return changed
 
     def text(self, text: str) -> str:
-        return self._string.sub(lambda found: self._data[found[1]], text) if self._data else text
+        """The source, with every line where it was."""
+        if not self._data:
+            return text
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        try:
+            source = _Source(text)
+            edits = sorted(self._edits(source))
+        except (SyntaxError, ValueError, RecursionError):
+            return text  # Compiling it reports the error.
+        changed, at = b"", 0
+        for begin, end, new in edits:
+            changed += source.bytes[at:begin] + new
+            at = end
+        return (changed + source.bytes[at:]).decode()
 
     def argument(self, argument: str) -> str:
         """``PATH``, or ``--option=PATH``."""
         found = self._argument.fullmatch(argument) if self._data else None
         return argument if found is None else f"{found[1]}{self._data[found[2]]}{found[3]}"
+
+    def _edits(self, source: _Source) -> Iterator[tuple[int, int, bytes]]:
+        done = set[ast.AST]()
+        for node in source.tree.nodes:  # an expression before its parts
+            if node not in done:
+                for part, new in self._led(source, node):
+                    done |= set(ast.walk(part))
+                    if (edit := source.edit(part, new)) is not None:
+                        yield edit
+            if isinstance(node, ast.JoinedStr):
+                done |= set(node.values)  # Python 3.11 does not know where they are.
+
+    def _led(self, source: _Source, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+        """Parts of an expression, and what takes their place."""
+        paths = source.paths
+        if operands := paths.joined(node):
+            before = ""
+            for operand, path in zip(operands, paths.join(operands), strict=True):
+                reached, known = self._reached(path), paths.of(operand)
+                if path and known and len(reached) > len(before) and not self._reached(known):
+                    skip = len(reached) - len(path.text) + len(known.text)
+                    yield from self._begin(source, operand, skip, self._data[reached])
+                before = max(before, reached, key=len)
+        elif operands := paths.summed(node):
+            is_written = isinstance(node, ast.JoinedStr) and isinstance(operands[0], ast.Constant)
+            reached = self._reached(paths.of(node))
+            if (
+                reached
+                and isinstance(node, ast.expr)
+                and (is_written or not self._reached(paths.of(operands[0])))
+            ):
+                yield from self._begin(source, node, len(reached), self._data[reached])
+        elif isinstance(node, ast.Constant) and (reached := self._reached(_text(paths, node))):
+            yield from self._begin(source, node, len(reached), self._data[reached])
+
+    def _reached(self, path: PathText | None) -> str:
+        """The innermost data folder on the path, as the source names it; ``""``: none."""
+        if path is None:
+            return ""
+        text = f"{path.text}/" if path.is_whole else path.text
+        return next((data for data in self._data if text.startswith(f"{data}/")), "")
+
+    def _begin(
+        self, source: _Source, node: ast.expr, skip: int, place: str
+    ) -> Iterator[tuple[ast.expr, str]]:
+        """``place`` instead of the first ``skip`` characters of a text."""
+        path = _text(source.paths, node)
+        match node:
+            case ast.Constant() | ast.JoinedStr():
+                yield node, source.begun(node, path, skip, place)
+            case ast.BinOp(op=ast.Add() | ast.Mod(), left=left) if _reaches(source.paths.of(left), skip):
+                yield from self._begin(source, left, skip, place)
+            case ast.Call(func=ast.Attribute(attr="format", value=value)):
+                yield from self._begin(source, value, skip, place)
+            case _ if path is not None and path.is_whole:
+                yield node, repr(place + path.text[skip:])
+
+
+class _Source:
+    """Raises ``SyntaxError`` and ``ValueError``."""
+
+    def __init__(self, text: str) -> None:
+        self.tree = SourceTree(Module(path="", tree=ast.parse(text)))
+        self.paths = PathTexts(self.tree)
+        self.bytes = text.encode()
+        self._starts = [0, *accumulate(len(line) + 1 for line in self.bytes.split(b"\n"))]
+
+    def edit(self, node: ast.expr, new: str) -> tuple[int, int, bytes] | None:
+        """From and to which byte, and what takes its place; None: it is not where Python says it is."""
+        begin, end = self._span(node)
+        old = self.bytes[begin:end].decode()
+        try:
+            is_it = ast.dump(ast.parse(f"({old})", mode="eval").body) == ast.dump(node)
+        except SyntaxError:
+            return None
+        lines = old.count("\n") - new.count("\n")
+        return (begin, end, (f"({new}" + "\n" * lines + ")" if lines else new).encode()) if is_it else None
+
+    def begun(self, node: ast.Constant | ast.JoinedStr, path: PathText | None, skip: int, place: str) -> str:
+        """A text with ``place`` instead of its first ``skip`` characters; the rest as it is written."""
+        assert path is not None
+        begin, end = self._span(node)
+        old = self.bytes[begin:end].decode()
+        first = node if isinstance(node, ast.Constant) else node.values[0]
+        if (opening := _OPENING.match(old)) is not None and _reaches(_text(self.paths, first), skip):
+            before, text = opening[0], old[opening.end() :]
+            if text.startswith(path.text[:skip]):
+                return before + place + text[skip:]
+        if isinstance(node, ast.Constant):
+            text = place + path.text[skip:]
+            return repr(text.encode() if isinstance(node.value, bytes) else text)
+        return ast.unparse(ast.JoinedStr(values=self._values(node, skip, place)))
+
+    def _values(self, node: ast.JoinedStr, skip: int, place: str) -> list[ast.expr]:
+        values = list(node.values)
+        while skip > 0:
+            first = self.paths.of(values.pop(0))
+            if first is None or not (first.is_whole or len(first.text) < skip):
+                raise ValueError("a part whose end is unknown")
+            rest, skip = first.text[skip:], skip - len(first.text)
+        return [ast.Constant(place + rest), *values]
+
+    def _span(self, node: ast.expr) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        begin = self._starts[node.lineno - 1] + node.col_offset
+        return begin, self._starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def _text(paths: PathTexts, node: ast.AST) -> PathText | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+        return PathText(node.value.decode("latin-1"))
+    return paths.of(node)
+
+
+def _reaches(path: PathText | None, skip: int) -> bool:
+    return path is not None and len(path.text) >= skip

@@ -94,3 +94,52 @@ def test_in_a_folder_that_nobody_sends_a_file_beside_the_script_stays_behind(tmp
     manifest = scan_project(downloads / "train.py", home=tmp_path).manifest
     (mistake,) = find_only_here(downloads / "train.py", manifest)
     assert "data.csv" in mistake.what
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("open(f'{data}/photos/{number}.jpg')", ["photos={data}/photos"]),
+        ("glob.glob('{data}/photos/**/*.jpg')", ["photos={data}/photos"]),
+        ("tf.data.Dataset.list_files('{data}/*/*.jpg')", ["shelf={data}"]),
+        ("model.save(f'{data}/run-{number}.keras')", [""]),
+        ("BASE = '{data}'\nopen(BASE + '/photos/1.jpg')", ["1={data}/photos/1.jpg"]),
+        ("BASE = '{data}'\nopen(BASE + '/photos')\nopen(f'{BASE}/films')", ["shelf={data}"]),
+        ("BASE = '{data}'\nopen(BASE + '/photos')\nuse(BASE)", ["shelf={data}"]),
+        ("open('{data}/photos')\nopen('{data}/photos/1.jpg')", ["photos={data}/photos"]),
+        ("open('{data}/photos/1.jpg')\nglob('{data}/photos/*')", ["photos={data}/photos"]),
+        ("glob('{data}/photos/*.jpg')\nglob('{data}/photos/*.png')", ["photos={data}/photos"]),
+    ],
+)
+def test_the_folder_that_is_offered_is_the_one_that_is_read(
+    tmp_path: Path, text: str, offered: list[str]
+) -> None:
+    shelf = tmp_path / "shelf"
+    write(shelf, {"photos/1.jpg": "1", "films/1.mp4": "1"})
+    mistakes = found(tmp_path, "import glob\n" + text.replace("{data}", str(shelf)))
+    assert [each.detail for each in mistakes] == [each.replace("{data}", str(shelf)) for each in offered]
+
+
+@pytest.mark.parametrize("text", ["Path.home() / name", "'~/' + name", "'{home}'", "f'{home}/{name}'"])
+def test_a_home_is_never_offered_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    mistakes = found(tmp_path, "from pathlib import Path\nx = " + text.replace("{home}", str(home)))
+    assert [each.detail for each in mistakes] == [""]
+
+
+@pytest.mark.parametrize("text", ["'../data/1.csv'", "Path(__file__).parent.parent / 'data' / '1.csv'"])
+def test_a_file_beside_the_projects_folder_is_named_with_its_whole_path(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"data/1.csv": "1"})
+    (mistake,) = found(tmp_path, f"from pathlib import Path\nopen({text})")
+    assert "../data/1.csv lies outside" in mistake.what
+    assert shown(str(tmp_path / "data" / "1.csv")) in mistake.fix
+
+
+def test_a_path_beside_the_script_may_be_put_together(tmp_path: Path) -> None:
+    text = "import os\nfrom pathlib import Path\nopen(Path(__file__).parent / 'best.csv')"
+    (mistake,) = found(tmp_path, text, best_csv="1", _gitignore="*.csv\n")
+    assert "!best.csv" in mistake.fix

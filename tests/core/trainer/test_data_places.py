@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from core.project.data import read_data
+from core.project.only_here import find_only_here
+from core.project.scan import scan_project
 from core.trainer.data_places import Places
+from tests.core.project.making import write
 
 DATA = {"~/photos": "/store/ab", "/home/anna/photos": "/store/ab", "/data": "/mnt/data"}
 
@@ -23,10 +27,48 @@ DATA = {"~/photos": "/store/ab", "/home/anna/photos": "/store/ab", "/data": "/mn
         ("'/data-2'", "'/data-2'"),
         ("'in /data'", "'in /data'"),
         ("'/home/anna/photos2'", "'/home/anna/photos2'"),
+        ("'/data' '/x'", "'/mnt/data' '/x'"),
+        ("'/da' 'ta/x'", "'/mnt/data/x'"),
+        ('x = "a"/home/anna/photos/"b"', 'x = "a"/home/anna/photos/"b"'),
+        ("'cp \"/data/x\" .'", "'cp \"/data/x\" .'"),
+        ("# it's '/data'", "# it's '/data'"),
+        ("é = 'é'; x = " + '"""/data/x"""', "é = 'é'; x = " + '"""/mnt/data/x"""'),
+        ("open('/data", "open('/data"),
+        ("f'/data{number}'", "f'/data{number}'"),
+        ("'/data/%d' % number", "'/mnt/data/%d' % number"),
+        ("'/data/{}'.format(number)", "'/mnt/data/{}'.format(number)"),
+        ("b = '/data'\nf'{b}/{n}'", "b = '/mnt/data'\nf'{b}/{n}'"),
+        ("b = '/home'\nf'{b}/anna/photos/{n!r}'", "b = '/home'\nf'/store/ab/{n!r}'"),
+        ("b = '/home'\nb + '/anna/photos/' + n", "b = '/home'\n'/store/ab/' + n"),
     ],
 )
-def test_strings_that_begin_with_its_path_lead_to_it(text: str, here: str) -> None:
+def test_paths_that_begin_with_its_path_lead_to_it(text: str, here: str) -> None:
     assert Places(DATA, Path("/work")).text(text) == here
+
+
+@pytest.mark.parametrize(
+    ("text", "here"),
+    [
+        ("Path.home() / 'photos' / '1.jpg'", "Path.home() / '/store/ab' / '1.jpg'"),
+        ("pathlib.Path.home() / f'photos/{n}'", "pathlib.Path.home() / f'/store/ab/{n}'"),
+        ("Path.home() / 'photos2'", "Path.home() / 'photos2'"),
+        ("home / 'photos'", "home / 'photos'"),
+        ("H = Path.home()\nH / 'photos'", "H = Path.home()\nH / '/store/ab'"),
+        ("N = 'photos'\nPath.home() / N / '1'", "N = 'photos'\nPath.home() / '/store/ab' / '1'"),
+        ("Path.home().joinpath('photos', n)", "Path.home().joinpath('/store/ab', n)"),
+        ("join(expanduser('~'), 'photos', n)", "join(expanduser('~'), '/store/ab', n)"),
+        ("join(expanduser('~'),  # mine\n  'photos')", "join(expanduser('~'),  # mine\n  '/store/ab')"),
+        ("join('/home/anna', 'photos' + n)", "join('/home/anna', 'photos' + n)"),
+        ("join('/home/anna', 'photos/' + n)", "join('/home/anna', '/store/ab/' + n)"),
+        ("join('/home/anna', 'photos/%d' % n)", "join('/home/anna', '/store/ab/%d' % n)"),
+        ("join('/home', ('anna'\n'/photos'), n)", "join('/home', (('/store/ab'\n)), n)"),
+        ("join('/home', *['anna', 'photos'])", "join('/home', *['anna', 'photos'])"),
+        ("join(x, '/data', 'y')", "join(x, '/mnt/data', 'y')"),
+    ],
+)
+def test_so_do_those_that_reach_it_when_they_are_joined(text: str, here: str) -> None:
+    imports = "import pathlib\nfrom pathlib import Path\nfrom os.path import expanduser, join\n"
+    assert Places(DATA, Path("/work")).text(imports + text) == imports + here
 
 
 @pytest.mark.parametrize(
@@ -76,3 +118,86 @@ def test_the_script_its_modules_and_readers_of_their_text_see_the_place(tmp_path
     command = [sys.executable, "-c", _LOOK, str(main)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == ("seen\n", "")
+
+
+IMPORTS = "import argparse, glob, os, pathlib, sys\nfrom pathlib import Path\nn = 1\n"
+HOME_ONES = [
+    "used = '~/photos/1.jpg'\nused = os.path.expanduser(used)",
+    "used = os.path.expanduser('~/photos/1.jpg')",
+    "used = os.path.join(os.path.expanduser('~'), 'photos', '1.jpg')",
+    "used = Path.home() / 'photos' / '1.jpg'",
+    "used = str(pathlib.Path.home() / 'photos/1.jpg')",
+    "used = Path('~/photos').expanduser() / f'{n}.jpg'",
+    "HOME = Path.home()\nPHOTOS = HOME / 'photos'\nused = PHOTOS / '1.jpg'",
+    "used = os.environ['HOME'] + '/photos/1.jpg'",
+    "used = os.path.expandvars('$HOME/photos/1.jpg')",
+    "used = f\"{os.path.expanduser('~')}/photos/{n}.jpg\"",
+    "used = glob.glob(os.path.expanduser('~/photos/*.jpg'))[0]",
+    "used = next(Path.home().joinpath('photos').glob('*.jpg'))",
+]
+FULL_ONES = [
+    "used = '{data}/photos/1.jpg'",
+    "DATA = '{data}'\nused = DATA + '/photos/1.jpg'",
+    "DATA_DIR = '{data}/photos'\nused = f'{{DATA_DIR}}/{{n}}.jpg'",
+    "used = os.path.join('{data}', 'photos', '%d.jpg' % n)",
+    "ROOT = Path('{data}')\nTRAIN = ROOT / 'photos'\nused = TRAIN / '1.jpg'",
+    "config = {{'images': '{data}/photos'}}\nused = config['images'] + '/1.jpg'",
+    "used = '{data}/photos/{{}}.jpg'.format(n)",
+    "used = sorted(glob.glob('{data}/photos/*.jp*g'))[0]",
+    "parser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--images', default='{data}/photos')\n"
+    "used = os.path.join(parser.parse_args([]).images, '1.jpg')",
+    "class Config:\n    images = '{data}/photos'\nused = Config.images + '/1.jpg'",
+    "def load(folder='{data}/photos'):\n    return os.path.join(folder, '1.jpg')\nused = load()",
+    "used = os.environ.get('PHOTOS', '{data}/photos') + '/1.jpg'",
+]
+
+
+@pytest.mark.parametrize("text", [*HOME_ONES, *FULL_ONES])
+def test_as_people_write_it_a_path_is_found_before_the_start_and_led_to_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """On Anna's laptop it is offered to travel; on Ben's, whose home lies elsewhere, the script gets it."""
+    homes, tmp_path = {name: tmp_path.resolve() / name for name in ("anna", "ben")}, tmp_path.resolve()
+    shelf = homes["anna"] if text in HOME_ONES else tmp_path / "shelf"
+    write(shelf / "photos", {"1.jpg": "Anna's", "2.jpg": "Anna's"})
+    write(tmp_path / "store" / "ab", {"1.jpg": "Ben's copy"})
+    homes["ben"].mkdir()
+    script = homes["anna"] / "project" / "train.py"
+    source = (
+        IMPORTS + (text if text in HOME_ONES else text.format(data=shelf)) + "\nprint(Path(used).read_text())"
+    )
+    write(script.parent, {"train.py": source})
+
+    def used(source: str, home: Path) -> str:
+        names: dict[str, object] = {}
+        monkeypatch.setenv("HOME", str(home))
+        exec(source, names)
+        return Path(str(names["used"])).read_text()
+
+    assert used(source, homes["anna"]) == "Anna's"
+    (mistake,) = find_only_here(script, scan_project(script).manifest)
+    path = mistake.detail.partition("=")[2]
+    assert Path(path).expanduser().is_relative_to(shelf / "photos")
+    photos = read_data("photos", shelf / "photos", homes["anna"]).data
+    led = Places(dict.fromkeys(photos.spellings, str(tmp_path / "store" / "ab")), script.parent)
+    (shelf / "photos" / "1.jpg").unlink()
+    assert used(led.text(source), homes["ben"]) == "Ben's copy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "used = os.path.join(sys.argv[1], 'photos')",
+        "used = os.environ['PHOTOS'] + '/1.jpg'",
+        "used = input() + '/photos'",
+        "import json\nused = json.load(open('config.json'))['images']",
+        "used = '/'.join(['', 'data', 'photos'])",
+        "for used in map(Path, folders): pass",
+    ],
+)
+def test_what_only_running_it_would_show_is_not_found_and_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "project", {"train.py": IMPORTS + text, "config.json": '{"images": "/data/photos"}'})
+    script = tmp_path / "project" / "train.py"
+    assert find_only_here(script, scan_project(script, home=tmp_path).manifest) == ()
+    assert Places(DATA, tmp_path).text(text) == text
