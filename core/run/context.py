@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -195,12 +196,12 @@ class RunContext:
     def has_from_keras(self, data: Data) -> Path | None:
         """Where a download of Keras' is here already. Blocks.
 
-        Without walls there is no other home in which a script would find one that was sent.
+        On Windows a script has its user's own folder, in which it would find none that was sent.
         """
         if not data.kept_by_keras:
             return None
         place = Path(places.keras_home() or Path.home() / places.KERAS, data.kept_by_keras)
-        return place if place.exists() or self.level.walls != "default" else None
+        return place if place.exists() or sys.platform == "win32" else None
 
     def data_folders(self, plan: Plan) -> dict[str, Grant]:
         """This user's data folders that another laptop's run names, with their real paths.

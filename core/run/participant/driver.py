@@ -266,8 +266,9 @@ class ParticipantDriver:
             raise TandemError.of(problems.lies_elsewhere())
         if self.state.local:
             self._places = {data.name: os.path.realpath(data.place or data.path) for data in plan.data}
+        # Without walls, too, where it lies below the script's home.
         data = tuple(each.grant(self._places[each.name]) for each in plan.data)
-        self._opened = self.context.opened(plan) + (data if self.context.level.walls == "default" else ())
+        self._opened = self.context.opened(plan) + data
         for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:

@@ -24,6 +24,7 @@ from core.vocabulary.phases import Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.run_folder import CHECKPOINTS
 from core.vocabulary.settings import Settings
+from core.walls import enclosure
 from core.walls.levels import Level
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import Lan, LanNode, keep, project
@@ -245,7 +246,8 @@ MNIST = "import keras\n(x, y), _ = keras.datasets.mnist.load_data()\nkeras.Seque
 async def test_what_keras_downloaded_here_is_offered_to_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walled: bool
 ) -> None:
-    """One home stands for both: the question is looked up in Ben's, which moves in between."""
+    """Another laptop's script looks below a home of its own, within walls or without. One home stands for
+    both: the question is looked up in Ben's, which moves in between."""
     homes = {name: tmp_path.resolve() / f"home-{name}" for name in ("anna", "ben")}
     kept = homes["anna"] / ".keras" / "datasets" / "mnist.npz"
     kept.parent.mkdir(parents=True)
@@ -264,10 +266,26 @@ async def test_what_keras_downloaded_here_is_offered_to_the_others(
         await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
         walls = ben.trainers[-1].train.walls
         assert walls is not None
-        opened = {each.asked: each.path for each in walls.opened}
-        assert list(opened) == (["~/.keras/datasets/mnist.npz"] if walled else [])
-        assert [Path(path).read_text() for path in opened.values()] == (["digits"] if walled else [])
+        enclosure.prepare(walls)
+        home = enclosure.environment(walls, {})["HOME"]
+        assert Path(home, ".keras", "datasets", "mnist.npz").read_text() == "digits"
         await end(lan)
+
+
+async def test_none_is_sent_to_where_a_script_would_not_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path.resolve() / "home" / ".keras" / "datasets" / "mnist.npz"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("digits")
+    (data,) = read_kept(["datasets/mnist.npz"], kept.parent.parent)
+    kept.unlink()
+    monkeypatch.setenv("HOME", str(tmp_path.resolve() / "home"))
+    async with Lan(tmp_path) as lan:
+        context = both(lan)[1].runs._context
+        assert context.has_from_keras(data.data) is None
+        monkeypatch.setattr("sys.platform", "win32")
+        assert context.has_from_keras(data.data) == kept
 
 
 def test_invariant_a_path_that_leads_elsewhere_is_no_download(tmp_path: Path) -> None:
