@@ -10,28 +10,31 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from core.project.files import UNWATCHED, ReadMeter, hash_file, list_files
+from core.project.files import UNWATCHED, ReadMeter, Skipped, hash_file, list_files
 from core.project.hash_cache import HashCache
 from core.project.ignore import is_junk
 from core.runtime.regular_file import NotRegular
 from core.vocabulary.data import Data, may_carry_code
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import (
     Listing,
     Manifest,
     ProjectFile,
     check_files,
+    find_collision,
     manifest_of,
 )
 from core.vocabulary.paths import shown, why_unsafe
 
 
 class LocalData(msgspec.Struct, frozen=True, kw_only=True):
-    """Data on the starter's laptop: ``folder`` has the files of ``manifest``, and no link is on its path."""
+    """Data on the starter's laptop: ``folder`` has the files of ``manifest``, and no link is on its path.
+    ``skipped``: what is in it and cannot travel."""
 
     data: Data
     folder: str
     manifest: Manifest
+    skipped: tuple[Skipped, ...] = ()
 
 
 def read_data(
@@ -39,7 +42,7 @@ def read_data(
 ) -> LocalData:
     """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
     whole = Path(os.path.normpath(path.expanduser().absolute()))
-    manifest = scan_data(whole, whole.name, hashes, meter)
+    manifest, skipped = _scan(whole, whole.name, hashes, meter)
     real, is_file = whole.resolve(), whole.is_file()
     data = Data(
         name=name,
@@ -54,7 +57,8 @@ def read_data(
     # A link may give a file another name.
     if is_file and real.name != whole.name:
         raise _unusable(path, "it is a link")
-    return LocalData(data=data, folder=str(real.parent if is_file else real), manifest=manifest)
+    folder = str(real.parent if is_file else real)
+    return LocalData(data=data, folder=folder, manifest=manifest, skipped=skipped)
 
 
 def find_again(
@@ -95,13 +99,19 @@ def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMete
     """A folder's files, without hidden ones, links and what systems leave in folders; or one file, as
     ``name``. Raises ``TandemError``.
     """
+    return _scan(path, name, hashes, meter)[0]
+
+
+def _scan(
+    path: Path, name: str, hashes: Path | None, meter: ReadMeter
+) -> tuple[Manifest, tuple[Skipped, ...]]:
     if path.is_file():
         meter.expect(path.stat().st_size)
         known = None if hashes is None else HashCache(path.parent.resolve() / path.name, hashes)
         size, sha256 = _hashed(path, "", known, meter)
         if known is not None:
             known.keep()
-        return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)]))
+        return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)])), ()
     listing = list_files(path, leave_out=_leave_out)
     known = None if hashes is None else HashCache(path.resolve(), hashes)
     meter.expect(sum(found.size for found in listing.files))
@@ -111,7 +121,7 @@ def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMete
         files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
     if known is not None:
         known.keep()
-    return _checked(path, manifest_of("", files))
+    return _checked(path, manifest_of("", files)), listing.skipped
 
 
 def _leave_out(path: str, is_folder: bool) -> str | None:
@@ -129,13 +139,27 @@ def _hashed(path: Path, inside: str, known: HashCache | None, meter: ReadMeter) 
 def _checked(path: Path, manifest: Manifest) -> Manifest:
     if not manifest.files:
         raise _unusable(path, "it holds no files")
+    if collision := find_collision(file.path for file in manifest.files):
+        one, other = map(shown, collision)
+        raise _unusable(path, f"{one} and {other} in it are one name on some systems", "Rename one of them.")
     check_files(manifest.files)
     return manifest
 
 
-def _unusable(path: Path, why: str) -> TandemError:
-    return TandemError(
-        code="data-unusable",
-        what=f"{shown(str(path))} is no data folder: {why}.",
-        fix="Name a folder or a file that this user can read and that no program changes meanwhile.",
+def left_behind(data: LocalData) -> Problem:
+    """Of data with something that cannot travel."""
+    first, more = data.skipped[0], len(data.skipped) - 1
+    return Problem(
+        code="data-left",
+        what=f"The data {data.data.name} travels without {first.path} ({first.why})"
+        + (f", and without {more:,} more." if more else "."),
+        fix="Rename or replace what cannot travel: a script that reads it trains on other data elsewhere.",
     )
+
+
+_READABLE = "Name a folder or a file that this user can read and that no program changes meanwhile."
+
+
+def _unusable(path: Path, why: str, fix: str = _READABLE) -> TandemError:
+    what = f"{shown(str(path))} is no data folder: {why}."
+    return TandemError(code="data-unusable", what=what, fix=fix)

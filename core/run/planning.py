@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
-from core.project.data import LocalData, read_data, read_kept
+from core.project.data import LocalData, left_behind, read_data, read_kept
 from core.project.files import UNWATCHED, ReadMeter
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
@@ -26,7 +26,7 @@ from core.script.needs import Needs
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.data import MOST as MOST_DATA
-from core.vocabulary.data import Data, check_folders
+from core.vocabulary.data import check_folders
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Difference, Listing, Manifest, code_digest, differences, listing_of
@@ -113,7 +113,7 @@ def read_project(
         brings_strategy=report.kind == "own",
         mirrored_loop=report.loops_in_mirrored_strategy,
         needs=report.needs,
-        warnings=_warnings(report, spec, project.manifest, [each.data for each in data]),
+        warnings=_warnings(report, spec, project.manifest, data),
         data=tuple(data),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
@@ -161,13 +161,14 @@ def _met_in_every_step(report: ScriptReport) -> Problem:
 
 
 def _warnings(
-    report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Iterable[Data]
+    report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Sequence[LocalData]
 ) -> tuple[str, ...]:
     problems = [mistake.problem for mistake in report.mistakes]
     if not spec.solo:
-        travels = [path for each in data for path in each.spellings]
+        travels = [path for each in data for path in each.data.spellings]
         found = find_only_here(Path(report.folder) / report.script, manifest, travels)
         problems += [mistake.problem for mistake in (*found, *find_unseen(manifest))]
+        problems += [left_behind(each) for each in data if each.skipped]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
     if _strategy(report) == "own" and spec.shares:

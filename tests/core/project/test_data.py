@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.project import data as module
 from core.project import hash_cache
-from core.project.data import LocalData, find_again, read_data
+from core.project.data import LocalData, find_again, left_behind, read_data
 from core.project.files import ReadMeter, hash_file
 from core.project.store import ProjectStore
 from core.vocabulary.errors import TandemError
@@ -164,3 +164,36 @@ def test_finding_data_again_tells_how_much_is_read(store: ProjectStore, tmp_path
     meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
     assert store.find_data(local.data, meter=meter) is not None
     assert told[-1] == (local.data.total_bytes, local.data.total_bytes)
+
+
+def test_what_cannot_travel_is_told(tmp_path: Path, store: ProjectStore) -> None:
+    deep = "/".join(["a" * 200] * 6)
+    folder = write(tmp_path / "photos", {**PHOTOS, "at 12:30.jpg": "a dog", f"{deep}/1.jpg": "a dog"})
+    (folder / "link.jpg").symlink_to(folder / "dog.jpg")
+    (folder / ".hidden").write_text("as documented")
+    local = kept(store, tmp_path, folder)
+    assert [file.path for file in local.manifest.files] == sorted(PHOTOS)
+    whys = {each.path[:8]: each.why for each in local.skipped}
+    assert "not every system can store" in whys["at 12:30"]
+    assert (whys["link.jpg"], whys["a" * 8]) == ("it is a link", "its path is longer than 1024 bytes")
+    told = left_behind(local)
+    assert "The data photos travels without at 12:30.jpg (" in told.what
+    assert "and without 2 more" in told.what
+
+
+def test_names_that_are_one_on_some_systems_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "photos", {"Dog.jpg": "a dog", "dog.JPG": "another"})
+    with pytest.raises(TandemError) as refused:
+        read_data("photos", folder, tmp_path)
+    assert "Dog.jpg and dog.JPG in it are one name on some systems" in refused.value.what
+    assert refused.value.fix == "Rename one of them."
+
+
+def test_two_names_of_one_file_become_two_files(tmp_path: Path, store: ProjectStore) -> None:
+    folder = write(tmp_path / "photos", PHOTOS)
+    os.link(folder / "dog.jpg", folder / "cats" / "dog too.jpg")
+    local = kept(store, tmp_path, folder)
+    place = store.find_data(local.data)
+    assert place is not None
+    there = [place / "dog.jpg", place / "cats" / "dog too.jpg"]
+    assert [path.read_text() for path in there] == ["a dog"] * 2

@@ -248,3 +248,22 @@ def test_a_home_where_nothing_can_be_written_is_said_plainly(tmp_path: Path) -> 
     with pytest.raises(TandemError, match="cannot be written") as caught:
         ProjectStore(tmp_path / "home" / "projects").receive(MANIFEST)
     assert caught.value.code == "storage-failed"
+
+
+def test_a_run_that_writes_to_one_of_two_names_of_a_file_changes_that_one(
+    tmp_path: Path, store: ProjectStore
+) -> None:
+    """What is one file on the sender's disk travels as two."""
+    files: dict[str, bytes] = {"train.py": b"1", "a.bin": b"same", "b.bin": b"same"}
+    source = write(tmp_path / "source", dict(files))
+    (source / "b.bin").unlink()
+    os.link(source / "a.bin", source / "b.bin")
+    manifest = manifest_for(files)
+    receipt = store.receive(manifest)
+    for piece in pieces(source, manifest, receipt.wanted):
+        receipt.take(piece)
+    store.keep(receipt)
+    work = store.checkout(manifest, tmp_path / "run")
+    (work / "a.bin").write_bytes(b"other")
+    assert content(work) == {**files, "a.bin": b"other"}
+    assert content(store.checkout(manifest, tmp_path / "next")) == files

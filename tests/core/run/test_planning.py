@@ -20,10 +20,19 @@ from core.vocabulary.settings import Settings
 from core.vocabulary.state import Device, Me, State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
 from tests.core.fake_node import VERSIONS
+from tests.core.project.making import write
 from tests.core.run.lan import project
 
 OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterServerStrategy(None)\n"
 LOOP = "import tensorflow as tf\nwith tf.GradientTape() as tape:\n    pass\n"
+
+
+def test_what_of_the_data_cannot_travel_is_told(tmp_path: Path) -> None:
+    write(tmp_path, {"project/train.py": "print(1)", "photos/1.jpg": "1", "photos/12:30.jpg": "2"})
+    photos = {"photos": str(tmp_path / "photos")}
+    spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data=photos)
+    warnings = planning.read_project(spec).warnings
+    assert any("The data photos travels without 12:30.jpg" in warning for warning in warnings)
 
 
 def test_what_travels_and_how_it_trains_is_read(tmp_path: Path) -> None:
