@@ -33,10 +33,12 @@ _TOO_LARGE = f"it does not fit into the {units.size(LIMIT_BYTES)} that are broug
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that are new or changed since the script began, and files that stay where they are."""
+    """Files that are new or changed since the script began, and files that stay where they are. ``left``: of
+    these, the paths of regular ones that would be too much, or collide."""
 
     manifest: Manifest
     skipped: tuple[Skipped, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def find_outputs(
@@ -55,7 +57,7 @@ def find_outputs(
     listing = list_files(work, leave_out=lambda path, _: "" if is_junk(path.rpartition("/")[2]) else None)
     skipped = list(listing.skipped)
     known = {file.path: (file.size, file.sha256) for file in before.files}
-    chosen: list[ProjectFile] = []
+    chosen, left = list[ProjectFile](), list[str]()
     room, room_in_list, names = limit_bytes, LIMIT_LIST_BYTES - 64, Names()
     for found in sorted(listing.files, key=lambda file: (file.path not in first, file.size, file.path)):
         try:
@@ -81,7 +83,8 @@ def find_outputs(
             chosen.append(file)
         else:
             skipped.append(Skipped(path=shown(found.path), why=why))
-    return Outputs(manifest=manifest_of("", chosen), skipped=tuple(skipped))
+            left.append(found.path)
+    return Outputs(manifest=manifest_of("", chosen), skipped=tuple(skipped), left=tuple(left))
 
 
 def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:

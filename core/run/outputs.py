@@ -8,6 +8,7 @@ the project (data sets, environments), so only names, sizes and times are compar
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -16,13 +17,13 @@ from pathlib import Path
 
 from core.project.files import hash_file, list_files
 from core.project.ignore import is_junk
-from core.project.outputs import LIMIT_BYTES, LIMIT_FILES
+from core.project.outputs import LIMIT_BYTES, LIMIT_FILES, Outputs
 from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.paths import shown
-from core.vocabulary.run_folder import TRAINED
+from core.vocabulary.run_folder import LEFT, TRAINED
 
 _NAME = re.compile(r"model(-\d+)?\.(keras|weights\.h5)")
 _PATH = re.compile(rf"{TRAINED}(-\d+)?/{_NAME.pattern}")
@@ -96,6 +97,32 @@ def _left_out(folder: Path, paths: list[str]) -> Problem:
         what=f"Not copied into the run's folder: {listed}.",
         fix=f"All of it is beside the script, in {shown(str(folder))}.",
     )
+
+
+def keep_left(found: Outputs, work: Path, folder: Path, name: str) -> Problem | None:
+    """Move what is not brought back from a working copy, which is deleted, into ``folder`` on the same disk.
+    Returns what to tell; None: nothing is left. ``name``: this laptop's.
+
+    Security invariant: a link that a script left leads to no file that is taken away.
+    """
+    real, kept = work.resolve(), 0
+    for path in found.left:
+        source, target = real / path, folder / path
+        with contextlib.suppress(OSError):
+            if source.is_file() and source.resolve() == source:
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                source.rename(target)
+                kept += 1
+    if not found.skipped:
+        return None
+    first, more = found.skipped[0], len(found.skipped) - 1
+    fix = "Have the script save fewer or smaller files, under plain names."
+    if kept:
+        fix = (
+            f"{name} keeps what was too much, in the run's folder {LEFT}, as long as its settings say. {fix}"
+        )
+    what = f"Not brought back: {first.path} ({first.why})" + (f", and {more} more." if more else ".")
+    return Problem(code="outputs-left", what=what, fix=fix)
 
 
 def is_model(path: str) -> bool:

@@ -332,14 +332,8 @@ class ParticipantDriver:
         except OSError as error:
             left = problems.model_unmoved(name, error)
         found = find_outputs(work, self.state.manifest, first=models, limit_bytes=limit_bytes)
-        if left is not None or not found.skipped:
-            return found.manifest, left
-        first, more = found.skipped[0], len(found.skipped) - 1
-        return found.manifest, Problem(
-            code="outputs-left",
-            what=f"Not brought back: {first.path} ({first.why})" + (f", and {more} more." if more else "."),
-            fix="Have the script save fewer or smaller files, under plain names.",
-        )
+        more_left = outputs.keep_left(found, work, self.folder / run_folder.LEFT, name)
+        return found.manifest, left or more_left
 
     def _offer_outputs(self, manifest: Manifest) -> None:
         chief = self.state.chief

@@ -62,7 +62,7 @@ def test_what_does_not_fit_stays_and_the_small_ones_come(work: Path) -> None:
     write(work, {"huge.bin": b"x" * 100, "metrics.csv": b"x" * 10, "model.h5": b"x" * 50})
     found = find_outputs(work, MANIFEST, limit_bytes=70)
     assert [file.path for file in found.manifest.files] == ["metrics.csv", "model.h5"]
-    assert [entry.path for entry in found.skipped] == ["huge.bin"]
+    assert [entry.path for entry in found.skipped] == list(found.left) == ["huge.bin"]
     assert "does not fit" in found.skipped[0].why
 
 

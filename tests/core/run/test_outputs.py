@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from core.project.files import list_files
+from core.project.outputs import find_outputs
 from core.run import outputs
-from core.run.outputs import FolderSnapshot, is_model, move_models, saved_bytes
+from core.run.outputs import FolderSnapshot, is_model, keep_left, move_models, saved_bytes
 from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import manifest_of
+from core.vocabulary.run_folder import LEFT
 
 
 def paths(snapshot: FolderSnapshot) -> list[str]:
@@ -118,3 +121,32 @@ def test_a_saved_model_is_known_by_its_path() -> None:
     assert not is_model("model.keras")
     assert not is_model("trained/notes.txt")
     assert not is_model("trained/model.keras/../x")
+
+
+def test_what_is_not_brought_back_is_kept_where_it_was_written(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "deep").mkdir(parents=True)
+    (work / "deep" / "large.bin").write_bytes(bytes(100))
+    (work / "small.bin").write_bytes(bytes(10))
+    (work / "link").symlink_to("small.bin")
+    found = find_outputs(work, manifest_of("", []), limit_bytes=50)
+    told = keep_left(found, work, tmp_path / LEFT, "Ben")
+    assert told is not None and told.what.startswith("Not brought back: link (it is a link), and 1 more.")
+    assert told.fix.startswith("Ben keeps what was too much, in the run's folder outputs-left, ")
+    assert (tmp_path / LEFT / "deep" / "large.bin").read_bytes() == bytes(100)
+    assert sorted(path.name for path in work.iterdir()) == ["deep", "link", "small.bin"]
+    assert keep_left(find_outputs(work / "deep", manifest_of("", [])), work, tmp_path, "Ben") is None
+
+
+def test_invariant_through_a_link_that_a_script_left_nothing_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.pdf").write_bytes(bytes(100))
+    work = tmp_path / "work"
+    (work / "logs").mkdir(parents=True)
+    (work / "logs" / "thesis.pdf").write_bytes(bytes(100))
+    found = find_outputs(work, manifest_of("", []), limit_bytes=50)
+    (work / "logs").rename(work / "moved")
+    (work / "logs").symlink_to(tmp_path / "own")
+    told = keep_left(found, work, tmp_path / LEFT, "Ben")
+    assert told is not None and "keeps" not in told.fix
+    assert (tmp_path / "own" / "thesis.pdf").exists() and not (tmp_path / LEFT).exists()

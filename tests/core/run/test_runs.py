@@ -696,6 +696,21 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
 
 
 @pytest.mark.parametrize("limits", [RunLimits(outputs_bytes=5)], ids=["five bytes"])
+async def test_outputs_too_large_to_be_brought_back_stay_with_their_chief(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    work = Path(ben.trainers[0].train.folder)
+    (work / "features.npz").write_bytes(b"features")
+    await finish(lan)
+    assert anna.state.run is not None
+    left = ben.home.runs / anna.state.run.plan.run / "outputs-left" / "features.npz"
+    assert left.read_bytes() == b"features"
+    await lan.wait_until(lambda: not work.exists())
+    words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
+    assert any("Not brought back: features.npz" in each and "outputs-left" in each for each in words)
+
+
+@pytest.mark.parametrize("limits", [RunLimits(outputs_bytes=5)], ids=["five bytes"])
 async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
