@@ -10,9 +10,10 @@ from typing import NamedTuple
 from msgspec import structs
 
 from app.models import preflight
+from app.models.argument_fields import name_of, value_of, with_value
 from app.models.draft import RunDraft, candidates, split, taking_part, why_not
 from app.words.device_words import may_match
-from core.vocabulary.answers import Declared, Finding, PlanMade, ScriptRead
+from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Advice
@@ -44,12 +45,24 @@ def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Pro
         found[preflight.speed_line(plan)] = tuple(_by_advice(plan.advice, draft, state, read))
     if isinstance(plan, Problem) and plan.code in _ALONE_HELPS:
         found[preflight.told("error", plan)] = tuple(_alone(draft, state))
+    found.update(_by_script(draft, state, read))
     for device in candidates(state):
         if why_not(device) and may_match(state.me, device):
             found[preflight.absent_line(device)] = (Offer("Have the same here…", device=device.device),)
     for line in (*preflight.missing_lines(draft, state), preflight.ALONE):
         found[line] = (Offer("Show Devices"),)
     return found
+
+
+def _by_script(
+    draft: RunDraft, state: State, read: ScriptRead
+) -> Iterator[tuple[Finding, tuple[Offer, ...]]]:
+    line, several = preflight.argument_line(read, draft), replace(draft, several=True)
+    if line is not None and preflight.argument_line(read, several) is None:
+        yield line, (Offer("Try several values", several),)
+    for each in read.mistakes:
+        if each.code == preflight.SHARES_NOTHING:
+            yield preflight.mistake_line(each), tuple(_alone(draft, state))
 
 
 def _by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) -> Iterator[Offer]:
@@ -79,21 +92,8 @@ def _larger_batch(draft: RunDraft, read: ScriptRead) -> Iterator[Offer]:
     option = next((each for each in read.options if each.takes and set(each.names) & set(_BATCH)), None)
     if option is None or isinstance(words, Problem):
         return
-    place, rows = _rows(words, option)
-    if not (rows.isascii() and rows.isdigit() and int(rows)):
-        return
-    name = next(each for each in option.names if each in _BATCH)
-    kept = words if place is None else (*words[: place[0]], *words[place[1] :])
-    twice = (name, str(2 * int(rows)))
-    yield Offer(f"Use {' '.join(twice)}", replace(draft, arguments=shlex.join((*kept, *twice))))
-
-
-def _rows(words: tuple[str, ...], option: Declared) -> tuple[tuple[int, int] | None, str]:
-    """Where the option's words are, and its value; without them its default."""
-    for place in reversed(range(len(words))):
-        name, equals, value = words[place].partition("=")
-        if name in option.names:
-            if equals:
-                return (place, place + 1), value
-            return (place, place + 2), words[place + 1] if place + 1 < len(words) else ""
-    return None, option.default
+    rows = value_of(words, option)
+    if rows.isascii() and rows.isdigit() and int(rows):
+        twice = str(2 * int(rows))
+        arguments = shlex.join(with_value(words, option, twice))
+        yield Offer(f"Use {name_of(option)} {twice}", replace(draft, arguments=arguments))

@@ -26,11 +26,10 @@ _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 ONLY_HERE = only_here.CODE
 """Code of lines whose data can be sent along."""
-_SHARES_NOTHING = "script-shares-nothing"
+SHARES_NOTHING = "script-shares-nothing"
 _NO_HINDRANCE = ("network", "doctor")
 """Doctor topics that do not block a run: links show better who can be reached, and a run alone needs
 nobody."""
-MOST_OPTIONS = 24
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
 ALONE = Finding(
@@ -54,7 +53,7 @@ def lines(
     together = len(here) > 1
     found = [
         *_script(read, draft, together, plan),
-        *_arguments(read, draft),
+        *filter(None, [argument_line(read, draft)]),
         *_devices(draft, state),
         *_project(read, state, together, draft),
         *(_accepted(read, state, draft) if together else ()),
@@ -157,17 +156,17 @@ def _script(
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     data = made.plan.data if isinstance(made, PlanMade) else ()
     travels = [path for each in data for path in each.spellings]
-    matters = {ONLY_HERE: together, _SHARES_NOTHING: shared}
+    matters = {ONLY_HERE: together, SHARES_NOTHING: shared}
     shown = [
         each
         for each in read.mistakes
         if matters.get(each.code, True)
         and not (each.code == ONLY_HERE and is_within(each.detail.partition("=")[2], travels))
     ]
-    return [head, *(_mistake(each) for each in shown)]
+    return [head, *(mistake_line(each) for each in shown)]
 
 
-def _mistake(each: Problem) -> Finding:
+def mistake_line(each: Problem) -> Finding:
     line = _line("warning", each.code, each.what, each.fix)
     return replace(line, mend=each.code == ONLY_HERE and bool(each.detail))
 
@@ -186,7 +185,7 @@ def with_data(draft: RunDraft, read: ScriptRead) -> str:
     return data_folders.written(found)
 
 
-def _arguments(read: ScriptRead, draft: RunDraft) -> list[Finding]:
+def argument_line(read: ScriptRead, draft: RunDraft) -> Finding | None:
     """Not an error: a script may parse its arguments differently than its text suggests."""
     sets = sets_of(draft)
     found = (
@@ -194,19 +193,7 @@ def _arguments(read: ScriptRead, draft: RunDraft) -> list[Finding]:
     )
     told = tuple(dict.fromkeys(found))
     fix = f"{plain(read.script, 60)} would end at once: correct its arguments."
-    return [_line("warning", "argument-refused", " ".join(told), fix)] if told else []
-
-
-def options_words(read: ScriptRead) -> tuple[str, str]:
-    """The script's options in one line, and what they mean."""
-    said, helps = [], []
-    for option in read.options[:MOST_OPTIONS]:
-        values = "|".join(option.choices) or option.default * option.takes
-        said.append(plain(f"{option.names[0]} {values}".strip(), 60))
-        default = f"(default {option.default})" if option.default else ""
-        helps.append(" ".join(filter(None, (", ".join(option.names) + ":", option.help, default))))
-    more = f" and {len(read.options) - MOST_OPTIONS} more" if len(read.options) > MOST_OPTIONS else ""
-    return " · ".join(said) + more, "; ".join(helps)
+    return _line("warning", "argument-refused", " ".join(told), fix) if told else None
 
 
 def _devices(draft: RunDraft, state: State) -> list[Finding]:

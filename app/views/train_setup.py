@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import structs
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from app.bridge import Bridge
 from app.models import preflight
@@ -18,9 +18,10 @@ from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
 from app.views.sweep_card import SweepCard
+from app.widgets.argument_form import ArgumentForm
 from app.widgets.buttons import button
 from app.widgets.card import column, row
-from app.widgets.labels import Label, name_for_readers, set_tooltip
+from app.widgets.labels import Label, name_for_readers
 from app.widgets.options_fold import OptionsFold
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
@@ -29,7 +30,15 @@ from app.widgets.script_drop import ScriptChoices, ScriptDrop
 from app.widgets.several_values import SeveralValues
 from app.words.device_words import problem_of
 from core.vocabulary import units
-from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
+from core.vocabulary.answers import (
+    Answer,
+    Finding,
+    Findings,
+    PlanMade,
+    Refused,
+    ScriptRead,
+    ScriptsFound,
+)
 from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun, StartSweep
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
@@ -85,13 +94,11 @@ class TrainSetup(QWidget):
         self.choices = ScriptChoices()
         self.choices.chosen.connect(self.choose)
         self.reading = Label("", "faint")
-        self.arguments = QLineEdit()
-        self.arguments.setObjectName("arguments")
-        self.arguments.setPlaceholderText("as on a command line, e.g. --epochs 20")
-        self.arguments.textEdited.connect(lambda text: self._change(replace(self.draft, arguments=text)))
-        name_for_readers(self.arguments, "Arguments of the script")
         self.values = SeveralValues()
         self.values.changed.connect(self._change)
+        self.argued = ArgumentForm(self.values)
+        self.argued.changed.connect(lambda text: self._change(replace(self.draft, arguments=text)))
+        self.arguments = self.argued.line
         self.roles = RolesBox()
         self.roles.changed.connect(self._change)
         self.options = OptionsFold()
@@ -101,13 +108,6 @@ class TrainSetup(QWidget):
         self.ready.taken.connect(self._take)
         self.train = button("Train", self.start, "primary", name="train")
         self.why = Label("", "faint", wraps=True)
-        label = Label("Arguments", "faint")
-        label.setBuddy(self.arguments)
-        self.argued = QWidget()
-        self.takes = Label("", "faint", wraps=True)
-        self.argued.setLayout(
-            column(row(label, self.arguments, self.values.several), self.takes, self.values)
-        )
         self.drop.take_line(self.argued)
         self.banner = ProblemBox(level="note")
         self.under_way = button("Show", self.live_asked.emit, name="show-live")
@@ -210,11 +210,7 @@ class TrainSetup(QWidget):
         self.foot.setVisible(read is not None)
         if read is None:
             return
-        takes, meanings = preflight.options_words(read)
-        self.takes.say(f"It takes {takes}")
-        self.takes.setVisible(bool(takes))
-        set_tooltip(self.takes, meanings)
-        self.arguments.setAccessibleDescription(takes)
+        self.argued.show_options(read.options, several=self.draft.several)
         plan = self.refusal or (None if self._stale else self.made)
         own = (self.draft.strategy or read.kind) == "own"
         self.roles.show_roles(self.draft, self._state, self.made, own=own)

@@ -1,4 +1,5 @@
-"""Reads a script's ``argparse`` options from its text, and finds values that they reject.
+"""Reads the options that a script declares to ``argparse``, ``click`` or absl from its text, and finds values
+that they reject.
 
 Relies only on what the text makes certain: options computed at run time accept any text. Pure.
 """
@@ -6,7 +7,7 @@ Relies only on what the text makes certain: options computed at run time accept 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from core.script.syntax import SourceTree, called
 from core.vocabulary.answers import Declared
@@ -15,22 +16,39 @@ from core.vocabulary.text import plain
 MOST = 100
 _TYPES = {"int": int, "float": float}
 _NUMBERS = {"int": "a whole number", "float": "a number"}
+_ABSL = {
+    "DEFINE_integer": "int",
+    "DEFINE_float": "float",
+    "DEFINE_string": "",
+    "DEFINE_list": "",
+    "DEFINE_enum": "",
+    "DEFINE_bool": "",
+    "DEFINE_boolean": "",
+}
+_Given = Mapping[str | None, ast.expr]
 
 
 def declared(source: SourceTree) -> tuple[Declared, ...]:
-    """In the order of the text; none where there are several parsers, or subparsers."""
-    made = [source.dotted(call.func) for call in source.calls]
-    if made.count("argparse.ArgumentParser") != 1 or any(
-        called(call) == "add_subparsers" for call in source.calls
-    ):
+    """In the order of the text; none where there are several parsers, or subcommands."""
+    calls = sorted(source.calls, key=lambda call: (call.lineno, call.col_offset))
+    made = [source.dotted(call.func) for call in calls]
+    if any(called(call) == "add_subparsers" for call in calls) or "click.group" in made:
         return ()
-    added = [call for call in source.calls if called(call) == "add_argument"]
-    found = (each for call in sorted(added, key=lambda call: call.lineno) for each in _declared(call))
+    found: list[Declared] = []
+    if made.count("argparse.ArgumentParser") == 1 and "click.command" not in made:
+        for call in calls:
+            found += _argparse(call) if called(call) == "add_argument" else ()
+    elif made.count("click.command") == 1 and "argparse.ArgumentParser" not in made:
+        for call, name in zip(calls, made, strict=True):
+            found += _click(source, call) if name == "click.option" else ()
+    elif "argparse.ArgumentParser" not in made and "click.command" not in made:
+        for call, name in zip(calls, made, strict=True):
+            found += _absl(call, name.removeprefix("absl.flags."))
     return tuple(found)[:MOST]
 
 
 def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
-    """A sentence for each value that ``argparse`` would reject."""
+    """A sentence for each value that the script's parser would reject."""
     by_name = {name: option for option in options for name in option.names}
     told = []
     for place, word in enumerate(words):
@@ -39,46 +57,113 @@ def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
             break
         if (option := by_name.get(name)) is None or not option.takes:
             continue
-        if not equals and (place + 1 == len(words) or words[place + 1] in by_name):
+        # For a text, some parsers take the next option's name.
+        free = not option.kind and not option.choices
+        if not equals and (place + 1 == len(words) or (words[place + 1] in by_name and not free)):
             told.append(f"{name} needs a value.")
-            continue
-        value = value if equals else words[place + 1]
-        if option.choices and value not in option.choices:
-            told.append(f"{name} must be one of {', '.join(option.choices)}, not {plain(value, 40)}.")
-        elif option.kind and not _is(option.kind, value):
-            told.append(f"{name} must be {_NUMBERS[option.kind]}, not {plain(value, 40)}.")
+        elif words_said := refusal(name, value if equals else words[place + 1], option):
+            told.append(words_said)
     return told
+
+
+def refusal(name: str, value: str, option: Declared) -> str:
+    """Why the option, called ``name``, would reject the value; ``""`` if it would not."""
+    if option.choices and value not in option.choices:
+        return f"{name} must be one of {', '.join(option.choices)}, not {plain(value, 40)}."
+    if option.kind and not _is(option.kind, value):
+        return f"{name} must be {_NUMBERS[option.kind]}, not {plain(value, 40)}."
+    return ""
 
 
 def _is(kind: str, value: str) -> bool:
     try:
         _TYPES[kind](value)
     except ValueError:
-        return False
+        return kind == "int" and value[:2].lower() in ("0x", "0o")  # absl takes these
     return True
 
 
-def _declared(call: ast.Call) -> Iterator[Declared]:
-    names = [text for arg in call.args if (text := _text(arg)).startswith("-")]
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
+def _argparse(call: ast.Call) -> Iterator[Declared]:
+    given: _Given = {keyword.arg: keyword.value for keyword in call.keywords}
+    names = tuple(text for arg in call.args if (text := _text(arg)).startswith("-"))
     if not names or len(names) < len(call.args) or None in given:
         return  # a positional one, or a computed declaration
-    kind, choices = given.get("type"), given.get("choices")
+    kind, choices = _kind(given.get("type")), given.get("choices")
+    action = _text(given["action"]) if "action" in given else "store"
     # argparse converts values before comparing them with choices: only texts compare literally.
-    plainly = kind is None and isinstance(choices, ast.List | ast.Tuple)
-    texts = [_text(each) for each in getattr(choices, "elts", ())] if plainly else []
     yield Declared(
-        names=tuple(names),
-        takes="nargs" not in given and _text(given.get("action")) in ("", "store", "append"),
-        kind=kind.id if choices is None and isinstance(kind, ast.Name) and kind.id in _TYPES else "",
-        choices=tuple(texts) if all(texts) else (),
+        names=names,
+        takes="nargs" not in given and action in ("store", "append"),
+        switch=action == "store_true",
+        kind=kind if choices is None else "",
+        choices=_texts(choices) if "type" not in given else (),
         default=_default(given.get("default")),
         help=plain(_text(given.get("help")), 200),
     )
 
 
+def _click(source: SourceTree, call: ast.Call) -> Iterator[Declared]:
+    given: _Given = {keyword.arg: keyword.value for keyword in call.keywords}
+    texts = [_text(arg) for arg in call.args]
+    names = tuple(name for text in texts if text.startswith("-") for name in text.replace(" ", "").split("/"))
+    if not names or not all(texts) or None in given:
+        return
+    pair = any("/" in text for text in texts)
+    flag, type_, default = given.get("is_flag"), given.get("type"), given.get("default")
+    flags = flag is not None or not {"flag_value", "count", "nargs"}.isdisjoint(given)
+    value = default.value if isinstance(default, ast.Constant) else None
+    kind = _kind(type_)
+    if type_ is None and type(value) in (int, float):
+        kind = type(value).__name__  # click takes the default's type
+    choices: tuple[str, ...] = ()
+    if isinstance(type_, ast.Call) and source.dotted(type_.func) == "click.Choice" and not type_.keywords:
+        choices = _texts(type_.args[0] if type_.args else None)
+    yield Declared(
+        names=names,
+        takes=not pair and not flags,
+        switch=not pair and isinstance(flag, ast.Constant) and flag.value is True and not value,
+        kind=kind,
+        choices=choices,
+        default=_default(default),
+        help=plain(_text(given.get("help")), 200),
+    )
+
+
+def _absl(call: ast.Call, what: str) -> Iterator[Declared]:
+    given: dict[str | None, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords}
+    enum = what == "DEFINE_enum"
+    order = ("name", "default", "enum_values", "help") if enum else ("name", "default", "help")
+    given.update(zip(order, call.args, strict=False))
+    name, default = _text(given.get("name")), given.get("default")
+    if what not in _ABSL or not name or None in given:
+        return
+    boolean = what in ("DEFINE_bool", "DEFINE_boolean")
+    off = isinstance(default, ast.Constant) and not default.value
+    yield Declared(
+        names=(f"--{name}",),
+        takes=not boolean,
+        switch=boolean and off,
+        kind=_ABSL[what],
+        choices=_texts(given.get("enum_values")) if "case_sensitive" not in given else (),
+        default=_default(default),
+        help=plain(_text(given.get("help")), 200),
+    )
+
+
+def _kind(type_: ast.expr | None) -> str:
+    return type_.id if isinstance(type_, ast.Name) and type_.id in _TYPES else ""
+
+
+def _texts(choices: ast.expr | None) -> tuple[str, ...]:
+    """Of a list of texts; none where one of them is something else."""
+    given = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
+    texts = [_text(each) for each in given]
+    return tuple(texts) if all(texts) else ()
+
+
 def _default(node: ast.expr | None) -> str:
-    return "" if node is None else plain(_text(node) or ast.unparse(node), 40)
+    nothing = node is None or (isinstance(node, ast.Constant) and node.value is None)
+    return "" if nothing or node is None else plain(_text(node) or ast.unparse(node), 40)
 
 
 def _text(node: ast.expr | None) -> str:

@@ -32,11 +32,12 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
-    """An option that a script declares to ``argparse``. ``takes``: one value. ``kind``: its type, ``int`` or
-    ``float``; empty: not declared."""
+    """An option that a script declares to ``argparse``, ``click`` or absl. ``takes``: one value. ``switch``:
+    off, unless it is given. ``kind``: its type, ``int`` or ``float``; empty: not declared."""
 
     names: tuple[str, ...]
     takes: bool = True
+    switch: bool = False
     kind: str = ""
     choices: tuple[str, ...] = ()
     default: str = ""

@@ -11,6 +11,7 @@ from app.models import preflight
 from app.models.draft import RunDraft
 from app.models.offers import Offer, offers
 from core.vocabulary.answers import Declared, PlanMade
+from core.vocabulary.errors import Problem
 from core.vocabulary.options import RunOptions
 from core.vocabulary.progress import Blamed
 from tests.app import world
@@ -68,8 +69,8 @@ def test_what_was_chosen_is_not_offered_again() -> None:
     [
         ("", "--batch-size 128"),
         ("--epochs 3", "--epochs 3 --batch-size 128"),
-        ("-b 32 --epochs 3", "--epochs 3 --batch-size 64"),
-        ("--batch-size=512 'a b'", "'a b' --batch-size 1024"),
+        ("-b 32 --epochs 3", "--batch-size 64 --epochs 3"),
+        ("--batch-size=512 'a b'", "--batch-size 1024 'a b'"),
         ("--batch-size", ""),
         ("--batch-size many", ""),
         ("--batch-size 0", ""),
@@ -89,3 +90,27 @@ def test_trials_are_offered_nothing_that_makes_laptops_faster_together() -> None
     found = offers(draft, TWO, world.script_read(), made)
     assert preflight.speed_line(made) in offers(DRAFT, TWO, world.script_read(), made)
     assert preflight.speed_line(made) not in found
+
+
+def test_commas_that_the_script_would_refuse_are_offered_as_values_to_try() -> None:
+    read = replace_struct(world.script_read(), options=(BATCH,))
+
+    def offered_for(arguments: str) -> list[Offer]:
+        draft = RunDraft(arguments=arguments)
+        lines = preflight.lines(draft, TWO, read, None, ())
+        found = offers(draft, TWO, read, None)
+        return [each for line in lines if line.code == "argument-refused" for each in found.get(line, ())]
+
+    [offer] = offered_for("--batch-size 32,64")
+    assert offer.words == "Try several values"
+    assert offer.draft == RunDraft(arguments="--batch-size 32,64", several=True)
+    assert offered_for("--batch-size 32,x") == offered_for("--batch-size many") == []
+
+
+def test_where_laptops_would_share_nothing_this_one_alone_is_offered() -> None:
+    nothing = Problem(code="script-shares-nothing", what="It shares nothing.", fix="Use fit.")
+    read = replace_struct(world.script_read(), kind="neither", mistakes=(nothing,))
+    found = {line.code: some for line, some in offers(DRAFT, TWO, read, None).items()}
+    [offer] = found["script-shares-nothing"]
+    assert offer.words == ALONE
+    assert offer.draft is not None and offer.draft.left_out == {OTHER}

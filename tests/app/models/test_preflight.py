@@ -51,10 +51,6 @@ def test_a_value_that_the_script_would_refuse_is_a_warning_before_the_start() ->
         Declared(names=("--fast",), takes=False),
     )
     read = replace_struct(world.script_read(), options=options)
-    assert preflight.options_words(read) == (
-        "--epochs 5 · --optimizer adam|sgd · --fast",
-        "--epochs, -e: How long to train (default 5); --optimizer: (default adam); --fast:",
-    )
 
     def told(arguments: str) -> list[str]:
         lines = preflight.lines(replace(DRAFT, arguments=arguments), TWO, read, PLAN, ())

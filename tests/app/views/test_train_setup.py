@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -24,6 +26,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.access import Access
 from core.vocabulary.answers import (
     Answer,
+    Declared,
     Findings,
     PlanMade,
     Refused,
@@ -126,6 +129,84 @@ def files(*paths: str) -> QMimeData:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(path) if "://" not in path else QUrl(path) for path in paths])
     return data
+
+
+# --- the script's options ----------------------------------------------------------------------------------
+
+OPTIONS = (
+    Declared(names=("--epochs", "-e"), kind="int", default="5", help="How long to train."),
+    Declared(names=("--kind",), choices=("relu", "tanh"), default="relu"),
+    Declared(names=("--fast",), takes=False, switch=True),
+)
+
+
+def test_the_scripts_options_are_a_form_that_writes_the_arguments(
+    setup: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    core.answers[AnalyseScript] = replace(world.script_read(), options=OPTIONS)
+    core.happen(*world.linked())
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    epochs = shown_field(setup, QLineEdit, "argument-epochs")
+    kind = shown_field(setup, QComboBox, "argument-kind")
+    fast = shown_field(setup, QCheckBox, "argument-fast")
+    assert epochs.placeholderText() == "5" and "How long to train." in epochs.toolTip()
+    assert [kind.itemText(at) for at in range(kind.count())] == ["relu (default)", "relu", "tanh"]
+    QTest.keyClicks(epochs, "7x")
+    assert setup.arguments.text() == "--epochs 7x"
+    assert "--epochs must be a whole number, not 7x." in [
+        label.text() for label in shown_labels(setup.argued)
+    ]
+    QTest.keyClick(epochs, Qt.Key.Key_Backspace)
+    assert shown_labels(setup.argued, "bad") == []
+    kind.setCurrentIndex(2)
+    kind.activated.emit(2)
+    fast.click()
+    assert setup.arguments.text() == "--epochs 7 --kind tanh --fast"
+    settle()
+    planned = core.asked(PlanRun)[-1]
+    assert isinstance(planned, PlanRun)
+    assert planned.spec.arguments == ("--epochs", "7", "--kind", "tanh", "--fast")
+
+
+def test_what_is_typed_as_arguments_stands_in_the_form(
+    setup: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    core.answers[AnalyseScript] = replace(world.script_read(), options=OPTIONS)
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    QTest.keyClicks(setup.arguments, "-e 3 --kind tanh --fast")
+    epochs = shown_field(setup, QLineEdit, "argument-epochs")
+    kind = shown_field(setup, QComboBox, "argument-kind")
+    fast = shown_field(setup, QCheckBox, "argument-fast")
+    assert (epochs.text(), kind.currentText(), fast.isChecked()) == ("3", "tanh", True)
+    setup.values.several.click()
+    kind = shown_field(setup, QComboBox, "argument-kind")
+    typed = kind.lineEdit()
+    assert typed is not None
+    QTest.keyClicks(typed, ",relu")
+    assert setup.arguments.text() == "--epochs 3 --kind tanh,relu --fast".replace("--epochs", "-e")
+    assert setup.train.text() == "Start 2 trials"
+
+
+def test_a_script_without_options_has_no_form(together: TrainSetup) -> None:
+    assert together.argued.fields.isHidden()
+
+
+F = TypeVar("F", bound=QWidget)
+
+
+def shown_field(setup: TrainSetup, kind: type[F], name: str) -> F:
+    [field] = [each for each in setup.argued.findChildren(kind, name) if each.isVisible()]
+    return field
+
+
+def shown_labels(widget: QWidget, kind: str = "") -> list[QLabel]:
+    return [
+        each
+        for each in widget.findChildren(QLabel)
+        if each.isVisible() and (not kind or each.property("kind") == kind)
+    ]
 
 
 # --- several values ----------------------------------------------------------------------------------------

@@ -21,7 +21,31 @@ SCRIPT = HEAD + (
     "parser.add_argument('--layers', type=int, nargs='+')\n"
     "parser.add_argument('--size', type=int, choices=[1, 2])\n"
     "parser.add_argument('--own', type=lambda text: text)\n"
+    "parser.add_argument('--augment', action=argparse.BooleanOptionalAction)\n"
     "parser.add_argument('data', nargs='?')\n"
+)
+ABSL = (
+    "from absl import app, flags\n"
+    "flags.DEFINE_integer('epochs', 5, 'How long to train', lower_bound=1)\n"
+    "flags.DEFINE_float('lr', 1e-3, 'Learning rate')\n"
+    "flags.DEFINE_enum('optimizer', 'adam', ['adam', 'sgd'], 'Which')\n"
+    "flags.DEFINE_bool('fast', False, 'Skip the checks')\n"
+    "flags.DEFINE_string('name', None, help='Of the run')\n"
+    "flags.DEFINE_list('layers', [], 'Sizes')\n"
+)
+CLICK = (
+    "import click\n"
+    "@click.command()\n"
+    "@click.option('--epochs', '-e', default=5, help='How long to train')\n"
+    "@click.option('--lr', 'rate', type=float, default=1e-3, show_default=True)\n"
+    "@click.option('--optimizer', type=click.Choice(['adam', 'sgd']), default='adam')\n"
+    "@click.option('--loss', type=click.Choice(['mse', 'mae'], case_sensitive=False))\n"
+    "@click.option('--fast', is_flag=True)\n"
+    "@click.option('--shuffle/--no-shuffle', default=True)\n"
+    "@click.option('--layers', multiple=True, type=int)\n"
+    "@click.option('-v', count=True)\n"
+    "@click.argument('data')\n"
+    "def main(**given): ...\n"
 )
 
 
@@ -30,19 +54,42 @@ def options(text: str) -> tuple[Declared, ...]:
 
 
 def test_what_is_declared_is_read_with_defaults_choices_and_help() -> None:
-    epochs, lr, optimizer, fast, layers, size, own = options(SCRIPT)
+    epochs, lr, optimizer, fast, layers, size, own, augment = options(SCRIPT)
     assert epochs == Declared(
         names=("--epochs", "-e"), takes=True, kind="int", default="5", help="How long to train"
     )
     assert (lr.kind, lr.default) == ("float", "0.001")
     assert (optimizer.choices, optimizer.default) == (("adam", "sgd"), "adam")
-    assert not fast.takes and not layers.takes
+    assert not fast.takes and not layers.takes and not augment.takes
+    assert fast.switch and not layers.switch and not augment.switch
     assert (size.kind, size.choices, own.kind) == ("", (), "")
+
+
+def test_flags_of_absl_are_read() -> None:
+    epochs, lr, optimizer, fast, name, layers = options(ABSL)
+    assert epochs == Declared(names=("--epochs",), kind="int", default="5", help="How long to train")
+    assert (lr.kind, lr.default, name.default, name.help) == ("float", "0.001", "", "Of the run")
+    assert optimizer.choices == ("adam", "sgd")
+    assert fast.switch and not fast.takes
+    assert layers.takes and not layers.kind
+
+
+def test_options_of_click_are_read() -> None:
+    epochs, lr, optimizer, loss, fast, shuffle, layers, verbose = options(CLICK)
+    assert epochs == Declared(names=("--epochs", "-e"), kind="int", default="5", help="How long to train")
+    assert (lr.names, lr.kind, lr.default) == (("--lr",), "float", "0.001")
+    assert (optimizer.choices, loss.choices) == (("adam", "sgd"), ())
+    assert fast.switch and not fast.takes
+    assert shuffle.names == ("--shuffle", "--no-shuffle") and not shuffle.takes and not shuffle.switch
+    assert layers.takes and layers.kind == "int"
+    assert not verbose.takes and not verbose.switch
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        CLICK + "@click.command()\n@click.option('--other')\ndef other(): ...\n",
+        "import click\n@click.group()\n@click.option('--epochs', type=int)\ndef main(): ...\n",
         "parser.add_argument('--epochs', type=int)",
         SCRIPT + "other = argparse.ArgumentParser()\n",
         SCRIPT + "parser.add_subparsers()\n",
@@ -62,6 +109,7 @@ def test_what_is_not_certain_is_left_out(text: str) -> None:
         ("--optimizer adm", ["--optimizer must be one of adam, sgd, not adm."]),
         ("--epochs", ["--epochs needs a value."]),
         ("--epochs --fast", ["--epochs needs a value."]),
+        ("--augment --no-augment", []),
         ("--epochs 3 --lr -0.5 --optimizer=sgd --fast --layers 1 2 --size 2 --own x data", []),
     ],
 )
@@ -78,3 +126,27 @@ def test_exactly_what_argparse_refuses_is_told(words: str, told: list[str]) -> N
 
 def test_nothing_is_told_of_what_is_not_declared_or_stands_behind_two_dashes() -> None:
     assert refused(["--depth", "x", "--epo", "x", "--", "--epochs", "x"], options(SCRIPT)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--epochs ten", ["--epochs must be a whole number, not ten."]),
+        ("--lr=fast", ["--lr must be a number, not fast."]),
+        ("--optimizer adm", ["--optimizer must be one of adam, sgd, not adm."]),
+        ("--lr", ["--lr needs a value."]),
+        ("--name --fast --epochs 0x10 --nofast --fast=true --layers 1,2", []),
+    ],
+)
+def test_exactly_what_absl_refuses_is_told(words: str, told: list[str]) -> None:
+    from absl import flags
+
+    assert refused(words.split(), options(ABSL)) == told
+    values = flags.FlagValues()  # type: ignore[no-untyped-call]
+    for line in ABSL.splitlines()[1:]:
+        exec(line[:-1] + ", flag_values=values)", {"flags": flags, "values": values})
+    if told:
+        with pytest.raises(flags.Error):
+            values(["train.py", *words.split()])
+    else:
+        values(["train.py", *words.split()])
