@@ -61,7 +61,7 @@ def _by_script(
     if line is not None and preflight.argument_line(read, several) is None:
         yield line, (Offer("Try several values", several),)
     for each in read.mistakes:
-        if each.code == preflight.SHARES_NOTHING:
+        if each.code in preflight.SHARES_NOTHING:
             yield preflight.mistake_line(each), tuple(_alone(draft, state))
 
 

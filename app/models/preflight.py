@@ -15,6 +15,7 @@ from app.words.run_words import joining_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
+from core.script.mistakes import KERAS_TUNER
 from core.vocabulary import units
 from core.vocabulary.access import is_within
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
@@ -26,7 +27,7 @@ _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 ONLY_HERE = only_here.CODE
 """Code of lines whose data can be sent along."""
-SHARES_NOTHING = "script-shares-nothing"
+SHARES_NOTHING = ("script-shares-nothing", KERAS_TUNER)
 _NO_HINDRANCE = ("network", "doctor")
 """Doctor topics that do not block a run: links show better who can be reached, and a run alone needs
 nobody."""
@@ -156,7 +157,7 @@ def _script(
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     data = made.plan.data if isinstance(made, PlanMade) else ()
     travels = [path for each in data for path in each.spellings]
-    matters = {ONLY_HERE: together, SHARES_NOTHING: shared}
+    matters = {ONLY_HERE: together} | dict.fromkeys(SHARES_NOTHING, shared)
     shown = [
         each
         for each in read.mistakes

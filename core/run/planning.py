@@ -22,6 +22,7 @@ from core.script.analysis import ScriptReport, analyse
 from core.script.downloads import kept_downloads
 from core.script.find import SeveralScripts, find_script
 from core.script.imports import read_sources
+from core.script.mistakes import KERAS_TUNER
 from core.script.needs import Needs
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
@@ -163,7 +164,7 @@ def _met_in_every_step(report: ScriptReport) -> Problem:
 def _warnings(
     report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Sequence[LocalData]
 ) -> tuple[str, ...]:
-    problems = [mistake.problem for mistake in report.mistakes]
+    problems = [each.problem for each in report.mistakes if not (spec.solo and each.code == KERAS_TUNER)]
     if not spec.solo:
         travels = [path for each in data for path in each.data.spellings]
         found = find_only_here(Path(report.folder) / report.script, manifest, travels)

@@ -10,10 +10,13 @@ from core.script.strategies import last_part
 from core.script.syntax import Mistake, SourceTree, Usage, called
 from core.script.tf_config_mistakes import tf_config_mistakes
 
+KERAS_TUNER = "keras-tuner"
+"""Matters only where several laptops train one model."""
+
 
 def find_mistakes(sources: tuple[SourceTree, ...]) -> tuple[Mistake, ...]:
     """Mistakes possible in any script. Heuristics: each names what it saw, and never stops a script."""
-    return (*_legacy_keras(sources), *_questions(sources))
+    return (*_legacy_keras(sources), *_questions(sources), *_searches(sources))
 
 
 def find_strategy_mistakes(
@@ -56,6 +59,26 @@ def _legacy_keras(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
 
 def _is_legacy(module: str) -> bool:
     return module.partition(".")[0] == "tf_keras"
+
+
+def _searches(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
+    """The first import of KerasTuner: a search of its own."""
+    for source in sources:
+        for node in source.nodes:
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if any(name.partition(".")[0] in ("keras_tuner", "kerastuner") for name in names):
+                assert isinstance(node, ast.Import | ast.ImportFrom)
+                yield Mistake(
+                    code=KERAS_TUNER,
+                    path=source.path,
+                    line=node.lineno,
+                    what="KerasTuner searches on each laptop by itself, so the laptops of one run may train "
+                    "different models.",
+                    fix="Read the values from arguments and let Tandem try them, each on one laptop: tandem "
+                    "sweep, or Try several values. As it is, train it on one laptop alone.",
+                )
+                return
 
 
 def _questions(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:

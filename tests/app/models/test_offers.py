@@ -107,10 +107,10 @@ def test_commas_that_the_script_would_refuse_are_offered_as_values_to_try() -> N
     assert offered_for("--batch-size 32,x") == offered_for("--batch-size many") == []
 
 
-def test_where_laptops_would_share_nothing_this_one_alone_is_offered() -> None:
-    nothing = Problem(code="script-shares-nothing", what="It shares nothing.", fix="Use fit.")
+@pytest.mark.parametrize("code", ["script-shares-nothing", "keras-tuner"])
+def test_where_laptops_would_share_nothing_this_one_alone_is_offered(code: str) -> None:
+    nothing = Problem(code=code, what="It shares nothing.", fix="Use fit.")
     read = replace_struct(world.script_read(), kind="neither", mistakes=(nothing,))
-    found = {line.code: some for line, some in offers(DRAFT, TWO, read, None).items()}
-    [offer] = found["script-shares-nothing"]
+    [offer] = {line.code: some for line, some in offers(DRAFT, TWO, read, None).items()}[code]
     assert offer.words == ALONE
     assert offer.draft is not None and offer.draft.left_out == {OTHER}

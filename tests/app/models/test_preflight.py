@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from msgspec.structs import replace as replace_struct
 
 from app.models import preflight
@@ -183,12 +184,13 @@ def test_scripts_are_told_apart() -> None:
     assert "fit" in found(draft=replace(DRAFT, strategy="managed"), kind="own")["script"].what
 
 
-def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
-    nothing = Problem(code="script-shares-nothing", what="It shares nothing.", fix="Train with fit.")
-    assert found(kind="neither", mistakes=(nothing,))["script-shares-nothing"].level == "warning"
-    assert "script-shares-nothing" not in found(state_of(), kind="neither", mistakes=(nothing,))
+@pytest.mark.parametrize("code", ["script-shares-nothing", "keras-tuner"])
+def test_mistakes_are_named_and_what_concerns_sharing_only_matters_together(code: str) -> None:
+    each = Problem(code=code, what="It shares nothing.", fix="Train with fit.")
+    assert found(kind="neither", mistakes=(each,))[code].level == "warning"
+    assert code not in found(state_of(), kind="neither", mistakes=(each,))
     trials = replace(DRAFT, several=True)
-    assert "script-shares-nothing" not in found(draft=trials, kind="neither", mistakes=(nothing,))
+    assert code not in found(draft=trials, kind="neither", mistakes=(each,))
 
 
 def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> None:

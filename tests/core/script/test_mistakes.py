@@ -243,6 +243,8 @@ def test_a_tpu_that_is_only_tried_is_fine(tmp_path: Path) -> None:
         ("from tf_keras import layers", "legacy-keras"),
         ("os.environ['TF_USE_LEGACY_KERAS'] = '1'", "legacy-keras"),
         ("epochs = int(input('How many epochs? '))", "asks-for-input"),
+        ("import keras_tuner as kt", "keras-tuner"),
+        ("from kerastuner.tuners import Hyperband", "keras-tuner"),
         ("import keras", ""),
         ("model.input(3)", ""),
     ],
