@@ -16,8 +16,24 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from core.report import laptops, plots
-from core.report.curves import MOST_PANELS_ON_PAGE, loss_first, member_names, panels, shown_devices
-from core.speed.sentences import audits_words, came_out, epoch_words, expected, met_words, steps_words
+from core.report.curves import (
+    MOST_PANELS_ON_PAGE,
+    NOT_CURVES,
+    loss_first,
+    member_names,
+    panels,
+    shown_devices,
+)
+from core.speed.sentences import (
+    audits_words,
+    came_out,
+    epoch_words,
+    expected,
+    met_words,
+    speed_up,
+    steps_words,
+    times,
+)
 from core.vocabulary import phases, units
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId, short, started_s
@@ -83,6 +99,7 @@ def page(
         note=entry.note,
         outcome=outcome(entry.phase, differs=entry.summary.differs),
         lead=_lead(entry),
+        figures=_figures(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
         plot=plot,
         script=plots.script(),
@@ -150,6 +167,38 @@ def _lead(entry: RunEntry) -> list[str]:
         units.moment(started_s(entry.run, entry.started_s)),
         *([units.clock(entry.duration_s)] if entry.duration_s is not None else []),
     ]
+
+
+def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
+    """The few numbers that people look for first, each with a note; unknown ones are left out."""
+    summary, logs = entry.summary, entry.summary.last_logs
+    metrics = [
+        name
+        for name in sorted(logs, key=loss_first)
+        if not name.startswith("val_") and name not in NOT_CURVES
+    ]
+    gain, rate = speed_up(summary), summary.samples_s
+    speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
+    if gain is not None:
+        slower = gain < 1
+        speed = f"{times(1 / gain)}× slower" if slower else f"{times(gain)}×"
+        note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"
+    found = [
+        *((name, f"{logs[name]:.4g}", _validation(entry, name)) for name in metrics[:2]),
+        ("time", _told(units.clock, summary.total_s), steps_words(summary)),
+        ("speed", speed, note),
+    ]
+    return [each for each in found if each[1]]
+
+
+def _validation(entry: RunEntry, name: str) -> str:
+    """``validation 0.55, best 0.4 in epoch 2``."""
+    last, known = entry.summary.last_logs.get(f"val_{name}"), f"val_{name}" in entry.best
+    best = entry.best.get(f"val_{name}" if known else name)
+    words = [] if last is None else [f"validation {last:.4g}"]
+    if best is not None:
+        words.append(f"best {best.value:.4g} in epoch {best.epoch + 1:,}")
+    return ", ".join(words)
 
 
 def _members(details: RunDetails, exits: Exits) -> list[_Row]:

@@ -69,6 +69,7 @@ def _curve(curve: Curve, colour: int) -> dict[str, object]:
         "name": plain(curve.name, MOST_NAME) + (", each step" if curve.faint else ""),
         "colour": colour,
         "faint": curve.faint,
+        "dashed": curve.name.startswith("val_"),
         "byEpoch": curve.by_epoch,
         "x": [step for step, _ in points],
         "y": [float(f"{value:.6g}") for _, value in points],

@@ -45,6 +45,7 @@
     pen.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     pen.strokeStyle = pen.fillStyle = colours().text;
     pen.setLineDash([4, 4]);
+    let end = -Infinity, line = 0;
     for (const [step, words] of turns) {
       const x = plot.valToPos(step, "x", true);
       if (x < left || x > left + width) continue;
@@ -52,9 +53,11 @@
       pen.moveTo(x, top);
       pen.lineTo(x, top + height);
       pen.stroke();
-      const fits = x + pen.measureText(words).width + 8 < left + width;
+      const wide = pen.measureText(words).width + 8, fits = x + wide < left + width;
+      line = (fits ? x : x - wide) < end ? line + 1 : 0;  // words of the same moment stand below each other
+      end = Math.max(end, fits ? x + wide : x);
       pen.textAlign = fits ? "left" : "right";
-      pen.fillText(words, x + (fits ? 4 : -4), top + 12 * devicePixelRatio);
+      pen.fillText(words, x + (fits ? 4 : -4), top + 12 * (line + 1) * devicePixelRatio);
     }
     pen.restore();
   }
@@ -76,10 +79,12 @@
       axes: [{...axis}, {...axis, size: 70, values: (_, ticks) => ticks.map(number)}],
       cursor: {sync: {key: "steps"}, drag: {x: true, y: false}, bind: {dblclick: () => () => zoom(whole)}},
       series: [
-        {label: "step", value: (_, step) => number(step)},
+        {label: "step", value: (_, step) => step == null ? "last" : number(step)},
         ...panel.curves.map((curve, at) => ({
           label: curve.name, stroke: ink.curves[curve.colour % ink.curves.length], alpha: curve.faint ? 0.35 : 1,
-          width: 2, spanGaps: true, show: shown[at + 1] ?? true, value: (_, value) => number(value),
+          width: 2, dash: curve.dashed ? [6, 4] : [], spanGaps: true, show: shown[at + 1] ?? true,
+          // Without the pointer the legend has the last values.
+          value: (_, value, place, step) => number(step == null ? curve.y[curve.y.length - 1] : value),
           points: {show: curve.x.length < 40, size: 5},
         })),
       ],

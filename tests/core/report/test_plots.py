@@ -22,6 +22,7 @@ def test_steps_behind_their_epochs_have_their_colour_and_a_name_of_their_own() -
     (panel,) = told(Panel("loss", curves, [(15.0, "Ben's away")]))
     assert [curve["name"] for curve in panel["curves"]] == ["loss", "loss, each step", "val_loss"]
     assert [curve["colour"] for curve in panel["curves"]] == [0, 0, 1]
+    assert [curve["dashed"] for curve in panel["curves"]] == [False, False, True], "as in the window"
     assert [curve["byEpoch"] for curve in panel["curves"]] == [True, False, True]
     assert panel["curves"][1]["x"] == [5.0, 15.0]
     assert panel["curves"][1]["y"] == [1.2, 0.7]
