@@ -1,4 +1,5 @@
-"""Three laptops train while something befalls one of them every 45 seconds: ``python -m tests.lab.soak``.
+"""Three laptops train, the third from a moment on, while something befalls one of them every 45 seconds:
+``python -m tests.lab.soak``.
 
 Every fault proves that it happened, and every laptop has to be back in the run before the next. At the end
 all have equal weights, those of one machine's undisturbed run.
@@ -20,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from core.vocabulary.commands import ChangeSettings, SetCodePolicy
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AddLaptops, ChangeSettings, LeaveRun, SetCodePolicy
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Training
 from core.vocabulary.plan import RunSpec
@@ -30,6 +32,7 @@ from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import NAMES, Lab, pair
 from tests.lab.laptops import Laptops, saved, weights
+from tests.lab.network import NETWORK
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 EVERY_S = 45.0
@@ -47,6 +50,13 @@ class Soak:
     folder: Path
     random: random.Random
     lost: Counter[int] = field(default_factory=Counter)
+    addresses: dict[int, tuple[str, str]] = field(init=False)
+    """By host: the one that it has, and the next."""
+
+    def __post_init__(self) -> None:
+        self.addresses = {
+            host: (self.lab.network.address(host), f"{NETWORK}.{host + 11}") for host in range(3)
+        }
 
     @property
     def them(self) -> tuple[Agent, Agent, Agent]:
@@ -103,11 +113,34 @@ class Soak:
         with faults.stopped([self.them[host].process]):
             time.sleep(self.random.uniform(2, 9))
 
+    def another_address(self, host: int) -> None:
+        """The other of its two."""
+        network, other = self.lab.network, (host + 1) % 3
+        former, moved = self.addresses[host]
+        assert faults.calls_from(network, other, former) and not faults.calls_from(network, other, moved)
+        faults.move(network, host, moved)
+        self.addresses[host] = moved, former
+        self.them[other].until(
+            lambda state: faults.calls_from(network, other, moved) or None, "call the new address"
+        )
+
+    def left(self, host: int) -> None:
+        """By its user's wish, until the starter adds it again."""
+        anna, agent = self.laptops.anna, self.them[host]
+        run, device = agent.run().plan.run, agent.device
+        agent.do(LeaveRun(run=run))
+        for each in (agent, anna):
+            each.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
+        time.sleep(self.random.uniform(0, 10))
+        anna.do(AddLaptops(run=run, devices=(device,)))
+
     def befall(self) -> str:
         """A random fault of a random laptop, and its end. Returns what it was."""
         host = self.random.randrange(3)
-        losses = (self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable)
-        others = (self.short_cut, self.stopped_trainer, self.stopped_node)
+        losses = [self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable]
+        if self.them[host] is not self.laptops.anna:
+            losses.append(self.left)
+        others = [self.short_cut, self.stopped_trainer, self.stopped_node, self.another_address]
         may_lose = self.lost[host] < LOST_AT_MOST
         fault: Callable[[int], None] = self.random.choice(losses + others if may_lose else others)
         self.lost[host] += fault in losses
@@ -151,7 +184,10 @@ def soak(soak: Soak, minutes: float) -> None:
     wanted = saved(anna.home.runs / alone / "outputs" / "trained" / "model.keras")
 
     brake.touch()
-    soak.train("together", *soak.them[1:], brake=brake)
+    together = soak.train("together", soak.laptops.ben, brake=brake)
+    for agent in soak.them[:2]:
+        agent.trains(together)
+    anna.do(AddLaptops(run=together, devices=(soak.laptops.cleo.device,)))
     soak.whole()
     began_s, count = time.monotonic(), 0
     while time.monotonic() - began_s < 60 * minutes:
