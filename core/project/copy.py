@@ -7,16 +7,18 @@ import hashlib
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+from weakref import WeakValueDictionary
 
 from core.project.files import UNWATCHED, ReadMeter, hash_open
 from core.runtime.regular_file import READ_BYTES, Folder, NotRegular, open_regular
 from core.vocabulary import units
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.paths import shown
 from core.vocabulary.plan import Task
@@ -185,3 +187,41 @@ def make_working_copy(
             fix="Save your files, let no other program write there, and start the run again.",
         ) from changed
     return work
+
+
+class _Folder:
+    """Written to in turns."""
+
+    def __init__(self) -> None:
+        self.lock, self.turn = threading.Lock(), 0
+
+
+_folders: WeakValueDictionary[str, _Folder] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class WritingTurn:
+    """Of several writers to one folder, the last one that began writes: this ends those before it, once a
+    write under way is over. Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        with _lock:
+            self._folder = _folders.setdefault(str(folder), _Folder())
+        with self._folder.lock:
+            self._folder.turn += 1
+            self._own = self._folder.turn
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raises ``TandemError`` once another turn has begun."""
+        with self._folder.lock:
+            if self._own != self._folder.turn:
+                raise TandemError.of(_TAKEN_OVER)
+            yield
+
+
+_TAKEN_OVER = Problem(
+    code="transfer-taken-over",
+    what="Another run receives the same files here now.",
+    fix="Start the run again once that one has them.",
+)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from core.project.chunks import Chunk, Reused, chunks, reused, unpacked
-from core.project.copy import Changed, check_room, copy_file, laid_out, link_file, storing
+from core.project.copy import Changed, WritingTurn, check_room, copy_file, laid_out, link_file, storing
 from core.project.files import UNWATCHED, ReadMeter, hash_file
 from core.project.send import NOT_OFFERED, Extent, NotYet
 from core.runtime.regular_file import READ_BYTES, NotRegular, open_regular
@@ -55,7 +55,7 @@ class Receipt:
     """One incoming project. Pieces of a file come in order; files in any order.
 
     Parts are stored under their number, never under a name from outside, and survive a lost link or a
-    restart: a new ``Receipt`` on the same folder continues the old one. One at a time per folder. The
+    restart: a new ``Receipt`` on the same folder continues the old one, which then writes no more. The
     manifest must have been checked (``check_project`` or ``check_files``). ``known``: files of Tandem's own,
     by SHA-256, which are linked if they are still the same. ``meter``: of reads here. Raises ``TandemError``.
     """
@@ -89,6 +89,7 @@ class Receipt:
         """Called after each piece."""
         self._check: Callable[[], None] = lambda: None
         self.received_bytes = 0
+        self._turn = WritingTurn(parts)
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._gather()
@@ -209,7 +210,8 @@ class Receipt:
         file, have = self.manifest.files[piece.file], self._have[piece.file]
         end = piece.offset + len(piece.data)
         self._hash_before(piece)
-        self._write(piece)
+        with self._turn.writing():
+            self._write(piece)
         self._digest.update(piece.data)
         with self._lock:
             self._have[piece.file] = end
@@ -236,7 +238,7 @@ class Receipt:
                 fix="Start the run again; what came already is kept.",
             )
         tree = self._parts / TREE
-        with storing(self._place), self._lock:
+        with storing(self._place), self._turn.writing(), self._lock:
             self._gather()
             tree.mkdir(mode=0o700)
             for number, (_, target) in enumerate(laid_out(self.manifest, tree)):
@@ -359,7 +361,7 @@ class Receipt:
         elif file.size == 0 and file.sha256 != _EMPTY:
             raise bad_piece(f"{shown(file.path)} with a hash that no empty file has")
         else:
-            with self._lock:
+            with self._turn.writing(), self._lock:
                 self._part(number).unlink()
                 self.received_bytes -= self._have[number]
                 self._have[number] = 0

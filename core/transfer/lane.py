@@ -82,7 +82,12 @@ class Lane:
     def offer(self, offer: OfferedFiles) -> None:
         """Send it on request from now on; earlier requests are answered now."""
         with self._lock:
-            self._offers[offer.manifest] = offer
+            if not (is_over := self._ended is not None):
+                self._offers[offer.manifest] = offer
+        if is_over:  # and nothing serves it
+            offer.withdrawn.set()
+            offer.close()
+            return
         offer.on_more = partial(self._more, offer)
         self._jobs.put(partial(self._answer_waiting, offer.manifest))
 

@@ -1,13 +1,15 @@
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from core.project.copy import Changed, copy_project, link_file, storing
+from core.project.copy import Changed, WritingTurn, copy_project, link_file, storing
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 
+LIMIT_S = 60
 FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3"}
 MANIFEST = manifest_for(FILES)
 
@@ -59,3 +61,30 @@ def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: 
         raise OSError(number, "refused")
     assert caught.value.code == code
     assert caught.value.fix
+
+
+def test_the_last_one_that_began_writes(tmp_path: Path) -> None:
+    first, elsewhere = WritingTurn(tmp_path), WritingTurn(tmp_path / "other")
+    with first.writing():
+        pass
+    second = WritingTurn(tmp_path)
+    with pytest.raises(TandemError, match="Another run receives the same files"), first.writing():
+        pass
+    for turn in (second, elsewhere):
+        with turn.writing():
+            pass
+
+
+def test_the_next_one_begins_after_a_write_under_way(tmp_path: Path) -> None:
+    first, began = WritingTurn(tmp_path), threading.Event()
+
+    def begin() -> None:
+        WritingTurn(tmp_path)
+        began.set()
+
+    with first.writing():
+        thread = threading.Thread(target=begin, daemon=True)
+        thread.start()
+        assert not began.wait(0.1)
+    assert began.wait(LIMIT_S)
+    thread.join(LIMIT_S)

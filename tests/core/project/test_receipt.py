@@ -3,6 +3,7 @@ import os
 import random
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,18 +80,27 @@ def test_what_it_reads_of_what_came_before_is_told(tmp_path: Path, receipt: Rece
     assert len(told) > count and told[-1][0] - told[count - 1][0] == MANIFEST.total_bytes
 
 
-def test_two_receipts_on_one_folder_write_each_byte_where_it_belongs(
-    tmp_path: Path, receipt: Receipt
+@pytest.mark.parametrize("at", [0, 1])
+def test_of_two_receipts_on_one_folder_the_later_one_alone_writes(
+    tmp_path: Path, receipt: Receipt, at: int
 ) -> None:
-    """The fetch before was called off, and ends after the piece that it is writing."""
+    """The fetch before was called off, and has not noticed yet."""
     source = write(tmp_path / "source", dict(FILES))
-    first, second, *rest = pieces(source, MANIFEST, receipt.wanted)
-    receipt.take(first)
+    sent = list(pieces(source, MANIFEST, receipt.wanted))
+    for piece in sent[:at]:
+        receipt.take(piece)
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
-    receipt.take(second)
-    for piece in (second, *rest):
+    again.take(sent[at])
+    for late in (sent[at], replace(sent[0], data=b"wrong")):
+        with pytest.raises(TandemError) as ended:
+            receipt.take(late)
+        assert ended.value.code == "transfer-taken-over"
+    for piece in sent[at + 1 :]:
         again.take(piece)
     assert content(again.finish()) == FILES
+    with pytest.raises(TandemError):
+        receipt.finish()
+    assert content(tmp_path / "place") == FILES
 
 
 def test_a_part_that_another_program_made_longer_is_not_kept(tmp_path: Path, receipt: Receipt) -> None:
@@ -158,6 +168,34 @@ def test_wrong_content_is_refused_and_can_be_sent_again(receipt: Receipt) -> Non
     assert TRAIN in [want.file for want in receipt.wanted]
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print(1)"))
     assert TRAIN not in [want.file for want in receipt.wanted]
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_each_block_is_verified_before_anything_is_in_place(
+    tmp_path: Path, receipt: Receipt, wrong: int
+) -> None:
+    """One wrong byte, wherever it is, and the file is asked for again."""
+    source = write(tmp_path / "source", dict(FILES))
+    sent = list(pieces(source, MANIFEST, receipt.wanted))
+    blocks = [piece for piece in sent if piece.file == A_BIN]
+    assert len(blocks) == 3
+    for piece in sent:
+        if piece.file != A_BIN:
+            receipt.take(piece)
+    for number, block in enumerate(blocks):
+        data = bytearray(block.data)
+        data[-1] ^= number == wrong
+        if number < len(blocks) - 1:
+            receipt.take(FilePiece(file=A_BIN, offset=block.offset, data=bytes(data)))
+        else:
+            assert "data/a.bin" in refusal(receipt, file=A_BIN, offset=block.offset, data=bytes(data))
+    assert [(want.file, want.offset) for want in receipt.wanted] == [(A_BIN, 0)]
+    with pytest.raises(TandemError, match="did not come"):
+        receipt.finish()
+    assert not (tmp_path / "place").exists()
+    for block in blocks:
+        receipt.take(block)
+    assert content(receipt.finish()) == FILES
 
 
 def test_a_file_can_be_begun_afresh(receipt: Receipt) -> None:

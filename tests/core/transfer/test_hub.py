@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import random
 import threading
 import time
@@ -29,6 +30,7 @@ from tests.core.project.making import content, manifest_for, pieces, write
 from tests.core.transfer.nodes import GONE, Node, two_nodes
 
 LIMIT_S = 60
+TakePiece = Callable[[FilePiece], None]
 FILES = {
     "train.py": b"print(1)",
     "data/large.bin": random.Random(0).randbytes(5 * PIECE_BYTES + 7),
@@ -61,6 +63,31 @@ async def test_files_come_whole_whichever_side_asks_first(tmp_path: Path, source
             there.transfers.offer(here.device, OfferedFiles(ManifestReader(source, MANIFEST)))
             await fetching
             assert content(come.finish()) == FILES
+
+
+async def test_files_go_both_ways_at_once(tmp_path: Path, source: Path) -> None:
+    both = threading.Barrier(2)
+
+    def takes_with_the_other(come: Receipt) -> TakePiece:
+        taking, parts = come.take, itertools.count()
+
+        def take(piece: FilePiece) -> None:
+            if next(parts) == 0:
+                both.wait(LIMIT_S)  # until files go the other way, too
+            taking(piece)
+
+        return take
+
+    async with two_nodes(tmp_path) as (anna, ben):
+        fetching, coming = [], []
+        for here, there in ((anna, ben), (ben, anna)):
+            there.transfers.offer(here.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+            come = receipt(tmp_path / f"at-{here.name}")
+            come.take = takes_with_the_other(come)  # type: ignore[method-assign, assignment]
+            fetching.append(fetch(here, there, come))
+            coming.append(come)
+        await asyncio.gather(*fetching)
+        assert [content(come.finish()) for come in coming] == [FILES, FILES]
 
 
 async def test_a_transfer_beside_a_training_rests_after_each_block(tmp_path: Path, source: Path) -> None:
@@ -217,6 +244,26 @@ async def test_a_link_that_ends_ends_the_fetch(tmp_path: Path) -> None:
         with pytest.raises(TandemError) as ended:
             await fetching
         assert ended.value.problem == GONE
+
+
+async def test_an_offer_to_a_lane_that_has_just_ended_leaves_no_file_open(
+    tmp_path: Path, source: Path
+) -> None:
+    async with two_nodes(tmp_path) as (anna, ben):
+        ended, closed = anna.transfers._lane(ben.device), threading.Event()
+        assert ended is not None
+        anna.transfers.ended(ben.device, GONE)
+        offer = OfferedFiles(ManifestReader(source, MANIFEST))
+        closing = offer.close
+
+        def close() -> None:
+            closing()
+            closed.set()
+
+        offer.close = close  # type: ignore[method-assign]
+        ended.offer(offer)
+        assert await asyncio.to_thread(closed.wait, LIMIT_S)
+        assert offer.withdrawn.is_set()
 
 
 async def test_without_a_link_nothing_is_fetched(tmp_path: Path) -> None:
@@ -384,6 +431,12 @@ async def test_a_slow_disk_is_sent_no_more_than_it_asks_for(tmp_path: Path) -> N
         assert await asyncio.to_thread(full.wait, LIMIT_S)
         await asyncio.sleep(0.2)
         assert sent == WINDOW
+        # Nothing else waits for that disk.
+        write(tmp_path / "other", dict(FILES))
+        anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(tmp_path / "other", MANIFEST)))
+        other = receipt(tmp_path / "at-ben")
+        await fetch(ben, anna, other)
+        assert content(other.finish()) == FILES and not fetching.done()
         slow.set()
         await fetching
     assert content(come.finish())["train.py"] == data
