@@ -57,10 +57,14 @@ def takes_words(consent: ConsentAsked) -> str:
     mention."""
     total = sum(file.size for file in consent.files) + sum(data.total_bytes for data in consent.data)
     total += consent.checkpoint_bytes
+    files = units.number_of(len(consent.files) + sum(data.files for data in consent.data), "file")
     seconds = total / consent.rate_bytes_s if consent.rate_bytes_s > 0 else 0.0
     if seconds >= 1:
-        return f"Sending all of it, {units.size(total)}, takes about {units.duration(seconds)}."
-    return f"Up to {units.size(total)} will be sent here." if total >= LARGE_BYTES else ""
+        return f"Sending all of it, {files}, {units.size(total)}, takes about {units.duration(seconds)}."
+    if total < LARGE_BYTES:
+        return ""
+    known = "" if consent.rate_bytes_s > 0 else " How long that takes shows once they come."
+    return f"Up to {files}, {units.size(total)}, will be sent here.{known}"
 
 
 def data_words(data: Sequence[Data]) -> list[str]:

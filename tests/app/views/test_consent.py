@@ -128,14 +128,16 @@ def test_data_that_comes_along_is_named_with_its_size(sheet: ConsentSheet, core:
     data = Data(name="photos", path="/p", listing=listing, files=8_000, total_bytes=2_000_000_000)
     core.happen(replace(consent_asked(), data=(data,), rate_bytes_s=50_000_000.0))
     assert "Data photos: 8,000 files, 2 GB, sent and kept here unless" in sheet.comes.text()
-    took = "Sending all of it, 2 GB, takes about 40 s."
+    count = len(consent_asked().files) + 8_000
+    took = f"Sending all of it, {count:,} files, 2 GB, takes about 40 s."
     assert sheet.comes.isVisible() and sheet.comes.text().endswith(took)
 
 
 def test_a_large_project_is_said_at_once(sheet: ConsentSheet, core: FakeCore) -> None:
     large = ProjectFile(path="photos/a.jpg", size=2_000_000_000, sha256="a" * 64)
     core.happen(replace(consent_asked(), files=(large,)))
-    assert sheet.comes.isVisible() and sheet.comes.text() == "Up to 2 GB will be sent here."
+    at_first = "Up to 1 file, 2 GB, will be sent here. How long that takes shows once they come."
+    assert sheet.comes.isVisible() and sheet.comes.text() == at_first
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])
