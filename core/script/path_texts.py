@@ -15,6 +15,7 @@ from core.script.syntax import SourceTree
 HOME = "~"
 _STEPS = 12
 """How deeply an expression is examined, names included."""
+_LONGEST = 4096
 _ABSOLUTE = re.compile(r"~(/|$)|/|[A-Za-z]:/")
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _HOME_VARIABLE = re.compile(r"\$(HOME(?=/|$)|\{HOME\})")
@@ -46,13 +47,19 @@ class PathTexts:
 
     def __init__(self, source: SourceTree) -> None:
         self._source = source
+        self._known: dict[tuple[ast.AST, int], PathText | None] = {}
 
     def of(self, node: ast.AST, steps: int = _STEPS) -> PathText | None:
         """None: nothing is known of its beginning, or it is no path."""
         if not steps:
             return None
-        found = self._of(node, steps - 1)
-        return None if found is None else found._replace(parts=(node, *found.parts))
+        if (node, steps) not in self._known:
+            found = self._of(node, steps - 1)
+            if found is not None:
+                is_too_long = len(found.text) > _LONGEST
+                found = None if is_too_long else found._replace(parts=(node, *found.parts))
+            self._known[node, steps] = found
+        return self._known[node, steps]
 
     def joined(self, node: ast.AST) -> Sequence[ast.expr]:
         """The operands of an expression in which an absolute one replaces those before it."""

@@ -115,3 +115,17 @@ def test_what_gave_a_path_is_told() -> None:
 
 def test_a_long_expression_is_given_up() -> None:
     assert told("/".join(["'/data'"] + ["'x'"] * 100)) is None
+
+
+@pytest.mark.timeout(60)
+def test_a_name_that_stands_for_thousands_of_others_takes_no_time() -> None:
+    """As the script of another laptop may have one."""
+    steps = [f"a{step} = os.path.join({', '.join([f'a{step - 1}'] * 50)})" for step in range(1, 10)]
+    text = "\n".join(["a0 = '/data'", *steps])
+    assert told(f"{text}\na4") == PathText("/data")
+    assert told(f"{text}\na9") is None, "it is too deep"
+
+
+def test_a_path_that_no_system_has_is_none() -> None:
+    steps = [f"a{step} = a{step - 1} + a{step - 1}" for step in range(1, 4)]
+    assert told("\n".join([f"a0 = {'/' + 'x' * 1000!r}", *steps, "a3"])) is None
