@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.bridge import Bridge
@@ -28,6 +29,8 @@ from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 STEPS = 2
+SETTLE_MS = 700
+"""After the last letter of a name, before the others see it."""
 
 
 class WelcomeView(View):
@@ -85,6 +88,9 @@ class WelcomeView(View):
         self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
         self.name.editingFinished.connect(lambda: self._named_then(_nothing))
+        self.settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
+        self.settle.timeout.connect(lambda: self._named_then(_nothing))
+        self.name.textEdited.connect(self._settle)
         name_for_readers(self.name, "This laptop's name")
         self.findings = FindingsList()
         self.findings.hide()
@@ -138,21 +144,29 @@ class WelcomeView(View):
     def _pair(self, device: DeviceId) -> None:
         self._named_then(lambda: self.bridge.submit(Pair(device=device), self._on_answer))
 
+    def _settle(self, text: str) -> None:
+        """Only names that can be: nobody is told of a problem while typing."""
+        if text.strip() and text.isprintable():
+            self.settle.start()
+        else:
+            self.settle.stop()
+
     def _named_then(self, then: Callable[[], object]) -> None:
         """Saves a changed name first: the other laptop is to see the new one."""
+        self.settle.stop()
         name = self.name.text().strip()
         if name == self._named:
             then()
             return
         change = SettingsChange(name=name)
         self._then = then
-        self.bridge.submit(ChangeSettings(change=change), self._on_named)
+        self.bridge.submit(ChangeSettings(change=change), partial(self._on_named, name))
 
-    def _on_named(self, answer: Answer) -> None:
+    def _on_named(self, name: str, answer: Answer) -> None:
         self._on_answer(answer)
         then, self._then = self._then, _nothing
         if problem_of(answer) is None:
-            self._named = self.name.text().strip()
+            self._named = name
             then()
 
     def _on_answer(self, answer: Answer) -> None:

@@ -1,6 +1,7 @@
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -65,6 +66,28 @@ def test_the_others_see_a_new_name_once_the_field_is_left(
     assert not core.asked(ChangeSettings)
     view.next.setFocus()
     assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(name="desk"))]
+
+
+def test_the_others_see_a_new_name_soon_after_the_last_letter(
+    qtbot: QtBot, view: WelcomeView, core: FakeCore
+) -> None:
+    view.name.clear()
+    QTest.keyClicks(view.name, "desk")
+    assert not core.asked(ChangeSettings)
+    qtbot.waitUntil(lambda: bool(core.asked(ChangeSettings)), timeout=60_000)
+    QTest.keyClicks(view.name, "top")  # before the answer
+    core.flush()
+    view.next.click()
+    names = [each.change.name for each in core.asked(ChangeSettings) if isinstance(each, ChangeSettings)]
+    assert names == ["desk", "desktop"]
+
+
+def test_an_empty_name_is_not_told_while_somebody_types(
+    qtbot: QtBot, view: WelcomeView, core: FakeCore
+) -> None:
+    QTest.keyClick(view.name, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(view.name, Qt.Key.Key_Backspace)
+    assert not view.settle.isActive()
 
 
 def test_the_other_laptop_is_paired_under_the_new_name(view: WelcomeView, core: FakeCore) -> None:
