@@ -300,6 +300,7 @@ class TrainSetup(QWidget):
         self.options.show_options(offer.draft)
         if offer.draft.options != self.draft.options:
             self.ready.more.head.setChecked(True)  # the change is visible
+        self.arguments.setFocus()  # the pressed button goes; Qt would focus the next one
         self._change(offer.draft)
 
     def start_when_ready(self) -> None:

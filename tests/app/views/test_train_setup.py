@@ -189,6 +189,23 @@ def test_what_is_typed_as_arguments_stands_in_the_form(
     assert setup.train.text() == "Start 2 trials"
 
 
+def test_taking_an_offer_leaves_the_keyboard_at_the_arguments(
+    setup: TrainSetup, core: FakeCore, settle: Settle
+) -> None:
+    core.answers[AnalyseScript] = replace(world.script_read(), options=OPTIONS)
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    QTest.keyClicks(setup.arguments, "--epochs 3,5")
+    settle()
+    offer = next(
+        each for each in setup.ready.findChildren(QPushButton, "offer-argument-refused") if each.isVisible()
+    )
+    offer.setFocus()
+    offer.click()
+    assert setup.train.text() == "Start 2 trials"
+    assert setup.window().focusWidget() is setup.arguments
+
+
 def test_a_script_without_options_has_no_form(together: TrainSetup) -> None:
     assert together.argued.fields.isHidden()
 
