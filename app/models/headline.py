@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from app.models.paces import Pace, left_words
 from app.words.run_words import rate_words
-from core.speed.sentences import steps_words, times
+from core.speed.sentences import steps_words, times, too_small
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, ranks
@@ -56,6 +56,7 @@ def results(summary: Summary, plan: Plan | None, me: DeviceId | None) -> list[Fi
         _faster(
             None if plan is None else _gain(summary.expectation, plan, me, step_s),
             "" if rate is None else units.samples(rate),
+            summary.expectation,
         ),
     ]
 
@@ -125,14 +126,16 @@ def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
         return Figure("Speed", "–")
     if stands(run):
         return Figure("Speed", "0", "no step can end now", "warning")
-    return _faster(speed_up(run, me, step_s), rate_words(progress))
+    return _faster(speed_up(run, me, step_s), rate_words(progress), run.expectation)
 
 
-def _faster(gain: float | None, rate: str) -> Figure:
-    """``rate``: shown if the gain is unknown."""
+def _faster(gain: float | None, rate: str, known: Expectation | None) -> Figure:
+    """``rate``: shown if the gain is unknown, or says nothing about larger models."""
+    value, _, unit = rate.partition(" ")
     if gain is None:
-        value, _, unit = rate.partition(" ")
         return Figure("Speed", value or "–", unit)
+    if gain < SAME and value and known is not None and too_small(known):
+        return Figure("Speed", value, f"{unit}; the steps are too small to share")
     if gain >= SAME:
         return Figure("Speed", f"{times(gain)}×", "as fast as this laptop alone")
     if gain > 1 / SAME:

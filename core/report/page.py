@@ -33,6 +33,7 @@ from core.speed.sentences import (
     speed_up,
     steps_words,
     times,
+    too_small,
 )
 from core.vocabulary import phases, units
 from core.vocabulary.answers import RunDetails, RunEntry
@@ -179,7 +180,8 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
     ]
     gain, rate = speed_up(summary), summary.samples_s
     speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
-    if gain is not None:
+    small = summary.expectation is not None and too_small(summary.expectation)
+    if gain is not None and (gain > 1 or not small):
         slower = gain < 1
         speed = f"{times(1 / gain)}× slower" if slower else f"{times(gain)}×"
         note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"

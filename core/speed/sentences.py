@@ -151,7 +151,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     cause: Blamed = "load"
     if fast / ideal_s < WORTH:
         cause = "unlike"
-    elif fast < TINY_S and expectation.wire_bytes < SMALL_BYTES:
+    elif too_small(expectation):
         cause = "steps"
     elif min(expectation.wire_s, step_s) >= (step_s - ideal_s) / 2:
         cause = "wire"
@@ -169,6 +169,11 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         whole_floats=plan.wire == "f32",
         every_step=plan.strategy == "managed" and plan.sync == "exact",
     )
+
+
+def too_small(expectation: Expectation) -> bool:
+    """Whether no network lets laptops share such steps with a gain."""
+    return min(expectation.alone_s) < TINY_S and expectation.wire_bytes < SMALL_BYTES
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:

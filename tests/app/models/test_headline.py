@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from app.models.headline import ALONE, Figure, brief, figures, speed_up
+from app.models.headline import ALONE, Figure, brief, figures, results, speed_up
 from app.models.paces import Pace
 from core.vocabulary import events as ev
+from core.vocabulary.progress import Expectation, Settled, Summary
 from core.vocabulary.state import Run, State, apply
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
@@ -44,6 +45,21 @@ def test_speed_is_that_of_this_laptop_alone() -> None:
     assert speed_up(run, OTHER) == pytest.approx(3.0)
     assert figures(run, ME)[3] == Figure("Speed", "No faster", ALONE, "warning")
     assert figures(run, OTHER)[3] == Figure("Speed", "3.0×", "as fast as this laptop alone")
+
+
+def test_steps_too_small_to_share_are_not_compared() -> None:
+    tiny = Expectation(alone_s=(0.004, 0.006), step_s=0.03, wire_s=0.02, wire_bytes=150_000, shares=(32, 32))
+    step = world.progressed(ME, replace(world.progress(4), step_s=0.03))
+    run = run_after(world.measured(tiny), step)
+    assert figures(run, ME)[3] == Figure("Speed", "640", "samples/s; the steps are too small to share")
+    summary = Summary(expectation=tiny, settled=Settled(step_s=0.03), samples_s=2133.0)
+    assert results(summary, run.plan, ME)[3] == Figure(
+        "Speed", "2,133", "samples/s; the steps are too small to share"
+    )
+    faster = replace(summary, settled=Settled(step_s=0.002))
+    assert results(faster, run.plan, ME)[3].value == "2.0×"
+    large = replace(summary, expectation=replace(tiny, wire_bytes=9_000_000))
+    assert results(large, run.plan, ME)[3].value == "7.5× slower"
 
 
 @pytest.mark.parametrize(("cause", "stands"), [("away", True), ("silent", True), ("wire", False)])
