@@ -178,6 +178,8 @@ class PathTexts:
                     found[asname or name.partition(".")[0]] += 1
                 case ast.Global(names=names) | ast.Nonlocal(names=names):
                     found.update(names)
+                case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                    found[name] += 1
         return found
 
 

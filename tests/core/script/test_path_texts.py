@@ -99,6 +99,8 @@ def test_one_that_begins_with_something_unknown_is_not(text: str) -> None:
         "BASE = '/data'\ndef load(BASE): pass\nBASE + '/photos'",
         "BASE = '/data'\nfor BASE in folders: pass\nBASE + '/photos'",
         "BASE = '/data'\nfrom settings import BASE\nBASE + '/photos'",
+        "BASE = '/data'\ntry: pass\nexcept OSError as BASE: pass\nBASE + '/photos'",
+        "BASE = '/data'\nmatch x:\n  case BASE: pass\nBASE + '/photos'",
     ],
 )
 def test_a_name_that_may_have_another_value_is_unknown(text: str) -> None:
