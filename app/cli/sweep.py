@@ -224,8 +224,8 @@ def _show(screen: Screen, swept: Sweep) -> None:
         table.add_row(str(trial.number), *words)
     screen.show(table)
     screen.say(sweep_words.outcome_words(swept), "bold")
-    if best := sweep_words.best_words(swept):
-        screen.say(best)
+    if (best := best_trial(swept)) is not None:
+        screen.say(f"{sweep_words.best_words(swept)} Its run: {best.run}")
     if swept.phase != "finished" and swept.problem is not None and swept.problem.fix:
         screen.say(plain(swept.problem.fix, 400))
     if swept.phase in ("stopped", "failed"):

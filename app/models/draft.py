@@ -19,6 +19,10 @@ from core.vocabulary.plan import Role, RunSpec, StrategyKind
 from core.vocabulary.state import Device, State
 from core.vocabulary.sweep import Sweep, SweepSpec, Trial
 
+LONGER = 3
+_EPOCHS = ("--epochs", "--epoch", "--num-epochs", "--num_epochs", "--n-epochs", "--n_epochs")
+"""Common names of a script's option for its epochs."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDraft:
@@ -76,16 +80,29 @@ def as_then(entry: RunEntry, state: State) -> RunDraft:
 
 
 def like_trial(spec: RunSpec, trial: Trial, state: State) -> RunDraft:
-    """A run on all available laptops with a trial's arguments and seed; ``spec`` is its sweep's."""
+    """A run on all available laptops with a trial's seed and its arguments, with ``LONGER`` times its epochs
+    where they are given; ``spec`` is its sweep's."""
     return RunDraft(
         script=spec.script,
-        arguments=shlex.join(trial.arguments),
+        arguments=shlex.join(_longer(trial.arguments)),
         strategy=spec.strategy,
         seed=trial.seed,
         opens=openings.written(spec.opens, state),
         data=data_folders.written(spec.data),
         options=spec.options,
     )
+
+
+def _longer(words: Sequence[str]) -> list[str]:
+    """A trial is short, as there are many of them."""
+    longer, option = list[str](), False
+    for word in words:
+        name, equals, value = word.partition("=")
+        number, before = (value, name + equals) if equals else (word, "")
+        counts = (name in _EPOCHS if equals else option) and number.isascii() and number.isdigit()
+        longer.append(f"{before}{LONGER * int(number)}" if counts else word)
+        option = word in _EPOCHS
+    return longer
 
 
 def _whole_shares(spec: RunSpec, devices: tuple[DeviceId, ...]) -> dict[DeviceId, int]:

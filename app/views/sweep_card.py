@@ -51,7 +51,11 @@ class SweepCard(Card):
         set_tooltip(self.stop, "Running trials stop at the end of a step. Press again to end them at once.")
         self.go_on = button("Go on", self._go_on, name="resume-sweep")
         name_for_readers(self.go_on, "Go on with the trials that have no result")
-        self.longer = button("Train the best on all laptops", self._ask_best, name="train-best")
+        self.longer = button("Train the best on all laptops, longer", self._ask_best, name="train-best")
+        set_tooltip(
+            self.longer,
+            "Fills the form with its arguments, and three times its epochs.",
+        )
         self.adds = button("Add values…", self._begin_adding, name="add-values")
         self.hides = button("Hide", self._hide, name="hide-sweep")
         self.add(self.title, self.words, self.best, self.table, self.curves, self.more, self.problem)

@@ -100,6 +100,7 @@ class TrainView(View):
         assert sweep is not None, "its card is shown"
         self.show_setup()
         self.setup.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
+        self.setup.arguments.setFocus()  # it may be trained as long as one likes
 
     def _prepare_another(self) -> None:
         self.setup.edited = True

@@ -78,7 +78,7 @@ def best_words(sweep: Sweep) -> str:
     if best is None:
         return ""
     value = value_words(best, metric_of(sweep))
-    return f"Best: trial {best.number} ({arguments_words(best)}), {value}, in the run {best.run}."
+    return f"Best: trial {best.number} ({arguments_words(best)}), {value}."
 
 
 def in_order(sweep: Sweep) -> tuple[Trial, ...]:

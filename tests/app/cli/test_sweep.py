@@ -85,7 +85,17 @@ async def test_every_combination_is_asked_for_and_the_best_is_named() -> None:
     assert "Trial 1 of 2 (--lr 0.1) begins on ben." in screen.said
     assert "Trial 2 of 2 (--lr 0.01) finished on ben: loss 0.25." in screen.said
     assert "The sweep is finished: 2 of 2 trials have a result." in screen.said
-    assert "Best: trial 2 (--lr 0.01), loss 0.25, in the run run2." in screen.said
+    assert "Best: trial 2 (--lr 0.01), loss 0.25. Its run: run2" in screen.said
+
+
+async def test_some_combinations_are_drawn_at_random() -> None:
+    node, screen = swept(over("finished", finished(1, 0.5), finished(2, 0.25))), Words()
+    argv = ("train.py", "--random", "5", "--", "--lr", "0.1,0.01,0.001", "--layers", "1,2,3")
+    assert await run(node, screen, *argv) == ExitCode.OK
+    [wanted] = [each for each in node.commands if isinstance(each, StartSweep)]
+    sets = wanted.spec.argument_sets
+    assert len(set(sets)) == 5
+    assert {words[::2] for words in sets} == {("--lr", "--layers")}
 
 
 async def test_json_has_the_trials_and_a_failed_one_is_no_success() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from msgspec.structs import asdict
 from msgspec.structs import replace as replace_spec
 
@@ -160,6 +161,24 @@ def test_the_best_of_several_trials_is_trained_with_all_that_its_sweep_had() -> 
     made = spec(like_trial(THEN, trial, TWO))
     fresh = {"arguments": trial.arguments, "seed": 9, "roles": {}, "shares": {}}
     assert made == replace_spec(THEN, **fresh)
+
+
+@pytest.mark.parametrize(
+    ("given", "longer"),
+    [
+        ("--lr 0.1 --epochs 8", "--lr 0.1 --epochs 24"),
+        ("--epochs=8", "--epochs=24"),
+        ("--num_epochs 8 --lr 0.1", "--num_epochs 24 --lr 0.1"),
+        ("--epochs many", "--epochs many"),
+        ("--lr 0.1 --epochs", "--lr 0.1 --epochs"),
+        ("--lr 8", "--lr 8"),
+    ],
+)
+def test_the_best_trial_is_trained_longer_where_its_arguments_have_the_epochs(
+    given: str, longer: str
+) -> None:
+    trial = Trial(number=2, arguments=tuple(given.split()), seed=9)
+    assert like_trial(THEN, trial, TWO).arguments == longer
 
 
 def test_a_part_of_the_whole_that_a_terminal_fixed_stays_fixed() -> None:

@@ -51,7 +51,7 @@ def test_the_best_trial_comes_first_and_is_named(card: SweepCard, core: FakeCore
         ("2", "--lr 0.01", "loss 0.25, best", "finished on ben"),
         ("1", "--lr 0.1", "", "on ben, 2 epochs"),
     ]
-    assert card.best.text() == "Best: trial 2 (--lr 0.01), loss 0.25, in the run run2."
+    assert card.best.text() == "Best: trial 2 (--lr 0.01), loss 0.25."
     assert not card.stop.isHidden() and card.go_on.isHidden() and card.longer.isHidden()
 
 
