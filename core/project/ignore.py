@@ -68,6 +68,16 @@ class IgnoreRules:
         """Whether a line of .tandemignore includes exactly this file (``!NAME``)."""
         return _decide(self._tandem, path, False) is False
 
+    def keeps_here(self, path: str) -> bool:
+        """Whether a file never leaves this laptop: by .tandemignore, or as a secret. Needs no ``enter``."""
+        names = path.split("/")
+        for depth in range(1, len(names) + 1):
+            self.enter("/".join(names[: depth - 1]))
+            decision = _decide(self._tandem, "/".join(names[:depth]), depth < len(names))
+            if decision or (decision is None and _SECRET.fullmatch(names[depth - 1])):
+                return True
+        return False
+
     def _decide_above(self, path: str, is_folder: bool) -> bool | None:
         for prefix, rules in self._above:
             decision = _last_match(rules, f"{prefix}/{path}", is_folder)

@@ -20,7 +20,7 @@ from core.pairing.throttle import RetryDelay
 from core.project.checkpoint_store import check_listing
 from core.project.look import look_at
 from core.project.texts import are_of
-from core.run import planning, problems, return_problems
+from core.run import planning, problems, return_problems, written
 from core.run.context import RunContext
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
@@ -62,6 +62,8 @@ class Admission:
             return problems.asked_too_often(left_s)
         me, plan = self._context.me, prepare.plan
         if prepare.listing is not None and prepare.listing.digest != plan.project:
+            return problems.bad_message("The other laptop")
+        if prepare.written is not None and plan.resume is None:
             return problems.bad_message("The other laptop")
         return why_unfit(me, sender, plan, prepare.manifest, prepare.checkpoint) or unlike
 
@@ -179,7 +181,9 @@ class Admission:
         """On the files' thread: a list of files may be long, and crafted to be slow."""
         if self._context.folder(asking.plan.run).exists():
             return problems.known_run()
-        if unsafe := why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts):
+        if unsafe := why_unsafe(
+            asking.plan, asking.manifest, asking.checkpoint, asking.texts, asking.written
+        ):
             return unsafe
         try:
             plan, folders, store = asking.plan, self._context.folders(), self._context.store
@@ -189,6 +193,7 @@ class Admission:
                 for data in lacking
             )
             copies = len(plan.tasks_of(self._context.me))
+            coming += 0 if asking.written is None else asking.written.total_bytes * (1 + copies)
             store.check_room(asking.manifest, copies, coming)
         except TandemError as error:
             return error.problem
@@ -239,6 +244,7 @@ def why_unsafe(
     manifest: Manifest,
     checkpoint: Manifest | None = None,
     texts: Mapping[str, bytes] = MappingProxyType({}),
+    wrote: Manifest | None = None,
 ) -> Problem | None:
     """What is wrong with the announced files. Checks thousands of names: use a thread."""
     # The manifest may have come as a file, and differ from the one that the request named.
@@ -248,6 +254,8 @@ def why_unsafe(
         check_project(manifest)
         if checkpoint is not None:
             check_listing(checkpoint)
+        if wrote is not None:
+            written.check(wrote, manifest)
     except TandemError as error:
         return error.problem
     return None

@@ -11,15 +11,22 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from core.home.private_file import write_atomically
 from core.project.files import hash_file, list_files
 from core.project.ignore import is_junk
 from core.project.outputs import LIMIT_BYTES, LIMIT_FILES, Outputs
 from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
+from core.vocabulary import wire
+from core.vocabulary.bounds import MOST_FILES, FilePath
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.paths import shown
@@ -33,13 +40,33 @@ Stamp = tuple[int, int, int]
 _SKIPPED = frozenset([".git", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ipynb_checkpoints"])
 
 
-class FolderSnapshot:
-    """A folder's files before the script ran. ``deep`` False: only the top level."""
+class SavedStamps(msgspec.Struct, frozen=True):
+    """A ``FolderSnapshot`` on disk."""
 
-    def __init__(self, folder: Path, *, deep: bool, limit_bytes: int = LIMIT_BYTES) -> None:
+    folder: FilePath
+    stamps: Annotated[dict[FilePath, Stamp], Meta(max_length=MOST_FILES)]
+    deep: bool = False
+
+
+class FolderSnapshot:
+    """A folder's files before the script ran. ``deep`` False: only the top level. ``before``: the files, as
+    they were then."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        deep: bool,
+        limit_bytes: int = LIMIT_BYTES,
+        before: Mapping[str, Stamp] | None = None,
+    ) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self.deep = deep
+        self._before: Mapping[str, Stamp]
+        if before is not None:
+            self._before = before
+            return
         try:
             self._before = self._stamps()
         except TandemError:
@@ -47,14 +74,28 @@ class FolderSnapshot:
             self.deep = False
             self._before = self._stamps()
 
+    @classmethod
+    def saved(cls, folder: Path, file: Path) -> FolderSnapshot | None:
+        """What ``save`` wrote of this folder; None: nothing that can be read."""
+        try:
+            found = wire.from_json(file.read_bytes(), SavedStamps)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return cls(folder, deep=found.deep, before=found.stamps) if found.folder == str(folder) else None
+
+    def save(self, file: Path) -> None:
+        """Raises ``OSError``."""
+        write_atomically(file, wire.to_json(SavedStamps(str(self.folder), dict(self._before), self.deep)))
+
+    def changed(self) -> list[tuple[int, str]]:
+        """Sizes and paths of new and changed files."""
+        return [(stamp[0], path) for path, stamp in self._stamps().items() if self._before.get(path) != stamp]
+
     def written(self) -> tuple[Manifest, Problem | None]:
         """New and changed files, smallest first until the limit; and why some are missing."""
         files: list[ProjectFile] = []
         room, left_out = self.limit_bytes, list[str]()
-        changed = [
-            (stamp[0], path) for path, stamp in self._stamps().items() if self._before.get(path) != stamp
-        ]
-        for size, path in sorted(changed):
+        for size, path in sorted(self.changed()):
             if size > room or len(files) == LIMIT_FILES:
                 left_out.append(shown(path))
                 continue

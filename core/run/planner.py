@@ -14,12 +14,13 @@ from msgspec import structs
 
 from core.project.data import LocalData
 from core.project.files import ReadMeter
-from core.run import planning
+from core.run import planning, written
 from core.run.context import RunContext
 from core.run.modules import Modules
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
+from core.run.written import WrittenFiles
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import FilesRead
@@ -43,11 +44,13 @@ class TrialWanted:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """``checkpoint``: the folder and files of the checkpoint to resume from. ``remarks``: on that."""
+    """``checkpoint``: the folder and files of the checkpoint to resume from. ``written``: what the script of
+    that run had written. ``remarks``: on these."""
 
     plan: Plan
     project: planning.LocalProject
     checkpoint: tuple[Path, Manifest] | None = None
+    written: WrittenFiles | None = None
     remarks: tuple[str, ...] = ()
     falls_back: bool = False
     """As in ``Coordination``."""
@@ -218,4 +221,15 @@ class Planner:
         files = got.folder, got.found.files
         if back:
             remarks += (resume_plan.with_more(back, plan),)
-        return Planned(plan, project, files, remarks + got.remarks, falls_back=bool(back))
+        found = await self._written(old, project, got.written)
+        return Planned(plan, project, files, found, remarks + got.remarks, falls_back=bool(back))
+
+    async def _written(
+        self, old: Plan, project: planning.LocalProject, brought: WrittenFiles | None
+    ) -> WrittenFiles | None:
+        """What the script wrote where the checkpoint is from, else here."""
+        if brought is not None:
+            files = written.select(brought.files, project.manifest)
+            return brought._replace(files=files) if files.files else None
+        folder, source = self._context.folder(old.run), Path(project.folder)
+        return await self._context.files.do(written.find, folder, project.manifest, source)

@@ -1,4 +1,5 @@
-"""Files that a run needs here before it can begin: the project's, a checkpoint's, and its data."""
+"""Files that a run needs here before it can begin: the project's, a checkpoint's, those that the script wrote
+before, and its data."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from core.project.files import UNWATCHED, ReadMeter
 from core.project.light_receipts import ListingReceipt, Outlines
 from core.project.receipt import BROKEN, Receipt
 from core.project.send import NOT_OFFERED, ListingReader, ManifestReader
+from core.run import written
 from core.run.chain import Giving
 from core.run.context import RunContext
 from core.run.own_files import own_files
@@ -28,7 +30,7 @@ from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.manifest import Listing, Manifest, check_files
 from core.vocabulary.plan import Plan
-from core.vocabulary.run_folder import INCOMING
+from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
 LARGE_BYTES = 5_000_000
@@ -67,6 +69,7 @@ class Delivery:
         plan: Plan,
         manifest: Manifest,
         checkpoint: Manifest | None,
+        written: Manifest | None = None,
         *,
         folders: Mapping[str, Grant] = MappingProxyType({}),
         on_work: Callable[[WorkDone], None] | None = None,
@@ -75,6 +78,8 @@ class Delivery:
         self._plan = plan
         self._manifest = manifest
         self._checkpoint = checkpoint
+        self._written = written if plan.starter != context.me else None
+        self._brought: Receipt | None = None
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
         self._folders = folders
@@ -88,7 +93,7 @@ class Delivery:
         """Data that lies here already."""
         self.places: dict[str, str] = {}
         self._giver = plan.starter
-        ours = (each.digest for each in (manifest, checkpoint) if each is not None)
+        ours = (each.digest for each in (manifest, checkpoint, self._written) if each)
         data = (ProjectId(each.listing.digest) for each in plan.data)
         self.giving = Giving(context.transfers, (*ours, *data))
 
@@ -99,6 +104,9 @@ class Delivery:
         if self._checkpoint is not None:
             self._resumed = self._begin_resumed(self._checkpoint)
             self.giving.come(self._checkpoint.digest, self._resumed)
+        if self._written is not None:
+            self._brought = self._begin_written(self._written)
+            self.giving.come(self._written.digest, self._brought)
         if self._plan.starter != self._context.me:
             for data in self._plan.data:
                 if self._find(data, self._reading):
@@ -143,19 +151,21 @@ class Delivery:
             self._context.store.keep(self._project)
         if self._resumed is not None:
             self._resumed.finish()
+        if self._brought is not None:
+            self._brought.finish()
         for data, receipt in self._data:
             self._context.store.keep(receipt)
             self._find(data, self._storing)
 
     @property
     def _total_bytes(self) -> int:
-        ours = (receipt for receipt in (self._project, self._resumed) if receipt is not None)
+        ours = (each for each in (self._project, self._resumed, self._brought) if each is not None)
         data = sum(data.total_bytes for data in self._lacking)
         return sum(receipt.manifest.total_bytes for receipt in ours) + data
 
     @property
     def _receipts(self) -> list[Receipt]:
-        found = (self._project, self._resumed, *(receipt for _, receipt in self._data))
+        found = (self._project, self._resumed, self._brought, *(receipt for _, receipt in self._data))
         return [receipt for receipt in found if receipt is not None]
 
     def _find(self, data: Data, meter: ReadMeter) -> bool:
@@ -272,6 +282,22 @@ class Delivery:
             return None
         parts = self._context.folder(self._plan.run) / INCOMING
         receipt = Receipt(files, parts, checkpoint_store.first(checkpoints), meter=self._reading)
+        if receipt.wanted:
+            return receipt
+        receipt.finish()
+        return None
+
+    def _begin_written(self, files: Manifest) -> Receipt | None:
+        """Taken from what the script wrote here, as far as that is the same."""
+        assert self._plan.resume is not None
+        here = written.find(self._context.folder(self._plan.resume.run))
+        known = (
+            {}
+            if here is None
+            else {file.sha256: here.folder.joinpath(*file.path.split("/")) for file in here.files.files}
+        )
+        folder = self._context.folder(self._plan.run)
+        receipt = Receipt(files, folder / f"{INCOMING}-{BROUGHT}", folder / BROUGHT, known, self._reading)
         if receipt.wanted:
             return receipt
         receipt.finish()

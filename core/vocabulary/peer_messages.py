@@ -130,6 +130,10 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     source: FilePath = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
+    written: Manifest | None = None
+    """The files that the script of the resumed run had written, none of them the project's."""
+    written_at: FilePath = ""
+    """Their folder; like ``source`` only for the starter's own part."""
     texts: ManyBy[FilePath, Piece] = {}
     """By path: the project's texts that the user can read before they answer. The manifest proves each."""
 
@@ -227,12 +231,15 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     moment: Moment | None = None
     shares: Few[int] = ()
     files: Manifest | None = None
+    written: Manifest | None = None
+    """What the script had written there."""
     took_s: float = 0.0
     """As in ``Resumption``."""
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):
-    """Offer its files (``core.transfer``). None: withdraw the request."""
+    """Offer its files, and those of ``CheckpointTold.written`` (``core.transfer``). None: withdraw the
+    request."""
 
     checkpoint: ProjectId | None
 
@@ -241,7 +248,8 @@ class CheckpointWanted(RunMessage, frozen=True, kw_only=True):
 
 
 class FilesWanted(RunMessage, frozen=True, kw_only=True):
-    """Consent is given. ``total_bytes``: missing here, of project and checkpoint; 0: nothing."""
+    """Consent is given. ``total_bytes``: missing here, of project, checkpoint and written files; 0:
+    nothing."""
 
     total_bytes: int
 

@@ -55,6 +55,8 @@ class CoordinatorDriver:
         self.state = replace(
             known,
             checkpoint=files,
+            written=None if planned.written is None else planned.written.files,
+            written_at="" if planned.written is None else str(planned.written.folder),
             texts=project.texts,
             listing=project.listing,
             falls_back=planned.falls_back,
@@ -108,6 +110,8 @@ class CoordinatorDriver:
                 self._offer(device, ManifestReader(self._source, self.state.manifest))
                 if self.state.checkpoint is not None and self._checkpoint is not None:
                     self._offer(device, ManifestReader(self._checkpoint, self.state.checkpoint))
+                if self.state.written is not None:
+                    self._offer(device, ManifestReader(Path(self.state.written_at), self.state.written))
             case co.TakeOutputs(device, manifest):
                 taking = self._take_outputs(device, manifest)
                 self._taking = self.context.background.start("take a run's outputs", taking)

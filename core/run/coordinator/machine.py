@@ -129,6 +129,8 @@ def _begin(turn: CoordinatorTurn) -> None:
             listing=None if own else listing,
             source=state.source if own else "",
             checkpoint=state.checkpoint,
+            written=state.written,
+            written_at=state.written_at if own else "",
             texts={} if own else dict(state.texts),
         )
         turn.send(device, request)

@@ -297,6 +297,10 @@ class Coordination:
     """The member that most recently began to receive files."""
     checkpoint: Manifest | None = None
     """The files of the checkpoint from which the run resumes another."""
+    written: Manifest | None = None
+    """The files that the script of that run had written."""
+    written_at: str = ""
+    """Their folder, given only to this laptop's own part."""
     texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """By path: the project's texts that the others' users can read before they answer."""
     listing: Listing | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -14,25 +13,23 @@ from pathlib import Path
 from core.exchange import keys
 from core.exchange.keys import RunPair
 from core.project import checkpoint_store
-from core.project.copy import make_working_copy
+from core.project.copy import Changed
 from core.project.files import ReadMeter
 from core.project.outputs import collect_outputs, find_outputs
-from core.project.scan import is_broad
 from core.project.send import ManifestReader
-from core.run import outputs, problems
+from core.run import outputs, problems, written
 from core.run.context import RunContext
-from core.run.outputs import FolderSnapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
+from core.run.participant.folders import Folders
 from core.run.transfer import Delivery, fetch_manifest, problem_of, work_meter
 from core.runtime.removal import remove_tree
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
-from core.supervisor.trainers import Trainers, is_walled
+from core.supervisor.trainers import Trainers
 from core.transfer.offer import OfferedFiles
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
-from core.vocabulary.access import Grant
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
@@ -41,8 +38,7 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Message, Send
 from core.vocabulary.phases import Stopping
 from core.vocabulary.progress import LogLines
-from core.vocabulary.run_folder import AGREED, OUTPUTS, TASKS, task_name
-from core.vocabulary.wire import to_json
+from core.vocabulary.run_folder import OUTPUTS, TASKS
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +62,11 @@ class ParticipantDriver:
         self.state = machine.take_part(context.me, prepare, starter_name)
         self._emit = emit
         self._on_gone = on_gone
-        self._source = Path(prepare.source) if self.state.local else None
+        own = self.state.local
+        self._folders = Folders(
+            source=Path(prepare.source) if own else None,
+            written_at=Path(prepare.written_at) if own and prepare.written_at else None,
+        )
         self._listing = prepare.listing
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
@@ -85,13 +85,6 @@ class ParticipantDriver:
         self._held = HeldPorts()
         self._pairs: dict[str, RunPair] = {}
         """For this run only. The state has the certificates; the private keys are only here."""
-        self._folders: dict[str, Path] = {}
-        self._agreed: dict[str, Path] = {}
-        """For a script that runs in its user's own folder: the files that were agreed on."""
-        self._opened: tuple[Grant, ...] = ()
-        self._places: dict[str, str] = {}
-        """Where the run's data is here, by name."""
-        self._snapshot: FolderSnapshot | None = None
         self._stops_pressed = 0
 
     @property
@@ -176,12 +169,12 @@ class ParticipantDriver:
                 self._trainers.start(
                     plan,
                     self.context.me,
-                    self._folders,
+                    self._folders.by_task,
                     self.folder,
                     own_keys,
                     meet_s,
-                    self._agreed,
-                    self._opened,
+                    self._folders.agreed,
+                    self._folders.opened,
                     self._elsewhere(),
                 )
             case pa.StopTrainers(force):
@@ -203,7 +196,7 @@ class ParticipantDriver:
     def _elsewhere(self) -> dict[str, str]:
         """Where data is here that the script's text looks for in another place."""
         data = [each for each in self.state.plan.data if each.place or not self.state.local]
-        found = ((path, self._places[each.name]) for each in data for path in each.spellings)
+        found = ((path, self._folders.places[each.name]) for each in data for path in each.spellings)
         return {path: place for path, place in found if path != place}
 
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
@@ -215,10 +208,16 @@ class ParticipantDriver:
             folders = await self.context.files.do(self.context.data_folders, state.plan)
             context, handle = self.context, self.handle
             self._delivery = delivery = Delivery(
-                context, state.plan, state.manifest, state.checkpoint, folders=folders, on_work=handle
+                context,
+                state.plan,
+                state.manifest,
+                state.checkpoint,
+                state.written,
+                folders=folders,
+                on_work=handle,
             )
             total_bytes = await self.context.files.do(delivery.begin)
-            self._places = delivery.places
+            self._folders.places = delivery.places
             self.handle(pa.Listed(total_bytes))
             if total_bytes:
                 giver, shown = await self._giver, self.state.shown.run
@@ -239,6 +238,8 @@ class ParticipantDriver:
         except Exception as error:
             self._preparing_failed(error)
             return
+        if self._folders.left:
+            self._say(written.left_out(self._folders.left))
         if not isinstance(self.state.stage, pa.Copying):
             await self._clean_up(outputs_taken=True)
             return
@@ -256,36 +257,8 @@ class ParticipantDriver:
         self.handle(pa.MadeReady(self._held.ports, certificates, load_s))
 
     def _make_folders(self, meter: ReadMeter) -> float:
-        """On the files' thread. The starter's own chief runs in the script's folder, unless other members act
-        through it, or it is a trial; all others on a copy.
-
-        Returns the longest time that TensorFlow may take to load here, in seconds.
-        """
-        manifest, plan = self.state.manifest, self.state.plan
-        if self.state.opened not in (None, self.context.reach_of(plan)):
-            raise TandemError.of(problems.lies_elsewhere())
-        if self.state.local:
-            self._places = {data.name: os.path.realpath(data.place or data.path) for data in plan.data}
-        # Without walls, too, where it lies below the script's home.
-        data = tuple(each.grant(self._places[each.name]) for each in plan.data)
-        self._opened = self.context.opened(plan) + data
-        for task in plan.tasks_of(self.context.me):
-            home = self.folder / TASKS / task_name(task.name)
-            if self._source is None:
-                self._folders[task.name] = self.context.store.checkout(manifest, home, meter)
-            elif task is plan.chief and not is_walled(plan, task) and plan.trial is None:
-                self._snapshot = FolderSnapshot(
-                    self._source,
-                    deep=not is_broad(self._source),
-                    limit_bytes=self.context.limits.outputs_bytes,
-                )
-                self._folders[task.name] = self._source
-                if not plan.solo:
-                    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    self._agreed[task.name] = home / AGREED
-                    (home / AGREED).write_bytes(to_json(manifest))
-            else:
-                self._folders[task.name] = make_working_copy(manifest, self._source, self.folder, task, meter)
+        """On the files' thread. Returns the longest time in seconds that TensorFlow may take to load here."""
+        self._folders.make(self.context, self.state, meter)
         return self.context.loading.limit_s()
 
     def _preparing_failed(self, error: Exception) -> None:
@@ -317,9 +290,10 @@ class ParticipantDriver:
 
     def _outputs(self) -> tuple[Manifest, Problem | None]:
         """On the files' thread."""
-        if self._snapshot is not None and self.state.chief == self.state.plan.chief:
-            return self._snapshot.written()
-        work, saved = self._folders[self.state.chief.name], self.folder / run_folder.SAVED
+        snapshot = self._folders.snapshot
+        if snapshot is not None and self.state.chief == self.state.plan.chief:
+            return snapshot.written()
+        work, saved = self._folders.by_task[self.state.chief.name], self.folder / run_folder.SAVED
         name = self.state.plan.member(self.context.me).name
         limit_bytes = self.context.limits.outputs_bytes
         left: Problem | None = None
@@ -339,11 +313,13 @@ class ParticipantDriver:
         chief = self.state.chief
 
         def failed(error: TandemError) -> None:
-            lines = LogLines(task=chief.name, stream="tandem", text=error.what)
-            self.handle(pa.TrainerWrote(lines))
+            self._say(error.what)
 
-        reader = ManifestReader(self._folders[chief.name], manifest)
+        reader = ManifestReader(self._folders.by_task[chief.name], manifest)
         self._withdraw = self.context.transfers.offer(self.starter, OfferedFiles(reader, failed))
+
+    def _say(self, text: str) -> None:
+        self.handle(pa.TrainerWrote(LogLines(task=self.state.chief.name, stream="tandem", text=text)))
 
     # --- the end -------------------------------------------------------------------------------------------
 
@@ -370,17 +346,22 @@ class ParticipantDriver:
             outputs.move_models(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
             pass  # then it stays where it was saved
-        chief = self._folders.get(self.state.chief.name)
-        if chief not in (None, self._source) and not outputs_taken and chief.is_dir():
+        chief = self._folders.by_task.get(self.state.chief.name)
+        if chief not in (None, self._folders.source) and not outputs_taken and chief.is_dir():
             try:
                 found = find_outputs(chief, self.state.manifest)
                 if found.manifest.files:
                     collect_outputs(found.manifest, chief, self.folder)
             except (TandemError, OSError):
                 return  # then keep the working copy
+        try:
+            self._folders.keep(self.state, self.folder)
+        except (TandemError, OSError, Changed) as error:
+            _log.warning("what the script of %s wrote is not kept: %s", self.state.plan.run, error)
+        remove_tree(self.folder / run_folder.BROUGHT)
         remove_tree(self.folder / TASKS)
         # A trainer within walls may empty its folders, but not remove them.
-        for emptied in self.folder.glob(f"{run_folder.CHECKPOINTS}*") if self._folders else ():
+        for emptied in self.folder.glob(f"{run_folder.CHECKPOINTS}*") if self._folders.by_task else ():
             with contextlib.suppress(OSError):
                 emptied.rmdir()
         with contextlib.suppress(OSError):  # it is empty where this laptop was only invited

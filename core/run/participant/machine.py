@@ -52,6 +52,7 @@ def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Partic
         manifest=prepare.manifest,
         starter_name=starter_name,
         checkpoint=prepare.checkpoint,
+        written=prepare.written,
         texts=MappingProxyType(prepare.texts),
     )
 
@@ -175,7 +176,7 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             changed=asked.differs is not None,
             differs=asked.differs or {},
             beyond=asked.beyond,
-            checkpoint_bytes=0 if state.checkpoint is None else state.checkpoint.total_bytes,
+            checkpoint_bytes=sum(each.total_bytes for each in (state.checkpoint, state.written) if each),
             data=plan.data,
             rate_bytes_s=asked.rate_bytes_s,
             network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",

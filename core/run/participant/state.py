@@ -338,6 +338,8 @@ class Participation:
     starter_name: str
     checkpoint: Manifest | None = None
     """The files of the checkpoint from which the run resumes another."""
+    written: Manifest | None = None
+    """The files that the script of that run had written."""
     texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """By path: the project's texts that came with the request, for this user to read."""
     stage: Stage = field(default_factory=Invited)

@@ -14,6 +14,7 @@ from core.run.context import RunContext
 from core.run.resume import plan
 from core.run.resume.fetch import CheckpointSearch, FoundCheckpoint
 from core.run.resume.serve import CheckpointServer
+from core.run.written import WrittenFiles
 from core.runtime.background import Background
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import TandemError
@@ -26,11 +27,13 @@ from core.vocabulary.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class FetchedCheckpoint:
-    """``remarks``: why it may not be the newest one, for the user."""
+    """``remarks``: why it may not be the newest one, for the user. ``written``: what the script had written
+    on the other laptop that it came from."""
 
     found: FoundCheckpoint
     folder: Path
     remarks: tuple[str, ...]
+    written: WrittenFiles | None = None
 
 
 class CheckpointDriver:
@@ -123,7 +126,7 @@ class CheckpointDriver:
                         self._emit(FetchEnded(run=old.run))
                 if remarks:
                     remarks.append(plan.taken(found, where))
-                return FetchedCheckpoint(found, folder, tuple(remarks))
+                return FetchedCheckpoint(found, folder, tuple(remarks), search.written)
             raise newest or plan.none_found(old, absent)
         finally:
             self._fetching = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +11,22 @@ from pathlib import Path
 from core.history.read import read_taken_s
 from core.project import checkpoint_store
 from core.project.receipt import Receipt
+from core.run import written
 from core.run.context import RunContext
+from core.run.written import WrittenFiles
 from core.runtime.background import Background
 from core.runtime.regular_file import NotRegular
+from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.plausible import a_runs_time, sound_moment
-from core.vocabulary.run_folder import INCOMING
+from core.vocabulary.run_folder import BROUGHT, INCOMING
 
+_log = logging.getLogger(__name__)
 ASK_S = 15.0
 """An answer needs no hashing, so it comes at once."""
 PIECE_S = 60.0
@@ -39,6 +44,8 @@ class FoundCheckpoint:
     shares: tuple[int, ...]
     files: Manifest
     device: DeviceId | None
+    written: Manifest | None = None
+    """What the script had written on that device."""
     took_s: float = 0.0
     """As in ``Resumption``."""
 
@@ -81,6 +88,8 @@ class CheckpointSearch:
         self._from: DeviceId | None = None
         self._coming: FoundCheckpoint | None = None
         self._fetch: asyncio.Task[None] | None = None
+        self.written: WrittenFiles | None = None
+        """What came with the newest checkpoint that was fetched."""
 
     async def ask(self, devices: Iterable[DeviceId], limit_s: float = ASK_S) -> None:
         """Collect local checkpoints, and those of these devices. Later answers still count, within
@@ -117,6 +126,7 @@ class CheckpointSearch:
 
     async def fetch(self, found: FoundCheckpoint) -> Path:
         """Its folder here, with exactly the announced bytes. Raises ``TandemError``."""
+        self.written = None
         if found.device is not None:
             return await self._receive(found, found.device)
         here = await self._context.files.do(checkpoint_store.find, self._checkpoints, found.files.digest)
@@ -142,7 +152,7 @@ class CheckpointSearch:
             except (OSError, NotRegular):
                 continue
             head = checkpoint.head
-            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, None, took_s))
+            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, None, took_s=took_s))
         return found
 
     def on_told(self, device: DeviceId, told: CheckpointTold) -> None:
@@ -165,10 +175,14 @@ class CheckpointSearch:
         if told.moment is not None and told.files is not None and sound_moment(told.moment):
             try:
                 checkpoint_store.check_listing(told.files)
+                if told.written is not None:
+                    written.check(told.written)
             except TandemError:
                 return  # as good as none
             took_s = told.took_s if a_runs_time(told.took_s) else 0.0
-            found = FoundCheckpoint(self.run, told.moment, told.shares, told.files, device, took_s)
+            found = FoundCheckpoint(
+                self.run, told.moment, told.shares, told.files, device, told.written, took_s
+            )
             self._found.append(found)
             if found is self.best:
                 self._on_better(found)
@@ -176,7 +190,7 @@ class CheckpointSearch:
     async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Path:
         self._from, self._coming = device, found
         try:
-            receipt = await self._context.files.do(self._begin, found)
+            receipt, brought = await self._context.files.do(self._begin, found)
             wanted = CheckpointWanted(run=self.run, checkpoint=found.files.digest)
             if not self._context.links.send(device, wanted):
                 raise _lost()
@@ -190,7 +204,7 @@ class CheckpointSearch:
                         patience.reschedule(asyncio.get_running_loop().time() + PIECE_S)
                     self._on_piece(found, receipt.received_bytes)
 
-                self._fetch = asyncio.ensure_future(self._context.transfers.fetch(device, receipt, came))
+                self._fetch = asyncio.ensure_future(self._fetch_both(device, receipt, brought, came))
                 try:
                     await asyncio.wait({self._fetch})
                 finally:
@@ -199,23 +213,43 @@ class CheckpointSearch:
                 if self._fetch.cancelled():
                     raise _lost()
                 self._fetch.result()
-            return await self._context.files.do(_finish, receipt, found)
+            folder = await self._context.files.do(_finish, receipt, found)
+            if brought is not None and not brought.wanted:
+                place = await self._context.files.do(brought.finish)
+                self.written = WrittenFiles(place, brought.manifest)
+            return folder
         except TimeoutError:
             raise _lost() from None
         finally:
             self._from = self._coming = self._fetch = None
             self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
-    def _begin(self, found: FoundCheckpoint) -> Receipt:
-        """On the files' thread. Bytes of the same checkpoint that came before need not come again.
+    async def _fetch_both(
+        self, device: DeviceId, receipt: Receipt, brought: Receipt | None, came: Callable[[], None]
+    ) -> None:
+        await self._context.transfers.fetch(device, receipt, came)
+        if brought is not None and brought.wanted:
+            try:
+                await self._context.transfers.fetch(device, brought, came)
+            except TandemError as error:
+                _log.warning("what the script wrote on %s did not come: %s", short(device), error)
+
+    def _begin(self, found: FoundCheckpoint) -> tuple[Receipt, Receipt | None]:
+        """For the checkpoint, and what the script wrote. On the files' thread. Bytes of the same checkpoint
+        that came before need not come again.
 
         Kept apart from the checkpoints, where a script may have left a link in its place.
         """
-        incoming = self._context.folder(self.run) / INCOMING
+        folder = self._context.folder(self.run)
+        incoming = folder / INCOMING
         parts = incoming / found.files.digest
         if not parts.is_dir():
             checkpoint_store.clear(incoming)
-        return Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
+        receipt = Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
+        if found.written is None:
+            return receipt, None
+        remove_tree(folder / BROUGHT)
+        return receipt, Receipt(found.written, incoming / found.written.digest, folder / BROUGHT)
 
     def _give_up(self) -> None:
         if self._fetch is not None:

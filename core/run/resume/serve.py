@@ -14,7 +14,9 @@ from core.history.read import read_plan, read_taken_s
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
+from core.run import written
 from core.run.context import RunContext
+from core.run.written import WrittenFiles
 from core.runtime.regular_file import NotRegular
 from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
@@ -36,7 +38,7 @@ class CheckpointServer:
         self._context = context
         self._asked: dict[DeviceId, CheckpointAsked | CheckpointWanted] = {}
         self._busy: set[DeviceId] = set()
-        self._offers: dict[DeviceId, Callable[[], None]] = {}
+        self._offers: dict[DeviceId, Callable[[], object]] = {}
         """Functions that withdraw the offers."""
 
     def on_message(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
@@ -65,24 +67,32 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files, took_s = found
+        checkpoint, files, wrote, took_s = found
         if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
             head = checkpoint.head
             told = CheckpointTold(
-                run=message.run, moment=head.moment, shares=head.shares, files=files, took_s=took_s
+                run=message.run,
+                moment=head.moment,
+                shares=head.shares,
+                files=files,
+                written=None if wrote is None else wrote.files,
+                took_s=took_s,
             )
             self._context.links.send(device, told)
             return
         if device not in self._asked:
-            folder = Path(checkpoint.folder)
-            offered = OfferedFiles(ManifestReader(folder.parent, files, inside=folder.name))
-            self._offers[device] = self._context.transfers.offer(device, offered)
+            folder, offer = Path(checkpoint.folder), self._context.transfers.offer
+            readers = [ManifestReader(folder.parent, files, inside=folder.name)]
+            if wrote is not None:
+                readers.append(ManifestReader(wrote.folder, wrote.files))
+            offers = [offer(device, OfferedFiles(reader)) for reader in readers]
+            self._offers[device] = lambda: [withdraw() for withdraw in offers]
 
     def _find(
         self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
-    ) -> tuple[Checkpoint, Manifest, float] | None:
-        """With ``Resumption.took_s``. On the files' thread. Only members and the starter of a run learn of
-        its checkpoints."""
+    ) -> tuple[Checkpoint, Manifest, WrittenFiles | None, float] | None:
+        """With what the script wrote, and ``Resumption.took_s``. On the files' thread. Only members and the
+        starter of a run learn of its checkpoints."""
         if not is_run_id(message.run):
             return None
         folder = self._context.folder(message.run)
@@ -95,7 +105,9 @@ class CheckpointServer:
             found = checkpoint_store.look(place)
         else:
             found = checkpoint_store.find(place, message.checkpoint) or checkpoint_store.newest(place)
-        return None if found is None else (found, checkpoint_store.listing(found), read_taken_s(newest))
+        if found is None:
+            return None
+        return found, checkpoint_store.listing(found), written.find(newest), read_taken_s(newest)
 
 
 def note_successor(runs: Path, run: RunId, successor: RunId) -> None:

@@ -1,0 +1,117 @@
+"""Makes the working folders of a run's trainers, and keeps what the script wrote there. Blocks: use a
+thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.project.copy import make_working_copy
+from core.project.files import ReadMeter
+from core.project.outputs import collect_outputs
+from core.project.scan import is_broad
+from core.run import problems, written
+from core.run.context import RunContext
+from core.run.outputs import FolderSnapshot
+from core.run.participant import state as pa
+from core.run.written import WrittenFiles
+from core.supervisor.trainers import is_walled
+from core.vocabulary.access import Grant
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import ProjectFile, manifest_of
+from core.vocabulary.plan import Task
+from core.vocabulary.run_folder import AGREED, BESIDE, BROUGHT, TASKS, task_name
+from core.vocabulary.wire import to_json
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Folders:
+    """``source``: the script's own folder, if the run was started here. ``written_at``: the folder of the
+    files that the script wrote before, on the same condition. ``places``: where the run's data is here, by
+    name."""
+
+    source: Path | None
+    written_at: Path | None
+    places: Mapping[str, str] = field(default_factory=dict)
+    by_task: dict[str, Path] = field(default_factory=dict)
+    agreed: dict[str, Path] = field(default_factory=dict)
+    """For a script that runs in its user's own folder: the files that were agreed on."""
+    opened: tuple[Grant, ...] = ()
+    snapshot: FolderSnapshot | None = None
+    """Of the script's own folder, if it runs there."""
+    left: tuple[ProjectFile, ...] = ()
+    """Files that the script wrote elsewhere, and that are not put beside it."""
+
+    def make(self, context: RunContext, state: pa.Participation, meter: ReadMeter) -> None:
+        """The starter's own chief runs in the script's folder, unless other members act through it, or it is
+        a trial; all others on a copy. Raises ``TandemError``."""
+        manifest, plan = state.manifest, state.plan
+        if state.opened not in (None, context.reach_of(plan)):
+            raise TandemError.of(problems.lies_elsewhere())
+        if state.local:
+            self.places = {data.name: os.path.realpath(data.place or data.path) for data in plan.data}
+        # Without walls, too, where it lies below the script's home.
+        data = tuple(each.grant(self.places[each.name]) for each in plan.data)
+        self.opened = context.opened(plan) + data
+        run = context.folder(plan.run)
+        wrote = (
+            None if state.written is None else WrittenFiles(self.written_at or run / BROUGHT, state.written)
+        )
+        for task in plan.tasks_of(context.me):
+            home = run / TASKS / task_name(task.name)
+            if self._is_in_own_folder(state, task):
+                self._stay(context, state, wrote)
+                if not plan.solo:
+                    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self.agreed[task.name] = home / AGREED
+                    (home / AGREED).write_bytes(to_json(manifest))
+                assert self.source is not None
+                self.by_task[task.name] = self.source
+                continue
+            if self.source is None:
+                work = context.store.checkout(manifest, home, meter)
+            else:
+                work = make_working_copy(manifest, self.source, run, task, meter)
+            self.by_task[task.name] = work
+            if wrote is not None:
+                written.lay_out(wrote, work, manifest)
+
+    def _is_in_own_folder(self, state: pa.Participation, task: Task) -> bool:
+        plan = state.plan
+        is_own = self.source is not None and task is plan.chief
+        return is_own and not is_walled(plan, task) and plan.trial is None
+
+    def _stay(self, context: RunContext, state: pa.Participation, wrote: WrittenFiles | None) -> None:
+        """In the script's own folder, with what the script wrote elsewhere meanwhile."""
+        assert self.source is not None
+        plan, beside = state.plan, context.folder(state.plan.run) / BESIDE
+        self.snapshot = FolderSnapshot(
+            self.source, deep=not is_broad(self.source), limit_bytes=context.limits.outputs_bytes
+        )
+        # All that the training wrote counts, also before this run.
+        before = None
+        if plan.resume is not None:
+            before = FolderSnapshot.saved(self.source, context.folder(plan.resume.run) / BESIDE)
+        before = before or self.snapshot
+        try:
+            beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            before.save(beside)
+        except OSError as error:
+            _log.warning("what is beside the script of %s is not kept: %s", plan.run, error)
+        if wrote is not None and wrote.folder != self.source:
+            own = {path for _, path in before.changed()}
+            self.left = written.lay_out(wrote, self.source, state.manifest, own)
+            if self.left:
+                collect_outputs(manifest_of("", self.left), wrote.folder, context.folder(plan.run))
+
+    def keep(self, state: pa.Participation, run: Path) -> None:
+        """Keep what the script wrote in a copy, for a run that goes on with this one. Raises as
+        ``written.keep``."""
+        work = next((each for each in self.by_task.values() if each != self.source), None)
+        if work is not None:
+            written.keep(work, state.manifest, run)

@@ -1,0 +1,187 @@
+"""What a run's script wrote, such as logs and models of callbacks, for the run that goes on: every laptop of
+that one has it before its script begins. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from core.home.private_file import write_atomically
+from core.project import checkpoint_store
+from core.project.copy import Changed, check_room, copy_file, copy_project, storing
+from core.project.files import hash_file
+from core.project.ignore import IgnoreRules
+from core.project.outputs import LIMIT_BYTES, LIMIT_FILES, find_outputs
+from core.project.scan import is_broad
+from core.run.outputs import FolderSnapshot, is_model
+from core.runtime.regular_file import Folder, NotRegular, open_regular
+from core.runtime.removal import remove_tree
+from core.vocabulary import run_folder, wire
+from core.vocabulary.data import may_carry_code
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Manifest, ProjectFile, check_files, find_collision, manifest_of
+from core.vocabulary.paths import folded_path, shown
+from core.vocabulary.text import listed
+
+_log = logging.getLogger(__name__)
+LIST_BYTES = 64_000
+"""Limit of the list of files, as MessagePack: it is part of the request for a run."""
+_ALSO = (".log", ".weights.h5", ".keras")
+"""Kinds without code, beside those of data. Keras reads ``.keras`` in its safe mode."""
+_EVENTS = "events.out.tfevents."
+"""How the names of TensorBoard's files begin."""
+_NEW = (*_ALSO, ".csv", ".tsv", ".png", ".jpg", ".jpeg")
+"""Kinds that no other program takes for its settings."""
+_UNSAFE = (b"safe_mode", b"unsafe_deserialization")
+"""Words of a script that may turn Keras' safe mode off."""
+_LIST, _FILES = "list.json", "files"
+NONE = Manifest(script="", files=())
+
+
+class WrittenFiles(NamedTuple):
+    """``files`` lie in ``folder``."""
+
+    folder: Path
+    files: Manifest
+
+
+def may_travel(path: str) -> bool:
+    """Whether the file is of a kind that cannot carry code: users were asked about the project's code."""
+    if any(name.startswith(".") for name in path.split("/")):
+        return False  # a hidden file may be another program's settings
+    is_plot = path.rpartition("/")[2].startswith(_EVENTS)
+    return is_plot or path.lower().endswith(_ALSO) or not may_carry_code([path])
+
+
+def select(found: Manifest, project: Manifest) -> Manifest:
+    """Those of the files found that the next run may get, the smallest first where the list would be too
+    long."""
+    taken = {folded_path(file.path) for file in project.files}
+    chosen, room = [], LIST_BYTES
+    for file in sorted(found.files, key=lambda file: file.size):
+        if folded_path(file.path) in taken or is_model(file.path) or not may_travel(file.path):
+            continue
+        room -= len(wire.to_msgpack(file))
+        if room >= 0:
+            chosen.append(file)
+    return manifest_of("", chosen)
+
+
+def check(written: Manifest, project: Manifest = NONE) -> None:
+    """Raises ``TandemError`` unless a list from another laptop is safe.
+
+    Security invariant: no file is one of the project's, or of a kind that may carry code. Whoever allowed a
+    script would else run another.
+    """
+    check_files(written.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
+    wrong = [file.path for file in written.files if not may_travel(file.path)]
+    wrong += find_collision(file.path for file in chain(project.files, written.files)) or ()
+    if wrong:
+        raise TandemError(
+            code="written-refused",
+            what=f"{shown(wrong[-1])!r} cannot be a file that the script wrote before.",
+            fix="Nothing was written. Start the training anew.",
+        )
+
+
+def keep(work: Path, project: Manifest, run: Path) -> None:
+    """Keep what the script wrote in a working copy, if the run has a checkpoint to go on from. Raises
+    ``TandemError``, ``OSError``, ``Changed``."""
+    if checkpoint_store.look(run / run_folder.CHECKPOINTS) is None:
+        return
+    place = run / run_folder.WRITTEN
+    remove_tree(place)
+    found = select(find_outputs(work, project).manifest, project)
+    if found.files:
+        copy_project(found, work, place / _FILES)
+        write_atomically(place / _LIST, wire.to_json(found))
+
+
+def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> WrittenFiles | None:
+    """What the script of an earlier run wrote here. ``source``: the script's own folder, in which it may have
+    run."""
+    place = run / run_folder.WRITTEN
+    with suppress(OSError, NotRegular, msgspec.DecodeError):
+        with open_regular(place / _LIST) as file:
+            kept = wire.from_json(file.read(), Manifest)
+        return _unless_empty(place / _FILES, select(kept, project))
+    before = None if source is None else FolderSnapshot.saved(source, run / run_folder.BESIDE)
+    if before is None or source is None or is_broad(source):
+        return None
+    rules, (manifest, _) = IgnoreRules(source), before.written()
+    files = [file for file in manifest.files if not rules.keeps_here(file.path)]
+    return _unless_empty(source, select(manifest_of("", files), project))
+
+
+def _unless_empty(folder: Path, files: Manifest) -> WrittenFiles | None:
+    return WrittenFiles(folder, files) if files.files else None
+
+
+def lay_out(
+    written: WrittenFiles, folder: Path, project: Manifest, own: Collection[str] | None = None
+) -> tuple[ProjectFile, ...]:
+    """Copy the files into a working copy, or beside the user's own script if ``own`` names what that has
+    written there. Returns those left out. Raises ``TandemError``.
+
+    Security invariant: beside a user's own script, replaces only what it wrote (``own``), adds only logs,
+    pictures and models, and follows no link. No model comes to a script that may read it without Keras' safe
+    mode.
+    """
+    left, is_unsafe = [], _may_be_unsafe(folder, project)
+    with storing(folder), Folder(written.folder) as opened:
+        check_room(folder, written.files.total_bytes)
+        for file in written.files.files:
+            target = folder.joinpath(*file.path.split("/"))
+            with suppress(OSError, NotRegular):
+                if hash_file(target) == (file.size, file.sha256):
+                    continue
+            is_foreign = own is not None and file.path not in own and not _may_be_new(target)
+            if is_foreign or _has_link(folder, target) or (is_unsafe and _is_keras(file.path)):
+                left.append(file)
+                continue
+            part = target.with_name(f".{secrets.token_hex(4)}.part")
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                copy_file(file, partial(opened.open_regular, file.path, buffering=0), part)
+                part.replace(target)
+            except Changed:
+                _log.warning("%s is not what the script wrote any more", shown(file.path))
+            except (FileExistsError, NotADirectoryError, IsADirectoryError):
+                left.append(file)
+            finally:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+    return tuple(left)
+
+
+def left_out(files: tuple[ProjectFile, ...]) -> str:
+    """The remark on what was not put beside the script."""
+    them = listed([shown(file.path) for file in files[:3]]) + (" and more" if len(files) > 3 else "")
+    return f"Written by the script on another laptop, and not put beside it: {them}. See the run's outputs."
+
+
+def _may_be_new(target: Path) -> bool:
+    return not os.path.lexists(target) and target.name.lower().endswith(_NEW)
+
+
+def _is_keras(path: str) -> bool:
+    return path.lower().endswith(".keras")
+
+
+def _has_link(folder: Path, target: Path) -> bool:
+    steps = [target, *target.parents]
+    return any(step.is_symlink() for step in steps[: steps.index(folder)])
+
+
+def _may_be_unsafe(folder: Path, project: Manifest) -> bool:
+    code = (file.path for file in project.files if file.path.endswith((".py", ".ipynb")))
+    return any(word in folder.joinpath(*path.split("/")).read_bytes() for path in code for word in _UNSAFE)

@@ -1,0 +1,228 @@
+"""What a run's script wrote goes on with the training: to who joins, and back to its own folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.run.context import RunLimits
+from core.run.outputs import FolderSnapshot
+from core.run.written import WrittenFiles, find, lay_out, may_travel, select
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import RunSpec
+from tests.core.project.making import content, manifest_for, write
+from tests.core.run.lan import LOST, Lan, LanNode
+from tests.core.run.test_returns import goes_on_with, heard, left, members, nodes, run_of, said, stop, train
+from tests.core.run.test_succession import goes_on
+from tests.core.run.world import failing
+
+QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=0.3, recover_s=5.0)
+EPOCHS = [f"{epoch},0.{epoch}\n" for epoch in range(1, 7)]
+PROJECT = manifest_for({"train.py": b"import keras"})
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
+        yield lan
+
+
+def writes(first: int, last: int, *them: LanNode) -> None:
+    """Each member's script logs these epochs and keeps a model of each, with other bytes, like Keras."""
+    for node in them:
+        work = node.trainers[-1].work
+        with (work / "log.csv").open("a") as log:
+            log.writelines(EPOCHS[first - 1 : last])
+        (work / "models").mkdir(exist_ok=True)
+        for epoch in range(first, last + 1):
+            (work / "models" / f"{epoch}.keras").write_text(f"epoch {epoch} of {node.name}")
+
+
+def has_written(folder: Path) -> tuple[str, list[str]]:
+    return (folder / "log.csv").read_text(), sorted(path.name for path in (folder / "models").iterdir())
+
+
+def expected(last: int) -> tuple[str, list[str]]:
+    return "".join(EPOCHS[:last]), [f"{epoch}.keras" for epoch in range(1, last + 1)]
+
+
+async def adds(lan: Lan, run: RunId, joining: LanNode, *them: LanNode) -> RunId:
+    them[0].runs.returns.add(run, (joining.device,))
+    return await goes_on_with(lan, run, *them, joining)
+
+
+async def test_who_joins_late_has_what_the_script_wrote_so_the_chief_may_be_lost_afterwards(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    writes(1, 2, anna, ben)
+    again = await adds(three, run, cleo, anna, ben)
+    for node in (ben, cleo):
+        assert has_written(node.trainers[-1].work) == expected(2), node.name
+    assert anna.trainers[-1].work == Path(spec.script).parent
+    writes(3, 4, anna, ben, cleo)
+    anna.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(ben, anna))
+    writes(5, 6, ben, cleo)
+    for node in (ben, cleo):
+        node.trainers[-1].end()
+    await three.wait_until(lambda: all(node.over for node in (anna, ben, cleo)))
+    assert has_written(anna.home.runs / again / run_folder.OUTPUTS) == expected(6)
+
+
+async def test_files_that_a_laptop_wrote_itself_do_not_travel_again(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    for node in (anna, ben):
+        (node.trainers[-1].work / "log.csv").write_text("".join(EPOCHS))
+    told = heard(anna)
+    await adds(three, run, cleo, anna, ben)
+    wanted = [each for each in told if isinstance(each, ms.FilesWanted) and each.run == run_of(anna)]
+    assert sorted(each.total_bytes > 0 for each in wanted) == [False, True], "ben has it, cleo lacks it"
+    await stop(three, anna, ben, cleo)
+
+
+async def test_what_was_written_without_the_starter_is_beside_its_script_once_it_is_back(
+    three: Lan, spec: RunSpec
+) -> None:
+    anna, ben, _ = nodes(three)
+    folder = Path(spec.script).parent
+    run = await train(three, spec, anna, ben)
+    writes(1, 2, anna, ben)
+    (folder / "notes.txt").write_text("mine")
+    three.lose(anna, ben, LOST)
+    await goes_on(three, run, ben)
+    assert has_written(ben.trainers[-1].work) == expected(2)
+    writes(3, 4, ben)
+    (ben.trainers[-1].work / "notes.txt").write_text("mine as well")
+    (ben.trainers[-1].work / "settings.json").write_text("{}")
+    three.mend(anna, ben)
+    again = await goes_on(three, run, anna, ben, step=60)
+    for node in (anna, ben):
+        assert has_written(node.trainers[-1].work) == expected(4), node.name
+    assert not (folder / "settings.json").exists(), "it might be another program's"
+    assert (anna.home.runs / again / run_folder.OUTPUTS / "settings.json").read_text() == "{}"
+    assert "not put beside it: settings.json" in said(anna)
+    await stop(three, anna, ben)
+
+
+async def test_a_laptop_with_a_tandem_that_knows_none_of_this_trains_as_before(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, cleo = nodes(three)
+    changed(ben, monkeypatch, None)
+    run = await train(three, spec, anna, ben)
+    writes(1, 2, anna, ben)
+    await adds(three, run, cleo, anna, ben)
+    assert has_written(cleo.trainers[-1].work) == expected(2)
+    assert not (ben.trainers[-1].work / "log.csv").exists()
+    await stop(three, anna, ben, cleo)
+
+
+def changed(node: LanNode, monkeypatch: pytest.MonkeyPatch, files: Manifest | None) -> None:
+    """From now on each request to go on with a run comes with these written files instead."""
+    receive = node.runs.on_message
+
+    def tampered(device: DeviceId, message: ms.Message) -> None:
+        if isinstance(message, ms.Prepare) and message.plan.resume is not None:
+            message = replace(message, written=files)
+        receive(device, message)
+
+    monkeypatch.setattr(node.runs, "on_message", tampered)
+
+
+@pytest.mark.parametrize(
+    "path", ["more.py", "train.py", ".vscode/a.csv", "a.so", "Train.PY", "data.csv", "model.pkl"]
+)
+async def test_invariant_no_code_comes_as_something_that_the_script_wrote(
+    three: Lan, spec: RunSpec, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, cleo = nodes(three)
+    changed(cleo, monkeypatch, manifest_for({path: b"evil"}, ""))
+    run = await train(three, spec, anna, ben)
+    anna.runs.returns.add(run, (cleo.device,))
+
+    def without_it() -> bool:
+        return run_of(anna) != run and members(anna) == {"Anna", "Ben"} and anna.runs_a_trainer
+
+    await three.wait_until(without_it)
+    assert not cleo.trainers
+    await stop(three, anna, ben)
+
+
+def brought(folder: Path, files: dict[str, bytes | str]) -> WrittenFiles:
+    write(folder, files)
+    return WrittenFiles(folder, manifest_for(content(folder), ""))
+
+
+def test_invariant_beside_the_users_script_only_what_it_wrote_is_replaced(tmp_path: Path) -> None:
+    project = write(tmp_path / "own", {"train.py": "import keras", "data.csv": "mine", "log.csv": "1"})
+    (tmp_path / "elsewhere").mkdir()
+    (project / "linked").symlink_to(tmp_path / "elsewhere")
+    (project / "to.log").symlink_to(tmp_path / "elsewhere" / "a.log")
+    coming: dict[str, bytes | str] = dict.fromkeys(
+        [
+            *("data.csv", "log.csv", "new.csv", "linked/a.csv", "to.log"),
+            *("package.json", "train.py/a.csv", "best.keras"),
+        ],
+        "theirs",
+    )
+    left = lay_out(brought(tmp_path / "came", coming), project, PROJECT, {"log.csv", "linked", "to.log"})
+    assert [file.path for file in left] == [
+        *("data.csv", "linked/a.csv", "package.json", "to.log", "train.py/a.csv")
+    ]
+    assert {path: content(project)[path] for path in ("train.py", "data.csv")} == {
+        "train.py": b"import keras",
+        "data.csv": b"mine",
+    }
+    assert all((project / name).read_text() == "theirs" for name in ("log.csv", "new.csv", "best.keras"))
+    assert not (project / "package.json").exists()
+    assert not content(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("word", ["safe_mode=False", "enable_unsafe_deserialization()"])
+def test_invariant_no_model_comes_to_a_script_that_may_run_code_in_it(tmp_path: Path, word: str) -> None:
+    files = {"train.py": f"load({word})".encode()}
+    work = write(tmp_path / "work", {path: text.decode() for path, text in files.items()})
+    came = brought(tmp_path / "came", {"best.keras": "code?", "best.weights.h5": "numbers"})
+    (left,) = lay_out(came, work, manifest_for(files))
+    assert left.path == "best.keras" and sorted(content(work)) == ["best.weights.h5", "train.py"]
+
+
+def test_of_a_long_list_the_smallest_files_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = manifest_for({f"{size:05d}.csv": b"x" * size for size in range(2000)}, "")
+    chosen = select(found, PROJECT)
+    assert 500 < len(chosen.files) < 1000
+    assert [file.size for file in chosen.files] == list(range(len(chosen.files)))
+
+
+def test_kinds_that_carry_no_code_travel() -> None:
+    kinds = ["log.csv", "m.keras", "m.weights.h5", "events.out.tfevents.1.a", "run.log", "a/plot.png"]
+    assert all(map(may_travel, kinds))
+    assert not any(map(may_travel, ["m.h5", "m.pb", "a.npy", "a.pickle", "a.sh", "a", "a/.env/b.csv", ".a"]))
+
+
+def test_beside_the_script_counts_what_changed_since_the_training_began(tmp_path: Path) -> None:
+    folder, run = write(tmp_path / "own", {"train.py": "import keras", "old.csv": "1"}), tmp_path / "run"
+    run.mkdir()
+    write(folder, {".tandemignore": "private\n"})
+    FolderSnapshot(folder, deep=True).save(run / run_folder.BESIDE)
+    write(folder, {"log.csv": "2", "private/a.csv": "3", ".env": "4", "id_rsa.txt": "5", "new.py": "6"})
+    found = find(run, PROJECT, folder)
+    assert found is not None and found.folder == folder
+    assert [file.path for file in found.files.files] == ["id_rsa.txt", "log.csv"]
+    assert find(run, PROJECT) is None and find(tmp_path, PROJECT, folder) is None
+    moved = folder.rename(tmp_path / "moved")
+    assert find(run, PROJECT, moved) is None, "all of it would count as changed"
+    moved.rename(folder)
+    assert find(run, PROJECT, folder) == found
+    os.truncate(run / run_folder.BESIDE, 10)
+    assert find(run, PROJECT, folder) is None
