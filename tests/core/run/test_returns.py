@@ -779,7 +779,7 @@ async def test_reading_the_question_is_no_part_of_how_long_a_return_takes(three:
     anna, ben, _ = nodes(three)
     ben.ask_before_running(anna)
     run = await anna.runs.start(replace(spec, devices=(ben.device,)))
-    await three.wait_until(lambda: ben.state.consents)
+    await three.wait_until(lambda: ben.state.consents and anna.member_phase(anna) == "prepared")
     three.clock.advance(120.0)
     await ben.runs.answer_consent(run, "once")
     await to_training(three, anna, ben)
