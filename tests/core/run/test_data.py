@@ -94,6 +94,19 @@ async def test_data_that_is_nowhere_here_travels_and_stays(tmp_path: Path, spec:
         await end(lan)
 
 
+async def test_the_same_data_under_two_names_comes_once(tmp_path: Path, spec: RunSpec) -> None:
+    again = photos(tmp_path.resolve() / "home" / "album")
+    async with Lan(tmp_path, level=WALLS) as lan:
+        _, ben = both(lan)
+        sent = fetches(ben)
+        await run(lan, replace(spec, data={**spec.data, "album": str(again)}))
+        places = ben.trainers[-1].train.data
+        assert places["~/photos"] == places["~/album"]
+        assert len(list(Path(places["~/album"]).rglob("*.jpg"))) == 3
+        assert len([file for each in sent for file in each.files if file.path.endswith(".jpg")]) == 3
+        await end(lan)
+
+
 async def test_checking_storing_and_copying_files_are_reported(
     tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
