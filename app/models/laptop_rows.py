@@ -128,7 +128,9 @@ def _row(
     state: State,
     doing: tuple[str, str, bool],
 ) -> LaptopRow:
-    task, reading = run_words.tasks_words(run.plan, device), reading_of(state, device)
+    reading = reading_of(state, device)
+    # Where Tandem shares a fit, nobody needs to know who leads.
+    task = run_words.tasks_words(run.plan, device) if run.plan.strategy == "own" else ""
     does, detail, troubled = doing
     gpu, cpu, network = _gpu(reading), _cpu(reading), _network(reading)
     waiting = _waiting(step)

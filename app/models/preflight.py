@@ -109,25 +109,26 @@ def headline(
     count = len(taking_part(draft, state))
     who = "this laptop alone" if count < 2 else f"{count} laptops"
     slow = any(f.code == "speed" and f.level == "warning" for f in found)
-    summary = _summary(plan, read, slow=slow, trials=draft.several)
+    own = (draft.strategy or read.kind) == "own" and not draft.several
+    summary = _summary(plan, read, slow=slow or draft.several, led=own)
     if warnings:
         return Headline(f"Ready: {who}, {units.number_of(warnings, 'warning')}", "warning-heading", summary)
     return Headline(f"Ready: {who} ✓", "good-heading", summary)
 
 
-def _summary(made: PlanMade, read: ScriptRead, *, slow: bool, trials: bool) -> str:
-    """``slow``: the measured speed is among the warnings. ``trials``: each is trained by one laptop alone."""
+def _summary(made: PlanMade, read: ScriptRead, *, slow: bool, led: bool) -> str:
+    """``slow``: the speed is said elsewhere, or is not theirs. ``led``: its chief matters."""
     size = f"{units.number_of(len(read.files), 'file')}, {units.size(read.total_bytes)}"
     plan = made.plan
     if len(plan.members) < 2:
         return size
     chief = plan.chief.device
     names = [
-        plain(member.name, 40) + (" (chief)" if member.device == chief and not trials else "")
+        plain(member.name, 40) + (" (chief)" if member.device == chief and led else "")
         for member in plan.members
     ]
     words = f"{listed(names)} · {size}"
-    return f"{words} · {made.expectation}" if made.expectation and not (slow or trials) else words
+    return f"{words} · {made.expectation}" if made.expectation and not slow else words
 
 
 def needs_the_user(finding: Finding) -> bool:

@@ -24,14 +24,22 @@ def test_a_row_has_role_share_use_and_what_it_waits() -> None:
     )
     assert state.run is not None
     row = rows(state.run, state, NAMES)[ME]
-    assert (row.name, row.role, row.share) == ("anna", "chief:0 · this laptop", "75 % of each batch")
+    assert (row.name, row.role, row.share) == ("anna", "this laptop", "75 % of each batch")
     assert (row.gpu.words, row.gpu.note) == ("62 %", "5.4 of 8.6 GB · 71 °C · 60 W")
     assert (row.cpu.words, row.cpu.note) == ("40 %", "9.7 of 17.2 GB")
     assert (row.waiting, row.state) == ("10 of 100 ms", "Training")
     assert row.about == (
-        "anna (chief:0, 75 % of each batch): training; "
+        "anna (75 % of each batch): training; "
         "GPU 62 %, 5.4 of 8.6 GB · 71 °C · 60 W, CPU 40 %, waits 10 of 100 ms"
     )
+
+
+def test_the_task_is_named_where_the_script_brings_its_own_cluster() -> None:
+    state = State()
+    for event in (started(), *world.linked(), *world.begun(world.plan(strategy="own"))):
+        state = apply(state, event)
+    assert state.run is not None
+    assert rows(state.run, state, NAMES)[ME].role == "chief:0 · this laptop"
 
 
 def test_a_card_that_does_not_say_its_use_says_why() -> None:

@@ -237,7 +237,13 @@ def test_trials_are_not_warned_of_a_speed_that_is_not_theirs() -> None:
     assert lines["trials"].what == "Each trial trains on one laptop alone, at its full speed."
     told = preflight.headline(trials, TWO, world.script_read(), slow, list(lines.values()))
     assert told.words == "Ready: 2 laptops ✓"
-    assert "chief" not in told.summary and "Last time" not in told.summary
+    assert "Last time" not in told.summary
+
+
+@pytest.mark.parametrize(("kind", "named"), [("managed", False), ("own", True)])
+def test_the_chief_is_named_where_the_script_brings_its_own_cluster(kind: str, named: bool) -> None:
+    told = preflight.headline(DRAFT, TWO, world.script_read(kind=kind), PLAN, ())
+    assert ("(chief)" in told.summary) == named
 
 
 def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> None:

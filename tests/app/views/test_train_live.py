@@ -48,7 +48,7 @@ LIMIT_MS = 60_000
 LOSS = CurveKey(DeviceId(""), "loss", False)
 
 
-MOVED = "Bob's laptop (worker:0, 20 of 64 rows): training; waits 10 of 100 ms"
+MOVED = "Bob's laptop (20 of 64 rows): training; waits 10 of 100 ms"
 
 
 def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
@@ -100,7 +100,7 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
         Figure("Speed", "640", "samples/s"),
     ]
     assert progress.bar.value() == 250
-    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch): training"
+    assert progress.members[OTHER].text() == "Bob's laptop (25 % of each batch): training"
 
 
 def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
@@ -168,7 +168,7 @@ def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, l
     balanced = replace(world.plan(), balance=True)
     core.happen(*world.linked(), *world.begun(balanced))
     label = live.progress.members[OTHER]
-    assert label.text() == "Bob's laptop (worker:0): training", "nobody knows yet"
+    assert label.text() == "Bob's laptop: training", "nobody knows yet"
     core.happen(world.measured())
     core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
     qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)

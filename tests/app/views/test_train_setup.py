@@ -298,7 +298,7 @@ def test_values_that_make_no_trials_are_told_before_the_start(
 
 def test_where_nothing_needs_the_user_all_is_folded_to_one_line(together: TrainSetup) -> None:
     assert together.ready.headline.text() == "Ready: 2 laptops ✓"
-    assert together.ready.summary.text() == "here (chief) and Bob's laptop · 2 files, 182 kB"
+    assert together.ready.summary.text() == "here and Bob's laptop · 2 files, 182 kB"
     assert together.arguments.isVisible()
     for folded in (together.roles, together.options, together.ready.checks, together.ready.needs):
         assert not folded.isVisible()
