@@ -145,11 +145,11 @@ class AgentTalk:
         match event:
             case ev.DeviceFound() if not state.devices[event.device].paired:
                 say(f"Found {plain(event.name, 40)} ({short(event.device)}), not paired.")
-            case ev.LinkUp():
+            case ev.LinkUp() if state.devices[event.device].paired:
                 say(f"Connected with {self._name(state, event.device)}.")
                 if event.problem is not None:
                     self._screen.problem(event.problem)
-            case ev.LinkDown():
+            case ev.LinkDown() if (known := state.devices.get(event.device)) is not None and known.paired:
                 say(f"{self._name(state, event.device)}: {plain(str(event.problem), 400)}")
             case ev.NoticeRaised():
                 self._screen.problem(event.problem)

@@ -68,5 +68,5 @@ def joinable(run: Run, state: State) -> list[DeviceId]:
         device.device
         for device in state.devices.values()
         if device.device not in present
-        and (why_not(device) is None or (device.linked and device.device in run.members))  # it watches
-    ]
+        and (why_not(device) is None or (device.linked and device.paired and device.device in run.members))
+    ]  # it watches

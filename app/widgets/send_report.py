@@ -36,7 +36,7 @@ class SendReportButton(QObject):
 
     def show_state(self, state: State, *, there: bool) -> None:
         """``there``: whether the run has a report."""
-        takers = [device.device for device in state.devices.values() if device.linked]
+        takers = [device.device for device in state.devices.values() if device.paired and device.linked]
         names = names_of(state, takers)
         self.button.setVisible(there and bool(names))
         if names != self._offered:

@@ -144,7 +144,7 @@ def changed_words(differs: Mapping[str, Difference], beyond: Iterable[Part]) -> 
 def state_words(device: Device) -> tuple[str, str]:
     """A device's current state, and the kind of label for it."""
     if not device.paired:
-        return ("Not paired", "faint") if device.seen else ("Gone", "faint")
+        return ("Not paired", "faint") if device.seen or device.linked else ("Gone", "faint")
     if not device.linked:
         if device.problem is not None:
             return "Not connected", "bad"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from core.home.certificate import device_id
 from core.home.identity import Identity
@@ -21,6 +21,7 @@ from core.runtime.timers import Clock, LaptopClock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Bye, Hello, Message
+from core.vocabulary.plan import NodePin
 
 _CLOSE_FLUSHES = 3
 """A link ends within two: its last words, then the connection."""
@@ -81,11 +82,11 @@ class Links:
         elif device != self.identity.device_id:
             self._peers[device] = PeerDriver(self, device, certificate, name, tuple(hints))
 
-    def forget(self, device: DeviceId) -> None:
-        """End the link to a device for good, with a goodbye."""
+    def forget(self, device: DeviceId, why: Problem | None = None) -> None:
+        """End the link to a device for good, with a goodbye. ``why``: None if its user's laptop forgot it."""
         peer = self._peers.pop(device, None)
         if peer is not None:
-            peer.end(problems.forgotten())
+            peer.end(why or problems.forgotten())
 
     def found(self, device: DeviceId, addresses: Iterable[str]) -> None:
         """The network shows a device at these addresses: calls it at once if it is paired and not linked."""
@@ -133,10 +134,11 @@ class Links:
         """The answer to a question; None: the device is away, or does not answer within ``limit_s``."""
         return await self._questions.ask(device, question, limit_s)
 
-    def send_all(self, message: Message) -> None:
-        """Queue a message for every linked device."""
+    def send_all(self, message: Message, *, but: Container[DeviceId] = ()) -> None:
+        """Queue a message for every linked device, except some."""
         for device in self.linked:
-            self.send(device, message)
+            if device not in but:
+                self.send(device, message)
 
     def peer_of(self, device: DeviceId) -> PeerDriver | None:
         """A linked device, away or not; None: no link. Any thread."""
@@ -152,6 +154,13 @@ class Links:
         """This laptop's address as used on the link to the device; ``""`` where there is none."""
         link = self._present(device)
         return host_of(link.ends[0]) if link is not None else ""
+
+    def node_pin(self, device: DeviceId) -> NodePin | None:
+        """For members of a run that are not paired with the device; None: no link."""
+        peer = self.peer_of(device)
+        if peer is None or (address := peer.address) is None:
+            return None
+        return NodePin(certificate=peer.certificate, port=address.port)
 
     def name_said(self, device: DeviceId) -> str | None:
         """This laptop's name in the hello of the link; None: no link."""

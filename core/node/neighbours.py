@@ -22,6 +22,7 @@ from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.strangers import Strangers
 from core.node.listener import Listener
+from core.node.member_links import IntroducedPeers
 from core.pairing import state as pairing_state
 from core.pairing.driver import PairingDriver
 from core.runtime.background import Background
@@ -99,8 +100,10 @@ class Neighbours:
             on_message=self._on_link_message,
             on_excess=self._on_excess,
         )
-
-        self.transfers = Transfers(identity, peer_of=self.links.peer_of, pins=lambda: self.trust.store.pins)
+        self.introduced = IntroducedPeers(
+            identity.device_id, self.links, store=lambda: self.trust.store, on_change=self._on_held
+        )
+        self.transfers = Transfers(identity, peer_of=self.links.peer_of, pins=lambda: self._pins)
 
     @property
     def port(self) -> int:
@@ -147,10 +150,14 @@ class Neighbours:
                 wanted=after.interfaces if before.interfaces != after.interfaces else None,
                 discovery=after.discovery if before.discovery != after.discovery else None,
             )
-        self.introduce()
+        self.tell_name()
 
-    def introduce(self) -> None:
-        """Tell linked devices this laptop's new name, if it has one.
+    def tell_paired(self, message: Message) -> None:
+        """Send it to every linked device, except those that are only introduced for a run."""
+        self.links.send_all(message, but=self.introduced.nodes)
+
+    def tell_name(self) -> None:
+        """Tell linked paired devices this laptop's new name, if it has one.
 
         Renaming a paired device takes a hello, and so a new link. Ending the old link would end a run, so
         while either laptop has a run, the name is sent over the existing link.
@@ -158,7 +165,7 @@ class Neighbours:
         mine = self._hello()
         for device in self.links.linked:
             before = self.links.name_said(device) or mine.name
-            if before == mine.name:
+            if before == mine.name or device in self.introduced.nodes:
                 continue
             if mine.busy or self._busy.get(device):
                 self.links.send(device, BusyTold(busy=mine.busy, name=mine.name))
@@ -176,6 +183,7 @@ class Neighbours:
             await self._presence.close()
         await self.pairing.close()
         await self.listener.close()
+        self.introduced.close()
         await self.links.close(CLOSING)
         self.transfers.close(CLOSING)
 
@@ -229,6 +237,7 @@ class Neighbours:
             self.links.forget(device)
             self._reached.pop(device, None)
         self._keep_places()
+        self.introduced.look()
         if before.pins != after.pins:
             self._on_held()
         for device in known - kept:
@@ -260,8 +269,12 @@ class Neighbours:
         hints = (hint for peer in self.trust.store.peers for hint in peer.addr_hints)
         self._strangers.keep_places(address.hosts(hints) | set(self._reached.values()))
 
+    @property
+    def _pins(self) -> tuple[bytes, ...]:
+        return (*self.trust.store.pins, *self.introduced.pins)
+
     def _on_held(self) -> None:
-        self.listener.trust(self.trust.store.pins, self.pairing.held())
+        self.listener.trust(self._pins, self.pairing.held())
 
     # --- pairing -------------------------------------------------------------------------------------------
 
@@ -291,8 +304,9 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
-        self._reached[device] = self.links.peer_host(device)
-        self._keep_places()
+        if is_paired := device not in self.introduced.nodes:
+            self._reached[device] = self.links.peer_host(device)
+            self._keep_places()
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(
@@ -306,8 +320,9 @@ class Neighbours:
             )
         )
         self._on_linked(device)
-        self._background.start("saving an address", self._remember(device, where))
-        self.introduce()  # the name may have changed since this link's hello
+        if is_paired:
+            self._background.start("saving an address", self._remember(device, where))
+        self.tell_name()  # the name may have changed since this link's hello
 
     def _name_for(self, device: DeviceId, said: str) -> str:
         """The device's own name, unless another device has it: requests show names."""
@@ -336,6 +351,8 @@ class Neighbours:
         self._emit(ev.NoticeRaised(problem=problem))
 
     def _on_link_message(self, device: DeviceId, message: Message) -> None:
+        if self.introduced.refuses(device, message):
+            return
         if not isinstance(message, TelemetrySent | BusyTold):
             self._on_message(device, message)
             return
@@ -350,7 +367,7 @@ class Neighbours:
             name = self._name_for(device, fit_name(said)) if said else ""
             self._emit(ev.BusyChanged(device=device, busy=message.busy, name=name))
         if changed:
-            self.introduce()
+            self.tell_name()
 
 
 def _hosts(settings: Settings) -> Sequence[str]:

@@ -216,6 +216,7 @@ class Node:
 
     def _emit(self, event: ev.Event) -> None:
         self._store.add(event)
+        self._neighbours.introduced.hear(event)
         if isinstance(event, ev.TelemetryReported):
             self._runs.history.note_use(event)
         elif isinstance(event, ev.DeviceEvent):
@@ -336,7 +337,7 @@ class Node:
             return False
         self._versions = replace(self._versions, seal=seal)
         self._emit(ev.SealChanged(device=self._opened.identity.device_id, seal=seal))
-        self._neighbours.links.send_all(BusyTold(busy=self._runs.busy, seal=seal))
+        self._neighbours.tell_paired(BusyTold(busy=self._runs.busy, seal=seal))
         return True
 
     async def _change_settings(self, change: SettingsChange) -> None:
@@ -377,14 +378,14 @@ class Node:
 
     def _on_reading(self, reading: Reading) -> None:
         self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
-        self._neighbours.links.send_all(TelemetrySent(reading=reading, busy=self._runs.busy))
+        self._neighbours.tell_paired(TelemetrySent(reading=reading, busy=self._runs.busy))
         self._runs.warm.on_memory(reading.memory_total_bytes - reading.memory_used_bytes)
         if problem := self._runs.departure.on_reading(reading, self._settings.leave_below_pct):
             self._notice(problem)
 
     def _on_busy(self, busy: bool) -> None:
         self._neighbours.links.send_all(BusyTold(busy=busy))
-        self._neighbours.introduce()
+        self._neighbours.tell_name()
         self._stay_awake(busy=busy)
         self._sweeps.look()
 

@@ -76,7 +76,7 @@ class Reports:
     async def send(self, entry: RunEntry, device: DeviceId) -> None:
         """Raises ``TandemError``. If the receiver is away for a moment, its link delivers the report then."""
         known = self._state().devices.get(device)
-        if known is None or not known.linked:
+        if known is None or not (known.paired and known.linked):
             raise TandemError.of(problems.not_connected(known.shown_name if known else short(device)))
         now_s = self._clock()
         if now_s - self._sent.get(device, -SENT_APART_S) < SENT_APART_S:

@@ -9,10 +9,14 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.state import Device
 
 
-def why_not(device: Device) -> TandemError | None:
-    """Why a laptop can take part in no run that begins now; None: it can."""
+def why_not(device: Device, *, goes_on: bool = False) -> TandemError | None:
+    """Why a laptop can take part in no run that begins now; None: it can.
+
+    ``goes_on``: the run goes on automatically. A laptop that is linked and not paired was introduced for
+    that by its lost starter (``core.run.introductions``).
+    """
     name = device.shown_name
-    if not device.paired:
+    if not device.paired and not (goes_on and device.linked):
         return TandemError(
             code="device-not-paired",
             what=f"{name} is not paired with this laptop.",

@@ -129,8 +129,9 @@ class Admission:
         ):
             return pa.Asked(allowed=True, reach=asked, opened=opened, gaps=level.gaps)
         peer = self._trust.store.peer(plan.starter)
-        approved = () if peer is None else peer.approved
-        projects = () if peer is None else peer.approved_projects
+        if peer is None:  # it was introduced for a run that goes on, and asks for another one
+            return pa.Asked(allowed=False, refusal=return_problems.reaches_more())
+        approved, projects = peer.approved, peer.approved_projects
         before = await self._context.files.do(
             planning.since_allowed, self._context.store, projects, asking.manifest
         )

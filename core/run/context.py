@@ -28,7 +28,7 @@ from core.vocabulary.data import Data, data_gone
 from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.peer_messages import Message
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import NodePin, Plan
 from core.vocabulary.state import State
 from core.walls import grants, levels, places
 from core.walls.levels import Level
@@ -49,6 +49,8 @@ class RunLinks(Protocol):
     def peer_host(self, device: DeviceId) -> str: ...
 
     def own_host(self, device: DeviceId) -> str: ...
+
+    def node_pin(self, device: DeviceId) -> NodePin | None: ...
 
 
 class RunTransfers(Protocol):

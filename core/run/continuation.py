@@ -152,7 +152,9 @@ class Continuation:
 
     def _may_come(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)
-        return device == self._context.me or (known is not None and abilities.why_not(known) is None)
+        return device == self._context.me or (
+            known is not None and abilities.why_not(known, goes_on=True) is None
+        )
 
 
 def _not_followed(run: RunId, why: Problem) -> Problem:

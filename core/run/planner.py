@@ -116,7 +116,8 @@ class Planner:
         """
         self.under_way, self._ended = True, None
         try:
-            self.devices = planning.choose_devices(spec, self._context.me, self._state())
+            me, goes_on = self._context.me, back is not None
+            self.devices = planning.choose_devices(spec, me, self._state(), goes_on=goes_on)
             planning.check_company(spec, self.devices, self._state())
             missing = planning.who_is_missing(spec, self.devices, self._state())
             found: Sequence[LocalData] = ()
@@ -162,7 +163,12 @@ class Planner:
     async def _look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
         """Warnings about modules that a laptop may lack. Raises ``TandemError`` for those the script surely
         needs."""
-        running = {member.device: member.name for member in planning.running_the_script(plan, project)}
+        known = self._state().devices
+        running = {
+            member.device: member.name
+            for member in planning.running_the_script(plan, project)
+            if member.device not in known or known[member.device].paired  # the others ran it before
+        }
         here = running.pop(self._context.me, None) is not None
         return await self._modules.check(project.needs, running, here=here)
 

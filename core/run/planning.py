@@ -216,6 +216,7 @@ def make(
         hosts=hosts,
     )
     plan = replace(plan, data=tuple(each.data for each in project.data))
+    plan = _introducing(plan, links)
     check(plan)
     _check_bounds(plan)
     if spec.exchange == "tensorflow" and not plan.solo:
@@ -225,6 +226,15 @@ def make(
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
+
+
+def _introducing(plan: Plan, links: RunLinks) -> Plan:
+    """With the nodes of all members but the starter, if two or more may have to go on without it."""
+    if not plan.outlasts_losses or len(plan.members) < 3:
+        return plan
+    pins = (links.node_pin(member.device) for member in plan.members)  # the starter has no link to itself
+    members = (replace(member, node=pin) for member, pin in zip(plan.members, pins, strict=True))
+    return replace(plan, members=tuple(members))
 
 
 def _check_bounds(plan: Plan) -> None:
@@ -278,10 +288,13 @@ def since_allowed(
     return None
 
 
-def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+def choose_devices(
+    spec: RunSpec, me: DeviceId, state: State, *, goes_on: bool = False
+) -> tuple[DeviceId, ...]:
     """This device first, then the requested ones, or every paired one that is present and compatible.
 
-    Raises ``TandemError`` for a requested device that is unknown, not paired, away, busy or incompatible.
+    ``goes_on``: as in ``abilities.why_not``. Raises ``TandemError`` for a requested device that is unknown,
+    not paired, away, busy or incompatible.
     """
     if spec.solo:
         return (me,)
@@ -297,7 +310,7 @@ def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId,
                 what=f"No device {short(device)} is known here.",
                 fix="Look at the list of devices (tandem devices) and pair it first.",
             )
-        if error := abilities.why_not(known):
+        if error := abilities.why_not(known, goes_on=goes_on):
             raise error
     return (me, *others)
 

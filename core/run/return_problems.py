@@ -23,6 +23,14 @@ def fixed() -> Problem:
     )
 
 
+def not_all_paired() -> Problem:
+    return Problem(
+        code="not-joinable",
+        what="A laptop of this run is not paired with this one. It goes on with the run, and with no other.",
+        fix="Wait until the laptop that started the run is there again, and add laptops there.",
+    )
+
+
 def unknown() -> Problem:
     return Problem(
         code="device-unknown",

@@ -126,7 +126,7 @@ class Returns:
                 self._losses[device] += 1
                 self._loads_on.discard(device)
                 self._has_left |= problem.code == LEFT_RUN and device == self._context.me
-                if problem.code not in STAYS_AWAY:
+                if problem.code not in STAYS_AWAY and not self._has_introduced(state):
                     now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
                 self.look()
@@ -256,6 +256,8 @@ class Returns:
         plan = starter.state.plan
         if plan.strategy != "managed":
             raise TandemError.of(return_problems.fixed())
+        if self._has_introduced(starter.state):
+            raise TandemError.of(return_problems.not_all_paired())
         present = {device for device, part in starter.state.parts.items() if not part.left}
         for device in devices:
             if device in present:
@@ -341,6 +343,13 @@ class Returns:
             absent.ready = absent.invited = False
             return False
         return self._watches(device, state) if known.busy else absent.ready
+
+    def _has_introduced(self, state: co.Coordination) -> bool:
+        """Whether this laptop stands in, with one that is not paired with it. That one goes on with a lost
+        starter's run, and with no other: nobody comes in until the starter is there again."""
+        known, others = self._state().devices, state.parts.keys() - {self._context.me}
+        are_paired = all(device in known and known[device].paired for device in others)
+        return state.plan.owner is not None and not are_paired
 
     def _is_idle(self, device: DeviceId) -> bool:
         known = self._state().devices.get(device)

@@ -124,7 +124,7 @@ class Succession:
         if self._follows is not None and self._follows[0] is last and self._is_unasked(last):
             _, first = self._follows
             self._follows = None
-            self._continuation.failed(last.plan.run, _not_asked(self._name(first)))
+            self._continuation.failed(last.plan.run, _not_asked(last.plan.member(first).name))
 
     async def recover(self, history: Recorder, *, go_on: bool) -> None:
         """After the node's start: continue a run that was started here and was under way when the node died

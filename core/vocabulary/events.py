@@ -111,7 +111,7 @@ class CodePolicyChanged(DeviceEvent, frozen=True, kw_only=True):
 
 
 class LinkUp(DeviceEvent, frozen=True, kw_only=True):
-    """A paired device is connected. ``problem``: why it cannot take part in runs (versions)."""
+    """A paired device, or a member of this run, is connected. ``problem``: why it can take part in no run."""
 
     name: str
     address: str

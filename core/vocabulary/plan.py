@@ -149,6 +149,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.role}:{self.index}"
 
 
+class NodePin(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's node, for members that are not paired with it. ``certificate``: DER; ``port``: where it
+    listens, at the host of its tasks."""
+
+    certificate: Key
+    port: int
+
+
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A device that takes part. ``share`` counts in the same unit as every other member's."""
 
@@ -157,6 +165,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     share: int = 1
     opens: Accesses = ()
     """What the script asks to open on it, beside its own folders."""
+    node: NodePin | None = None
+    """For this run's messages only. None: older versions, and where no members need it."""
 
 
 class Plan(RunOptions, frozen=True, kw_only=True):

@@ -258,7 +258,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
         case ev.LinkDown():
             there = {run: found for run, found in state.checkpoints.items() if found.device != event.device}
             lost = replace(known, linked=False, busy=False, problem=event.problem)
-            return _with(replace(state, checkpoints=there), lost)
+            return _with_or_without(replace(state, checkpoints=there), lost)
         case ev.BusyChanged():
             return _with(state, replace(known, busy=event.busy, name=event.name or known.name))
         case ev.SealChanged(seal=seal) if known.versions is not None:

@@ -19,7 +19,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import Listing, ProjectFile
 from core.vocabulary.phases import Exit, Phase
-from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunOwner, RunSpec, Task, TrialOf
+from core.vocabulary.plan import Member, Moment, NodePin, Plan, Resumption, RunOwner, RunSpec, Task, TrialOf
 from core.vocabulary.progress import (
     Advice,
     Audits,
@@ -56,6 +56,7 @@ OBJECTS: tuple[type, ...] = (
     Grant,
     Plan,
     Member,
+    NodePin,
     Task,
     Resumption,
     RunOwner,

@@ -67,6 +67,8 @@ def pair(one: Agent, other: Agent, address: str = "") -> str:
     assert len(set(codes.values())) == 1, codes
     for agent in (one, other):
         agent.do(AnswerPairing(same=True))
+    for agent in (one, other):
+        agent.until(_has_paired, "store the pairing")
     linked(one, other)
     return codes[one.name]
 
@@ -79,6 +81,10 @@ def linked(one: Agent, other: Agent) -> None:
 
 def is_linked(state: State, device: object) -> bool:
     return any(found.device == device and found.linked for found in state.devices.values())
+
+
+def _has_paired(state: State) -> bool:
+    return state.pairing is not None and state.pairing.stage == "done"
 
 
 def _code(state: State) -> str | None:

@@ -72,14 +72,19 @@ def test_without_the_starters_tandem_the_other_goes_on_and_hands_the_run_back(
     ends_well(anna, again.run, expected, anna, ben)
 
 
+# The first of the two comes before the other one pairs them for good.
+@pytest.mark.parametrize("paired", [False, True], ids=["never paired", "paired"])
 def test_two_that_are_left_without_the_starter_go_on_together_and_hand_the_run_back(
-    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]]
+    laptops: Laptops, tmp_path: Path, wanted: Callable[[Laptops], dict[str, np.ndarray]], paired: bool
 ) -> None:
     anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
-    linked_pair(ben, cleo)
+    if paired:
+        linked_pair(ben, cleo)
     expected = wanted(laptops)
     run = train(laptops, tmp_path / "three", 0.05, ben, cleo)
     under_way(run, anna, ben, cleo)
+    linked(ben, cleo)
+    assert are_paired(ben, cleo) is are_paired(cleo, ben) is paired
 
     anna.kill()
     assert anna.waits_until_gone() < 0
@@ -96,11 +101,17 @@ def test_two_that_are_left_without_the_starter_go_on_together_and_hand_the_run_b
     again = goes_on(anna, run, anna, ben, cleo).plan
     assert again.resume is not None and again.resume.moment.step > step + 20
     ends_well(anna, again.run, expected, anna, ben, cleo)
+    assert are_paired(ben, cleo) is paired
+    assert not [told for told in cleo.told if isinstance(told.event, ev.ConsentAsked)]
+
+
+def are_paired(one: Agent, other: Agent) -> bool:
+    return any(device == other.device and found.paired for device, found in one.state.devices.items())
 
 
 def linked_pair(one: Agent, other: Agent) -> None:
     """Pairs them unless they are, and lets each run the other's code."""
-    if not any(device == other.device and found.paired for device, found in one.state.devices.items()):
+    if not are_paired(one, other):
         assert other.state.me is not None
         pair(one, other, other.state.me.addresses[0])
     for here, there in ((one, other), (other, one)):

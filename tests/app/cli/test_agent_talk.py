@@ -18,10 +18,12 @@ from core.vocabulary.phases import Failed, Preparing
 from core.vocabulary.settings import Settings
 from core.vocabulary.waits import WaitsFor
 from tests.app.cli.scripted_node import (
+    HARDWARE,
     OTHER,
     PROBLEM,
     RUN,
     THIRD,
+    VERSIONS,
     ScriptedNode,
     Words,
     follower,
@@ -249,6 +251,19 @@ async def test_whom_a_run_waits_for_is_said_on_the_agents_terminal_too() -> None
         talking.node.happen(ev.WaitingChanged(run=RUN))
         await talking.screen.wait_said(wait_words.GOES_ON)
     assert "Waits for other: its training process has been stopped for 4 s." in talking.screen.said
+
+
+async def test_links_are_said_but_those_with_laptops_that_are_only_in_the_same_run() -> None:
+    async with Talking() as talking:
+        for device in (THIRD, OTHER):
+            up = ev.LinkUp(
+                device=device, name=device[:4], address="10.0.0.1:1", versions=VERSIONS, hardware=HARDWARE
+            )
+            talking.node.happen(up)
+            talking.node.happen(ev.LinkDown(device=device, problem=PROBLEM))
+        await talking.screen.wait_said(f"{OTHER[:4]}: It did not work.")
+    assert f"Connected with {OTHER[:4]}." in talking.screen.said
+    assert THIRD[:4] not in talking.screen.said
 
 
 def test_allow_means_one_paired_device_and_no_namesake() -> None:

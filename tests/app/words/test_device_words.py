@@ -46,6 +46,7 @@ def test_where_a_device_stands_is_said_alike_in_window_and_terminal() -> None:
         return state_words(Device(device=BEN, name="ben", **known))[0]  # type: ignore[arg-type]
 
     assert words(seen=True) == "Not paired"
+    assert words(linked=True, busy=True) == "Not paired", "it is in the same run"
     assert words(paired=True) == "Not on this network"
     assert words(paired=True, seen=True) == "Connecting…"
     assert words(paired=True, linked=True) == "Ready"

@@ -307,7 +307,7 @@ async def test_a_new_name_arrives_though_the_old_one_was_just_said_on_a_new_link
         """Immediately after the old name arrived: its answer may still be under way."""
         if isinstance(event, ev.LinkUp) and event.name == "anna":
             anna._settings = replace(anna._settings, name="Annas Büro")
-            neighbours.introduce()
+            neighbours.tell_name()
 
     ben.subscribe(rename)
     neighbours.links.renew(id_of(ben), renamed("anna", "anna"))

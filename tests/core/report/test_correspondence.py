@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from core.link.hub import Links
 from core.report.correspondence import MOST_BYTES, MOST_KEPT, Reports, contained, unpacked
@@ -120,6 +121,15 @@ async def test_a_report_is_sent_only_to_whoever_takes_it_and_not_too_often(tmp_p
     with pytest.raises(TandemError, match="too large"):
         await node.reports.send(entry, OTHER)
     assert len(node.sent) == 1
+
+
+async def test_no_report_is_sent_to_a_laptop_that_is_only_in_the_same_run(tmp_path: Path) -> None:
+    entry, node = world.entry(folder=str(tmp_path)), Node(tmp_path)
+    (tmp_path / REPORT).write_bytes(b"<p>ok</p>")
+    node.state = State(devices={OTHER: replace(node.state.devices[OTHER], paired=False)})
+    with pytest.raises(TandemError, match="not connected"):
+        await node.reports.send(entry, OTHER)
+    assert not node.sent
 
 
 async def test_invariant_a_link_in_the_reports_place_sends_no_other_file(tmp_path: Path) -> None:

@@ -167,11 +167,14 @@ class Lan:
         level: Level = Level(0, False),  # noqa: B008 (frozen)
         *,
         tells_busy: bool = False,
+        strangers: tuple[str, ...] = (),
     ) -> None:
-        """``tells_busy``: nodes learn which others are busy, as over links; else all look idle."""
+        """``tells_busy``: nodes learn which others are busy, as over links; else all look idle.
+        ``strangers``: nodes that are linked with each other and not paired."""
         self.clock = HandClock()
         self.limits = limits
         self.tells_busy = tells_busy
+        self.strangers = strangers
         self.level = level
         certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
@@ -283,7 +286,7 @@ class LanNode:
             part.mkdir(parents=True, exist_ok=True)
         store = TrustStore(self.device)
         for other, der in certificates.items():
-            if other != name:
+            if other != name and not {name, other} <= {*lan.strangers}:
                 peer = TrustedPeer(cert_der=der, name_at_pairing=other, paired_at=0.0)
                 store = set_policy(add(store, peer), peer.device, "always")
         self.trust = SavedTrust(folder, store, lambda before, after: None)
@@ -338,7 +341,8 @@ class LanNode:
                 self.lan.carry(partial(other.emit, ev.BusyChanged(device=self.device, busy=busy)))
 
     def meet(self, other: LanNode) -> None:
-        self.emit(ev.DevicePaired(device=other.device, name=other.name, policy="always"))
+        if self.trust.store.peer(other.device) is not None:
+            self.emit(ev.DevicePaired(device=other.device, name=other.name, policy="always"))
         me = other.state.me
         assert me is not None
         self.emit(
@@ -386,6 +390,9 @@ class LanNode:
 
     def own_host(self, device: DeviceId) -> str:
         return self.peer_host(device)
+
+    def node_pin(self, device: DeviceId) -> None:
+        """Links in memory need none."""
 
     # --- what a test asks ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import ProjectFile, code_digest, manifest_of
 from core.vocabulary.paths import shown
-from core.vocabulary.plan import Plan, Role, RunSpec
+from core.vocabulary.plan import NodePin, Plan, Role, RunSpec
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import Device, Me, State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
@@ -276,3 +276,24 @@ def test_the_code_is_another_after_a_change_of_python_alone() -> None:
 
     assert code(train_py="1", best_keras="1") == code(train_py="1", best_keras="2", log_csv="3")
     assert len({code(train_py="1"), code(train_py="2"), code(train_py="1", data_py="1")}) == 3
+
+
+def test_a_plan_pins_the_nodes_of_members_that_may_have_to_go_on_without_the_starter(tmp_path: Path) -> None:
+    spec, them = project(tmp_path / "somewhere" / "digits"), (ANNA, BEN, CLEO)
+    pins = {device: NodePin(certificate=device.encode(), port=27600) for device in (BEN, CLEO)}
+    links: Any = SimpleNamespace(
+        peer_host=lambda _: "192.168.1.11", own_host=lambda _: "192.168.1.10", node_pin=pins.get
+    )
+    devices = {
+        device: Device(device=device, name=NAMES[device], paired=True, linked=True) for device in them[1:]
+    }
+    read, state = planning.read_project(spec), State(devices=devices)
+
+    def pinned(read: planning.LocalProject, *them: DeviceId) -> list[NodePin | None]:
+        plan = planning.make(spec, them, read, ANNA, state, links)
+        return [member.node for member in plan.members]
+
+    assert pinned(read, *them) == [None, pins[BEN], pins[CLEO]]
+    assert pinned(read, ANNA, BEN) == [None, None], "who is left is alone"
+    loop = replace(read, strategy="own", mirrored_loop=True)
+    assert pinned(loop, *them) == [None] * 3, "it ends with its starter"

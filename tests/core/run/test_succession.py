@@ -15,12 +15,14 @@ from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder, trainer_messages
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunOwner, RunSpec
 from core.vocabulary.trainer_messages import Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
 from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
+from tests.core.run.world import failing
 
 QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=0.3, recover_s=5.0)
 
@@ -345,6 +347,69 @@ async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a
     assert len(cleo.trainers) == trainers, "nothing of it ran before the answer"
     await cleo.runs.answer_consent(again, "no")
     await three.wait_until(lambda: ben.over)
+
+
+# --- members that never paired
+
+
+@pytest.fixture
+async def strangers(tmp_path: Path) -> AsyncIterator[Lan]:
+    """Ben and Cleo are linked, as introduced, and not paired."""
+    names, patient = ("Anna", "Ben", "Cleo", "Dora"), dataclasses.replace(QUICK, stand_in_s=5.0)
+    async with Lan(tmp_path, names, patient, tells_busy=True, strangers=("Ben", "Cleo")) as lan:
+        yield lan
+
+
+async def test_members_that_never_paired_go_on_together_and_nobody_is_asked(
+    strangers: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo, _ = strangers.nodes.values()
+    run = await train(strangers, spec, anna, ben, cleo)
+    messages = heard(cleo)
+    strangers.lose(anna, cleo, LOST)
+    strangers.lose(anna, ben, LOST)
+
+    await goes_on(strangers, run, ben, cleo)
+
+    assert not cleo.state.devices[ben.device].paired
+    assert not [event for event in cleo.events if isinstance(event, ev.ConsentAsked)]
+    assert not [message for message in messages if isinstance(message, ms.ModulesAsked)]
+    await finish(strangers, ben, cleo)
+    anna.runs.stop()
+    await strangers.wait_until(lambda: not anna.runs.busy)
+
+
+async def test_nobody_comes_into_a_run_with_one_that_is_not_paired_until_its_starter_is_back(
+    strangers: Lan, spec: RunSpec
+) -> None:
+    anna, ben, cleo, dora = strangers.nodes.values()
+    run = await train(strangers, spec, anna, ben, cleo, dora)
+    for other in (cleo, dora, ben):
+        strangers.lose(anna, other, LOST)
+    await goes_on(strangers, run, ben, cleo, dora)
+    dora.trainers[-1].end(failing("killed"))
+    await strangers.wait_until(lambda: left(ben, dora))
+    with pytest.raises(TandemError, match="is not paired with this one") as refused:
+        ben.runs.returns.add(run_of(ben), (dora.device,))
+    assert refused.value.code == "not-joinable"
+    assert not ben.runs.returns._absent
+    await finish(strangers, ben, cleo)
+    anna.runs.stop()
+    await strangers.wait_until(lambda: not anna.runs.busy)
+
+
+async def test_invariant_who_is_not_paired_asks_no_user(strangers: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo, _ = strangers.nodes.values()
+    run = await train(strangers, spec, anna, ben, cleo)
+    anna.runs.stop()
+    await strangers.wait_until(lambda: all(node.over for node in (anna, ben, cleo)))
+    trainers = len(cleo.trainers)
+    await ben.runs.start(RunSpec(script="", devices=(cleo.device,), resume=run), ())
+    await strangers.wait_until(lambda: ben.over)
+    failed = ben.phase
+    assert isinstance(failed, Failed) and "would reach more than this user allowed" in failed.problem.what
+    assert not [event for event in cleo.events if isinstance(event, ev.ConsentAsked)]
+    assert len(cleo.trainers) == trainers
 
 
 # --- who is heard, and when
