@@ -249,8 +249,12 @@ class Succession:
                 self._chain, self._were_in = {run}, set(lost.devices)
                 self._answer(device)
                 self._go_on(replace(lost, back=(name,)))
-            elif run in self._chain and self._continuation.next is None:  # it was stopped here, or has ended
-                self._answer(device, goes_on=False)
+            elif run in self._chain:
+                following = self._continuation.next
+                if following is None:  # it was stopped here, or has ended
+                    self._answer(device, goes_on=False)
+                elif following.spec is not None and device in self._were_in:
+                    self._answer(device)  # the first that told of it may not be the one that stands in
             return
         if run not in self._chain or device not in self._were_in:
             return

@@ -193,6 +193,25 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
     assert (await ben.runs.history.find(alone)).entry.resumed == run
 
 
+@pytest.mark.parametrize("first", ["Ben", "Cleo"])
+async def test_a_starter_that_crashed_takes_its_run_back_whoever_tells_it_first(
+    three: Lan, spec: RunSpec, first: str
+) -> None:
+    """Cleo is in the run for which Ben stands in, and tells it as well."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    await goes_on(three, run, ben, cleo, step=70)
+
+    again = await three.crash("Anna")
+    for other in (ben, cleo) if first == "Ben" else (cleo, ben):
+        three.mend(again, other)
+
+    await goes_on(three, run, again, ben, cleo, step=80)
+    await finish(three, again, ben, cleo)
+
+
 @pytest.mark.parametrize("finished", [False, True], ids=["under way", "finished"])
 @pytest.mark.parametrize("crashed", [False, True], ids=["cut off", "crashed"])
 async def test_who_stands_in_hands_the_run_back_after_a_restart_too(
