@@ -123,6 +123,7 @@ class SweepCard(Card):
     def _ask_best(self) -> None:
         best = best_trial(self._sweep) if self._sweep is not None else None
         if best is not None:
+            self._hide()  # the form is below it
             self.best_asked.emit(best)
 
     def _hide(self) -> None:

@@ -145,6 +145,7 @@ def test_the_best_is_offered_for_a_longer_training(card: SweepCard, core: FakeCo
     assert card.go_on.isHidden(), "every trial has a result"
     card.longer.click()
     assert asked == [finished(2, 0.25)]
+    assert card.isHidden(), "the form below it is in view"
 
 
 def test_an_old_sweep_is_not_shown_and_one_that_is_hidden_stays_so(card: SweepCard, core: FakeCore) -> None:
