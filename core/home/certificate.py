@@ -153,11 +153,14 @@ def check_peer_certificate(der: bytes) -> None:
 
 
 def is_named_by_its_key(der: bytes) -> bool:
-    """Whether a sound certificate has the name that ``build`` gives it, which is no other key's."""
-    certificate = x509.load_der_x509_certificate(der)
-    raw = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hashlib.sha256(raw).hexdigest())])
-    return certificate.subject == certificate.issuer == name
+    """Whether a certificate has the name that ``build`` gives it, which is no other key's."""
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        raw = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hashlib.sha256(raw).hexdigest())])
+        return certificate.subject == certificate.issuer == name
+    except _UNREADABLE:
+        return False
 
 
 def _bad(why: str) -> TandemError:

@@ -328,7 +328,9 @@ class Neighbours:
         """The device's own name, unless another device has it: requests show names."""
         peer = self.trust.store.peer(device)
         others = [each for each in self.trust.store.known_as(said) if each != device]
-        return peer.name_at_pairing if others and peer is not None else said
+        if not others:
+            return said
+        return short(device) if peer is None else peer.name_at_pairing
 
     async def _remember(self, device: DeviceId, where: str) -> None:
         """Store the address, so that the next start calls it at once even if discovery cannot see it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from core.home.certificate import build
@@ -59,6 +60,18 @@ def odd_certificate(
     signer = signer or key
     algorithm = hashes.SHA256() if isinstance(signer, ec.EllipticCurvePrivateKey) else None
     return builder.sign(signer, algorithm).public_bytes(Encoding.DER)
+
+
+def misnamed_certificate(number: int) -> bytes:
+    """In Tandem's form and signed, with a name that is no text."""
+    key = device_key(number)
+    der = build(key)
+    body = x509.load_der_x509_certificate(der).tbs_certificate_bytes
+    raw = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    name = hashlib.sha256(raw).hexdigest().encode()
+    broken = body.replace(name, b"\xff" * len(name))
+    assert broken != body
+    return der.replace(body, broken)[:-64] + key.sign(broken)  # an Ed25519 signature comes last
 
 
 def identity_of(key: Ed25519PrivateKey, der: bytes, folder: Path) -> Identity:

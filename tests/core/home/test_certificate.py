@@ -9,9 +9,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.home.certificate import build, check_peer_certificate, device_id, fingerprint, out_of_date
+from core.home.certificate import (
+    build,
+    check_peer_certificate,
+    device_id,
+    fingerprint,
+    is_named_by_its_key,
+    out_of_date,
+)
 from core.vocabulary.errors import TandemError
-from tests.core.certificates import device_certificate, device_key, odd_certificate
+from tests.core.certificates import device_certificate, device_key, misnamed_certificate, odd_certificate
 
 
 def test_a_certificate_names_its_key_and_is_valid_whatever_the_clock_says() -> None:
@@ -137,3 +144,9 @@ def test_of_a_laptops_own_certificate_nobody_is_sent_to_another_laptop() -> None
 def test_our_own_certificates_are_never_out_of_date() -> None:
     for year in (2001, 2026, 9999):
         assert out_of_date(device_certificate(1), "Ben's", datetime(year, 6, 1, tzinfo=UTC)) is None
+
+
+@pytest.mark.parametrize("der", [odd_certificate(), misnamed_certificate(2), b"none"])
+def test_a_name_is_that_of_its_key_or_it_is_none(der: bytes) -> None:
+    assert is_named_by_its_key(device_certificate(2))
+    assert not is_named_by_its_key(der)

@@ -19,7 +19,7 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.phases import Failed, Finished, Outcome, Stopped
 from core.vocabulary.plan import Moment, NodePin, Plan, Resumption, Role, RunOwner, RunSpec
-from tests.core.certificates import device_key, odd_certificate
+from tests.core.certificates import device_key, misnamed_certificate, odd_certificate
 from tests.core.samples import sample
 
 CERTIFICATES = {name: build(device_key(n)) for n, name in enumerate(("anna", "ben", "cleo", "dora"), 1)}
@@ -134,7 +134,9 @@ def test_invariant_nobody_is_introduced_in_another_ones_place(pin: NodePin) -> N
     assert Introductions(CLEO).planned(pinned(ALL, BEN, pin), TRUST).among(TRUST).keys() == {DORA}
 
 
-@pytest.mark.parametrize("certificate", [odd_certificate(), odd_certificate(ca=True), b"none"])
+@pytest.mark.parametrize(
+    "certificate", [odd_certificate(), odd_certificate(ca=True), misnamed_certificate(2), b"none"]
+)
 def test_invariant_a_certificate_that_could_stand_for_another_pin_is_not_accepted(certificate: bytes) -> None:
     """An authority's, or one with a name that is not its key's."""
     odd = device_id(certificate)
