@@ -103,7 +103,7 @@ async def test_members_that_never_paired_go_on_together_without_the_starter(tmp_
         assert all(trainer.train.stands_in for trainer in ben.trainers[1:])
 
         await refuses_everything_else(ben, cleo, old)
-        assert cleo.node._neighbours._name_for(id_of(ben.node), "anna") == id_of(ben.node)[:8], "a paired one's"
+        assert cleo.node._neighbours._name_for(id_of(ben.node), "anna") == id_of(ben.node)[:8]
         await gives_no_file(ben, cleo, old, tmp_path / "stolen")
         assert cleo.node.state.run is not None and isinstance(cleo.node.state.run.phase, Training)
 
