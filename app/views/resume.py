@@ -10,6 +10,7 @@ from app.bridge import Bridge
 from app.charts.panel import ChartPanel
 from app.models import run_again
 from app.widgets.outcome_card import ALONE, OutcomeCard
+from app.widgets.send_report import SendReportButton
 from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry
 from core.vocabulary.commands import ChangeSettings, FindCheckpoints, GetRun, SendReport, StartRun, StopRun
@@ -26,15 +27,16 @@ def connect_result(bridge: Bridge, outcome: OutcomeCard, charts: ChartPanel) -> 
     """Connects the actions on a run's result and plots, whether it just ended or is old."""
     outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
     outcome.accept_asked.connect(lambda code: bridge.submit(run_again.accepting(code, bridge.state)))
-
-    def send(run: RunId, device: DeviceId) -> None:
-        command = SendReport(run=run, device=device)
-        bridge.submit(command, lambda answer: outcome.send.tell(device, problem_of(answer)))
-
-    outcome.send_asked.connect(send)
+    outcome.send_asked.connect(lambda run, device: send_report(bridge, outcome.send, run, device))
     charts.bar.smoothing_kept.connect(
         lambda weight: bridge.submit(ChangeSettings(change=SettingsChange(smoothing=weight)))
     )
+
+
+def send_report(bridge: Bridge, send: SendReportButton, run: RunId, device: DeviceId) -> None:
+    """``send`` tells what comes of it."""
+    command = SendReport(run=run, device=device)
+    bridge.submit(command, lambda answer: send.tell(device, problem_of(answer)))
 
 
 def ask_for_checkpoints(bridge: Bridge, entry: RunEntry) -> None:

@@ -16,7 +16,13 @@ from app.models.runs_filter import RunsFilter
 from app.models.runs_model import Column, RunsModel, called, started
 from app.theme import GAP
 from app.views.past_run import PastRun
-from app.views.resume import ask_for_checkpoints, connect_result, link_changed, resume_run
+from app.views.resume import (
+    ask_for_checkpoints,
+    connect_result,
+    link_changed,
+    resume_run,
+    send_report,
+)
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.canvas import Illustration
@@ -26,6 +32,7 @@ from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.runs_table import RunsTable
+from app.widgets.send_report import SendReportButton
 from app.widgets.undo_bar import UndoBar
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
@@ -115,6 +122,10 @@ class RunsView(View):
         self.again = button("Run again", self._again, name="run-again")
         self.rename = button("Rename", lambda: self.table.edit_cell(Column.RUN), name="rename-run")
         self.report = button("Open report", self._open_report, name="run-report")
+        self.send = SendReportButton(self)
+        self.send.asked.connect(
+            lambda device: send_report(self.bridge, self.send, self.chosen[0].run, device)
+        )
         self.folder = button("Open folder", self._open_folder, name="run-folder")
         self.delete = button("Delete", self._delete, "danger", name="delete-run")
         head = row(Label(self.title, "title"), 1, self.count, self.filter)
@@ -126,7 +137,8 @@ class RunsView(View):
                 1, row(1, Illustration("screens/runs"), 1), self.empty, row(1, self.first, 1), 2, spacing=GAP
             )
         )
-        foot = row(Flow(*self._buttons), self.delete)
+        buttons = Flow(*self._buttons[:-1], self.send.button, self.folder)
+        foot = row(column(buttons, self.send.said), self.delete)
         foot.setStretch(0, 1)
         foot.setAlignment(self.delete, Qt.AlignmentFlag.AlignTop)
         layout = column(
@@ -167,6 +179,7 @@ class RunsView(View):
             self._stale = True
         if self._stale and state.me is not None and self.isVisible():
             self._ask()
+        self.send.show_state(state, there=self.report.isEnabled())
         if self.pages.currentWidget() is self.past and (entry := self.past.entry) is not None:
             if any(isinstance(event, _OF_CHECKPOINTS) for event in events):
                 self.past.show_checkpoints(state)
@@ -269,6 +282,7 @@ class RunsView(View):
         self.delete.setEnabled(bool(chosen) and not any(map(self._under_way, chosen)))
         for each in (*self._buttons, self.delete):
             each.setVisible(self.model.rowCount() > 0)
+        self.send.show_state(self.bridge.state, there=self.report.isEnabled())
 
     def _under_way(self, entry: RunEntry) -> bool:
         run = self.bridge.state.run

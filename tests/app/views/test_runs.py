@@ -445,6 +445,27 @@ def test_a_report_is_sent_to_a_connected_laptop_by_a_click(core: FakeCore, view:
     assert send.said.text() == "It is too large. Copy it."
 
 
+def test_a_report_is_sent_from_the_list_too(core: FakeCore, qtbot: QtBot, bridge: Bridge) -> None:
+    kept = replace(ENTRIES[0], folder="/runs/1")
+    core.answers = {ListRuns: RunList(runs=(kept, ENTRIES[1])), GetRun: details}
+    view = made_view(qtbot, bridge, core)
+    choose(view, 0)
+    assert not view.send.button.isVisible(), "nobody is connected"
+    core.happen(*world.linked(name="cleo"))
+    assert view.send.button.isVisible()
+    choose(view, 1)
+    assert not view.send.button.isVisible(), "it has no report"
+    choose(view, 0)
+    (action,) = view.send.button.menu().actions()
+    action.trigger()
+    core.flush()
+    assert core.asked(SendReport) == [SendReport(run=kept.run, device=OTHER)]
+    assert view.send.said.text() == "Sent to cleo."
+    choose(view, 0, 1)
+    assert not view.send.button.isVisible()
+    view.hide()
+
+
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:
     resumed = replace(ENTRIES[0], resumed=RunId("20261121-191204-9f3a01bc"))
     then = units.moment(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
