@@ -32,16 +32,19 @@ def declared(source: SourceTree) -> tuple[Declared, ...]:
     """In the order of the text; none where there are several parsers, or subcommands."""
     calls = sorted(source.calls, key=lambda call: (call.lineno, call.col_offset))
     made = [source.dotted(call.func) for call in calls]
-    if any(called(call) == "add_subparsers" for call in calls) or "click.group" in made:
+    functions = (node for node in source.nodes if isinstance(node, ast.FunctionDef))
+    bare = [source.dotted(each) for function in functions for each in function.decorator_list]
+    parsers = made.count("argparse.ArgumentParser"), (made + bare).count("click.command")
+    if any(called(call) == "add_subparsers" for call in calls) or "click.group" in made + bare:
         return ()
     found: list[Declared] = []
-    if made.count("argparse.ArgumentParser") == 1 and "click.command" not in made:
+    if parsers == (1, 0):
         for call in calls:
             found += _argparse(call) if called(call) == "add_argument" else ()
-    elif made.count("click.command") == 1 and "argparse.ArgumentParser" not in made:
+    elif parsers == (0, 1):
         for call, name in zip(calls, made, strict=True):
             found += _click(source, call) if name == "click.option" else ()
-    elif "argparse.ArgumentParser" not in made and "click.command" not in made:
+    elif parsers == (0, 0):
         for call, name in zip(calls, made, strict=True):
             found += _absl(call, name.removeprefix("absl.flags."))
     return tuple(found)[:MOST]

@@ -83,6 +83,7 @@ def test_options_of_click_are_read() -> None:
     assert shuffle.names == ("--shuffle", "--no-shuffle") and not shuffle.takes and not shuffle.switch
     assert layers.takes and layers.kind == "int"
     assert not verbose.takes and not verbose.switch
+    assert options(CLICK.replace("command()", "command")) == options(CLICK), "as people write it since 8.1"
 
 
 @pytest.mark.parametrize(
