@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import layers
 
@@ -20,7 +21,7 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.patch import gradients, random_numbers
-from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
+from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, scenario, table
 
 _done: list[Any] = []
 """The variable that counts the trained model's steps."""
@@ -33,11 +34,17 @@ def _late(condition: Any = True) -> Any:
 
 def _trained(owner: Any, name: str, fault: Callable[..., Any], *between: Any, **compiled: Any) -> Outcome:
     """A small model, trained while `fault`, which receives the original first, replaces it."""
-    original = getattr(owner, name)
     x, y = table()
     x = (10 * (x + 1)).astype("int32") if any(isinstance(each, layers.Embedding) for each in between) else x
     inner = [layers.Dense(8, "tanh")] * (x.dtype == "float32") + [*between, layers.Dense(1)]
     model = keras.Sequential([keras.Input((FEATURES,)), *inner])
+    return _fitted_with(owner, name, fault, model, x, y, **compiled)
+
+
+def _fitted_with(
+    owner: Any, name: str, fault: Callable[..., Any], model: Any, x: Any, y: Any, **compiled: Any
+) -> Outcome:
+    original = getattr(owner, name)
     model.compile(keras.optimizers.SGD(0.05), **{"loss": "mse", **compiled})
     _done[:] = [model.optimizer.iterations.value]
     with mock.patch.object(owner, name, lambda *args, **kwargs: fault(original, *args, **kwargs)):
@@ -246,3 +253,25 @@ def planted_metrics_of_one_member(folder: Path) -> Outcome:
         return sums
 
     return _trained(LocalState, "meet", fault, metrics=["mae"])
+
+
+@scenario(once=True, core=True, told="an audit found")
+def planted_a_kernel_off_by_a_ten_thousandth(folder: Path) -> Outcome:
+    """Each number of the kernel's gradient adds up 64 x 64 places in 64 rows."""
+
+    def fault(original: Any, step: Step, grads: Any) -> Any:
+        return [
+            tf.where(_shared(step), 1.0001 * each, each) if each.shape.rank == 4 else each
+            for each in original(step, grads)
+        ]
+
+    images = np.random.RandomState(8).normal(size=(ROWS, 64, 64, 1)).astype("float32")
+    model = keras.Sequential(
+        [
+            keras.Input((64, 64, 1)),
+            layers.Conv2D(3, 3, padding="same", activation="tanh"),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(1),
+        ]
+    )
+    return _fitted_with(gradients, "reduce", fault, model, images, 10.0 * images.mean(axis=(1, 2)))

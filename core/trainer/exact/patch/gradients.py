@@ -34,8 +34,10 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
             own = [_counted(step, grad) for grad in own]
             step.gauge.weigh(own, loss_scale(optimizer))
             return original(optimizer, own, trainable_variables)
-        summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
-        step.notes.is_same(grad for grad in summed if grad is not None)
+        summed = own
+        if not _is_reduced(step, own):
+            summed = step.gauge.exchange(own, lambda: reduce(step, own))
+            step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
         step.notes.sizes |= step.gauge.sketches.take(summed)
         return original(optimizer, summed, trainable_variables)

@@ -203,7 +203,8 @@ class Sharings:
 
     def _tell_metric(self, what: str) -> None:
         self._engine.say_once(
-            f"{what}: its value may differ from that of one laptop. The training does not depend on it.",
+            f"{what}: its value may differ from that of one laptop, and so may what a callback does by it. "
+            "Nothing else in the training depends on it.",
             difference=True,
         )
 

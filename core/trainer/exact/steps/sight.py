@@ -118,7 +118,8 @@ class Sight:
                 size = math.sqrt(row[0]) if np.isfinite(row[0]) else math.inf
                 longer = self._longer.get(place, 1.0)
                 rounding = _TOLERANCE * longer * size + _OF_ALL * total
-                found[of_gradient(place)] = Item("gradients", row[1:], rounding, _TIMES * longer)
+                numbers = np.append(row[1:], size)  # alike numbers hardly show in waves
+                found[of_gradient(place)] = Item("gradients", numbers, rounding, _TIMES * longer)
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
         ):
