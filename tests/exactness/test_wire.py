@@ -36,3 +36,11 @@ def test_narrowed_gradients_leave_members_equal_and_near(
         assert apart <= tolerance, f"{name} is {apart:.1e} from one process"
         # Exact gradients end within 2e-6: a larger difference shows that they travelled in fewer bits.
         assert apart > 1e-5, f"{name} is only {apart:.1e} from one process"
+
+
+@pytest.mark.parametrize("wire", ["bf16", pytest.param("fp16", marks=pytest.mark.complete)])
+def test_a_sum_that_is_skipped_ends_a_run_with_narrowed_gradients(wire: str, tmp_path: Path) -> None:
+    name = "planted_a_sum_that_is_skipped"
+    for folder in processes.run(UNEVEN.shares, [name], tmp_path, NO_PROGRESS_S, wire=wire):
+        # The fault begins at the 11th step; of the steps behind it, the 16th is the first to be audited.
+        assert "In step 16, the laptops received sums" in (folder / f"{name}.error").read_text()

@@ -37,6 +37,8 @@ class Gauge:
         self._counted_at_step = 0
         self.data = DataMarks()
         self.sketches = Sketches(are_taken=is_audited)
+        self.sent, self.received = Sketches(are_taken=is_audited), Sketches(are_taken=is_audited)
+        """Of packs that this member sends to be summed in few bits, and of the sums."""
 
     @property
     def variables(self) -> list[Any]:
@@ -47,7 +49,15 @@ class Gauge:
             self._norm_at_s,
             self.data.sums,
             self.sketches.sums,
+            self.sent.sums,
+            self.received.sums,
         ]
+
+    def begin_trace(self) -> None:
+        """Another step is being traced."""
+        self.sketches.begin_trace()
+        self.sent.begin_trace()
+        self.received.begin_trace()
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
         """Returns what `exchange` returns; counts the time from `own` being ready until all of that is."""

@@ -16,6 +16,13 @@ from tensorflow.python.eager.polymorphic_function import attributes
 MOST = 512
 """Gradients with marks of their own; any further ones share them, as marks may be added."""
 WAYS = 4
+NONE = 1e300
+"""Sent in place of marks of NaN and infinity."""
+FAULT = (
+    "This is a fault of Tandem or of a laptop's memory. Resume the run from its last checkpoint; if it "
+    "happens again, report it with the run's log."
+)
+"""What to do about a wrong sum."""
 _ACROSS = 64
 """Numbers in a row of the table of all gradients. Separate operations for each gradient are slow to trace."""
 _MOST_ROWS = 8192
@@ -76,6 +83,19 @@ class Sketches:
             None if isinstance(each, tf.IndexedSlices) else each.shape.num_elements() for each in present
         ]
         return {place: size for [place], size in zip(places, sizes, strict=True) if size is not None}
+
+
+def wrong_sums(sent: np.ndarray, received: np.ndarray, rounding: float) -> bool:
+    """Whether members received other sums than of what they sent.
+
+    ``sent``, ``received``: marks of each pack, float64 [members, MOST, 1 + WAYS]. ``rounding``: the relative
+    error of one addition. Packs with NaN or infinity are not compared; such marks must be `NONE`.
+    """
+    is_finite = (sent != NONE).all(axis=(0, 2)) & (received != NONE).all(axis=(0, 2))
+    sent, received = sent[:, is_finite], received[:, is_finite]
+    limit = 4 * len(sent) * rounding * np.sqrt(sent[:, :, 0]).sum(axis=0)
+    apart = np.linalg.norm(received[:, :, 1:] - sent[:, :, 1:].sum(axis=0), axis=2)
+    return bool((apart > limit).any())
 
 
 def _sized(gradient: Any) -> Any:

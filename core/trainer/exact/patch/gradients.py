@@ -13,11 +13,10 @@ import tensorflow as tf
 
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import summed_bytes
+from core.trainer.exact.members.fewer_bits import as_sent, wire_type
 from core.trainer.exact.members.gauge import loss_scale
 from core.trainer.exact.members.step import Step
 
-LARGE_ELEMENTS = 1_000_000
-"""``auto`` uses bfloat16 from this many elements on: below, latency dominates a step's time on the wire."""
 _PACK_ELEMENTS = 1 << 20
 """A pack of this many elements is full: 4 MB take longer than a link's latency."""
 
@@ -78,6 +77,9 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         sent = [as_sent(flat, kind, members) for flat in flats]
         step.gauge.sends(summed_bytes(sent, members))
         sums = step.collectives.sum(sent, "gradients of {} rows", step.rows)
+        if step.narrow:
+            step.gauge.sent.take(sent)
+            step.gauge.received.take(sums)
         for places, flat, sum_ in zip(groups, flats, sums, strict=True):
             total = tf.cast(sum_, flat.dtype)
             sizes = [grads[place].shape.num_elements() for place in places]
@@ -137,34 +139,3 @@ def _gathered(step: Step, grad: Any) -> Any:
     members = step.collectives.members
     step.gauge.sends((members - 1) * gathered / members)
     return tf.IndexedSlices(values, indices, dense_shape=grad.dense_shape)
-
-
-# --- in fewer bits
-#
-# All members still end with the same bits, since each gets the same sum, though not that of one process.
-# bfloat16 keeps float32's range and 8 bits of precision; float16 has 11 bits, and larger numbers are clamped
-# to its range. Infinities and NaNs pass, so that loss scaling still finds them.
-
-
-def wire_type(wire: str, elements: int) -> Any:
-    """The wire type of dense float32 gradients with so many elements in total; None: unchanged."""
-    match wire:
-        case "bf16":
-            return tf.bfloat16
-        case "fp16":
-            return tf.float16
-        case "auto" if elements >= LARGE_ELEMENTS:
-            return tf.bfloat16
-    return None
-
-
-def as_sent(tensor: Any, kind: Any, members: int) -> Any:
-    """``tensor`` in wire format. Anything but float32 stays as it is."""
-    if kind is None or tensor.dtype != tf.float32:
-        return tensor
-    if kind == tf.float16:
-        # The sum over the members must stay within float16's range, too.
-        edge = tf.float16.max / members
-        held = tf.clip_by_value(tensor, -edge, edge)
-        tensor = tf.where(tf.math.is_finite(tensor), held, tensor)
-    return tf.cast(tensor, kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from core.trainer.exact.rare.codec import Floats
 
@@ -26,6 +27,28 @@ def mean(arrays: Sequence[Floats], weights: Sequence[int]) -> Floats:
     for array, weight in zip(arrays[1:], weights[1:], strict=True):
         found += (array - first) * np.float32(weight / total)
     return found
+
+
+_TURNS = np.array([12.9898, 78.233, 37.719, 93.989])
+"""Radians between two entries of each wave, as in `members/sketches.py`."""
+_ACROSS = 64
+_ROUNDING = 1e-5
+
+
+def marks(numbers: Floats) -> npt.NDArray[np.float64]:
+    """float64 [5]: the squared norm, and four sums with fixed waves, which add up as the numbers do."""
+    rows = np.zeros((-(-len(numbers) // _ACROSS), _ACROSS), np.float64)
+    rows.reshape(-1)[: len(numbers)] = numbers
+    across = rows @ np.sin(np.outer(np.arange(1, 1 + _ACROSS), _TURNS))
+    along = np.sin(np.outer(np.arange(1, 1 + len(rows)), _TURNS))
+    return np.array([np.square(rows).sum(), *(2.0 * along * across).sum(axis=0)])
+
+
+def is_mean(found: npt.NDArray[np.float64], of: npt.NDArray[np.float64], weights: Sequence[int]) -> bool:
+    """Whether marks, float64 [5], are those of the mean of arrays with these marks, float64 [n, 5]."""
+    parts = np.array(weights) / sum(weights)
+    limit = _ROUNDING * float(np.sqrt(of[:, 0]) @ parts)
+    return bool(np.linalg.norm(found[1:] - parts @ of[:, 1:]) <= limit)
 
 
 def stepped(weights: Floats, momentum: Floats, difference: Floats) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.members.sketches import FAULT
 from core.trainer.exact.rare import codec, outer
 from core.trainer.exact.rare.codec import Floats
 from core.trainer.exact.steps.calibration import measurements
@@ -26,6 +27,8 @@ USUAL_STEPS = 16
 """Steps between two meetings, unless the user or a measurement sets them."""
 _TRIALS = 2
 """Meetings tried: the first one prepares what the second uses."""
+_AUDIT_EVERY = 64
+"""Meetings between two whose mean is checked; besides, those whose number is a power of two."""
 _COST = 0.1
 """Largest share of the time spent in meetings, if their interval is measured."""
 
@@ -50,6 +53,7 @@ class Rounds:
         self._written: set[int] = set()
         """Ids of the handles that steps write."""
         self._spent_s, self._sent, self._steps = 0.0, 0, 0
+        self._meetings = 0
 
     # --- what meetings cost
 
@@ -125,7 +129,7 @@ class Rounds:
         found = self._decoded(self._gathered(sent), len(own))
         mine = found[self._engine.collectives.met.index(self._engine.rank)]
         self._unsent = own - mine
-        self._take_over(outer.mean(found, self._shares))
+        self._take_over(self._mean(found, mine))
         self._spent_s += time.perf_counter() - began_s
 
     def flush(self, *, whole: bool) -> None:
@@ -143,7 +147,7 @@ class Rounds:
         others = self._apart(slots=whole)
         numbers = np.concatenate([own, _flat(others)])
         if len(numbers):
-            mean = outer.mean(self._gathered_floats(numbers), self._shares)
+            mean = self._mean(self._gathered_floats(numbers), numbers)
             if self.since:
                 self._take_over(mean[: len(own)])
             _assign(others, mean[len(own) :])
@@ -152,6 +156,19 @@ class Rounds:
             self._unsent, self._unequal_slots = None, False
             model_state.equalise(self._model, self._engine.collectives)  # counters: the chief's
         self._spent_s += time.perf_counter() - began_s
+
+    def _mean(self, found: Sequence[Floats], own: Floats) -> Floats:
+        """The mean of the members' arrays. At some meetings members tell each other marks of their `own`, to
+        audit it. Raises TandemError if it is wrong."""
+        mean, collectives, shares = outer.mean(found, self._shares), self._engine.collectives, self._shares
+        self._meetings += 1
+        is_due = self._meetings.bit_count() == 1 or self._meetings % _AUDIT_EVERY == 0
+        if is_due and all(np.isfinite(array).all() for array in found):
+            told = np.array(collectives.gather_numbers(outer.marks(own).tolist(), "to check a mean"))
+            if len(told) == len(shares) and not outer.is_mean(outer.marks(mean), told, shares):
+                collectives.failure = _wrong_mean()
+                raise collectives.failure
+        return mean
 
     def _difference(self) -> Floats:
         self.step_begins()
@@ -251,6 +268,11 @@ def _went_apart(name: str) -> TandemError:
         fix="Use a smaller learning rate or clip gradients (clipnorm). Laptops that meet in every step "
         "(--sync exact) see such a step together.",
     )
+
+
+def _wrong_mean() -> TandemError:
+    what = "At a meeting, the mean of the laptops' weights was not that of what they sent."
+    return TandemError(code="wrong-sums", what=what, fix=FAULT)
 
 
 def _size(variables: Sequence[Any]) -> int:

@@ -19,7 +19,8 @@ import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import StateSnapshot
-from core.trainer.exact.members.sketches import MOST
+from core.trainer.exact.members.fewer_bits import ROUNDING
+from core.trainer.exact.members.sketches import FAULT, MOST, NONE, wrong_sums
 from core.trainer.exact.steps import auditable
 from core.trainer.exact.steps.course import WARM_UP
 from core.trainer.exact.steps.engine import Engine
@@ -94,7 +95,7 @@ class Auditor:
 
         ``done``: steps already done in the current portion.
         """
-        if not self._able(traced):
+        if not self._able(traced) and not traced.course.sums_alone:
             return None
         fit = self._engine.innermost
         epoch_ends = fit is not None and fit.epoch_ends_after(done + left)
@@ -115,7 +116,8 @@ class Auditor:
             return False
         course = traced.course
         if course.able is None:
-            course.able = not self._why_not(traced, rows)
+            why = self._why_not(traced, rows)
+            course.able, course.sums_alone = not why, why == auditable.NARROW
             if course.able:
                 course.written = local_state.written_handles(traced.step.graph)
                 course.watched = auditable.watched(traced.step, course.written)
@@ -159,6 +161,8 @@ class Auditor:
         The state ends as after one step. With findings beyond metrics, values are restored to those before
         it, and none of it counts.
         """
+        if traced.course.sums_alone:
+            return self._sums_audited(traced, run, step), []
         course = traced.course
         changed, course.changed = course.changed, {}
         was_set = course.was_set
@@ -186,6 +190,33 @@ class Auditor:
         course.spend(self.time, cost_s)
         course.told |= {finding.name for finding in findings}
         return result, findings
+
+    def _sums_audited(self, traced: Traced, run: Callable[[], PortionResult], step: int) -> PortionResult:
+        """Runs the training's `step`-th step, and checks what members received as sums of their gradients.
+
+        Raises ``TandemError`` if these are not the sums of what members sent.
+        """
+        collectives, gauge = self._engine.collectives, self._engine.gauge
+        there, began = collectives.met, time.perf_counter()
+        gauge.sent.begin()
+        gauge.received.begin()
+        result = run()
+        marks = np.stack([gauge.sent.end(), gauge.received.end()])
+        marks = np.nan_to_num(marks, nan=NONE, posinf=NONE, neginf=NONE)
+        beyond_s = time.perf_counter() - began - traced.course.step_s
+        cost_s = max(0.0, 2 * beyond_s)  # also of the portion that it cuts in two
+        told = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
+        traced.course.spend(self.time, float(told[0, 0]))
+        sent, received = told[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
+        if collectives.met == there and wrong_sums(sent, received, ROUNDING[self._engine.wire]):
+            collectives.failure = TandemError(
+                code="wrong-sums",
+                what=f"In step {step:,}, the laptops received sums of gradients that are not those of what "
+                "they sent.",
+                fix=FAULT,
+            )
+            raise collectives.failure
+        return result
 
     def _host(self, traced: Traced, rows: int) -> int | None:
         """The member that computes a whole batch: the largest share among those with enough memory."""

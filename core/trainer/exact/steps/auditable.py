@@ -12,11 +12,13 @@ from core.trainer.exact.keras import local_state
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members.exchange_ops import MEETING
+from core.trainer.exact.members.fewer_bits import wire_type
 from core.trainer.exact.members.gauge import ONCE
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import Traced
 
+NARROW = "numbers are of 16 bits"
 _WATCHED, _WATCHED_NUMBERS = 64, 1024
 """Most variables watched that a step reads and a script may set, and most numbers in each."""
 _COPIES = 3
@@ -43,8 +45,8 @@ _IN_SCRIPTS = {
 
 def unable(engine: Engine, model: Any, traced: Traced) -> str:
     """Why a step cannot be computed twice, worded for the summary; "" if it can."""
-    if engine.wire != "f32" or "16" in model.dtype_policy.compute_dtype:
-        return "numbers are of 16 bits"
+    if is_narrow(engine, model):
+        return NARROW
     if traced.notes.own_draws:
         return "members draw their own random numbers"
     if tf.config.list_logical_devices("GPU") and not traced.row_limits:
@@ -58,6 +60,12 @@ def unable(engine: Engine, model: Any, traced: Traced) -> str:
     return (
         "" if _COPIES * copied <= memory.free_bytes() // 2 else "there is no memory for copies of its values"
     )
+
+
+def is_narrow(engine: Engine, model: Any) -> bool:
+    """Whether its steps compute or send numbers of 16 bits."""
+    elements = sum(weight.shape.num_elements() or 0 for weight in model.trainable_variables)
+    return wire_type(engine.wire, elements) is not None or "16" in model.dtype_policy.compute_dtype
 
 
 def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:

@@ -51,6 +51,8 @@ class Course:
 
     able: bool | None = None
     """Whether it can be audited; None until known."""
+    sums_alone: bool = False
+    """Only the members' sums can be audited; such audits do not count as audited steps."""
     hosts: tuple[int, ...] = ()
     """Ranks of the members with enough memory for a whole batch."""
     steps: int = 0
@@ -103,7 +105,7 @@ class Course:
         """
         if self.at_once:
             return 0
-        if self.cost_s is not None and time.affords_at_first(self.cost_s):
+        if not self.sums_alone and self.cost_s is not None and time.affords_at_first(self.cost_s):
             return 0
         if self.target <= self.steps and self.steps < WARM_UP:
             self.target = 1
@@ -130,7 +132,7 @@ class Course:
             time.spend(cost_s, is_due=is_due)
             self.cost_s = cost_s
         self.audited += 1
-        time.audited += 1
+        time.audited += not self.sums_alone
 
     def begins_at(self, step: int) -> None:
         """Call before its steps. ``step``: how many the whole training has done."""

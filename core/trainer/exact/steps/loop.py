@@ -367,12 +367,12 @@ class Loop:
         begin, end = steps.bounds(rows, shares, self.engine.rank)
         present = end > begin
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
-        step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
-        step.begin, step.end, step.gathers = begin, end, plan.gathers
+        step = Step(collectives, weight, present, rows, gauge, self.engine.wire, begin=begin, end=end)
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
+        step.gathers, step.narrow = plan.gathers, auditable.is_narrow(self.engine, self.model)
         step.notes.is_own([begin, end])
         self._notes = step.notes
-        gauge.sketches.begin_trace()
+        gauge.begin_trace()
         # A member without rows computes on the batch's first row, and none of it counts.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
         with steps.active(step):
@@ -395,6 +395,6 @@ class Loop:
             raise StopIteration
         # The first step creates variables; a metric starts at zero.
         traced.state = self._state(traced.sharing)
-        values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
+        values = dict(zip(map(id, known), before.values, strict=True))
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
         return self._calls.meet(traced, before, last, tf.constant(done), words)

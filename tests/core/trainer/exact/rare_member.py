@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from core.project import checkpoint_store
 from core.trainer.exact.interface import Checkpointing, StopRequested
@@ -124,6 +125,7 @@ def main() -> None:
 
     from core.trainer.exact.keras import model_state
     from core.trainer.exact.keras.callback_kinds import WRITERS
+    from core.trainer.exact.rare import outer
     from core.trainer.exact.resume.keeper import Keeper
     from core.trainer.exact.steps import calibration
 
@@ -218,6 +220,19 @@ def main() -> None:
                 for begin in range(0, 320, 64):
                     model.train_on_batch(x[begin : begin + 64], y[begin : begin + 64])
                 done(name, {}, model)
+            case "wrong":
+                meetings: list[int] = []
+
+                def mean(arrays: Any, shares: Any, mean: Any = outer.mean, meetings: Any = meetings) -> Any:
+                    meetings.append(len(meetings) + 1)
+                    return mean(arrays, [1] * len(shares) if len(meetings) >= 3 else shares)
+
+                model = network(sgd(0.05))
+                try:
+                    with mock.patch.object(outer, "mean", mean):
+                        plain(model, 4)
+                except TandemError as error:
+                    done(name, {"error": str(error), "meetings": meetings})
             case "nan":
                 x, y = digits()
                 x = x[:640].copy()

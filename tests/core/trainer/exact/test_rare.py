@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,3 +94,10 @@ def test_a_stopped_training_goes_on_with_the_same_bits(records: Records) -> None
 def test_a_member_whose_weights_are_no_numbers_is_named(records: Records) -> None:
     for record in records:
         assert "NaN or infinite only on member 1" in record["nan"]["error"]
+
+
+def test_a_mean_that_is_wrong_ends_the_training(tmp_path: Path) -> None:
+    for folder in processes.run((40, 24), ["wrong"], tmp_path, processes.LIMIT_S, MODULE):
+        found = json.loads((folder / "record.json").read_text())["wrong"]
+        assert "the mean of the laptops' weights was not" in found["error"]
+        assert found["meetings"] == [1, 2, 3, 4], "wrong from the third on, and the fourth is audited"

@@ -77,5 +77,26 @@ def test_a_gradient_of_no_known_shape_leaves_marks_as_well(tf: Any) -> None:
     np.testing.assert_allclose(sketches.end()[:3, 0], [10.0, 3.0, 4.0])
 
 
+def test_a_wrong_sum_of_numbers_in_few_bits_shows_and_its_rounding_does_not(tf: Any) -> None:
+    from core.trainer.exact.members.sketches import NONE, wrong_sums
+
+    drawn = np.random.RandomState(4)
+    first, second = (
+        tf.cast(drawn.normal(size=20_000) * drawn.uniform(0, 2, 20_000), tf.bfloat16) for _ in range(2)
+    )
+    received = first + second
+
+    def of(*given: Any) -> np.ndarray:
+        return np.stack([marks(tf, each) for each in given])
+
+    sent = of(first, second)
+    assert not wrong_sums(sent, of(received, received), 2.0**-9)
+    assert wrong_sums(sent, of(received, received), 2.0**-20), "the rounding is there"
+    assert wrong_sums(sent, of(received, tf.cast(0.9, tf.bfloat16) * received), 2.0**-9)
+    assert wrong_sums(sent, of(first, second), 2.0**-9)
+    sent[0, 0] = NONE
+    assert not wrong_sums(sent, of(first, second), 2.0**-9)
+
+
 def test_nothing_is_taken_unless_it_is_wanted(tf: Any) -> None:
     assert not marks(tf, tf.ones([3]), wanted=False).any()

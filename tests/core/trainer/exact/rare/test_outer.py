@@ -23,6 +23,18 @@ def test_what_is_equal_everywhere_stays_the_same_bits() -> None:
     assert np.array_equal(outer.mean([value] * 3, [5, 3, 7]), value)
 
 
+def test_a_mean_of_other_arrays_or_weights_shows_in_its_marks() -> None:
+    drawn = np.random.default_rng(3)
+    arrays = [drawn.normal(size=1000).astype(np.float32) for _ in range(3)]
+    of, shares = np.stack([outer.marks(array) for array in arrays]), [5, 3, 1]
+    right = outer.mean(arrays, shares)
+    assert outer.is_mean(outer.marks(right), of, shares)
+    one = right.copy()
+    one[70] *= 1.01
+    wrong = [outer.mean(arrays, [1, 1, 1]), outer.mean(arrays[::-1], shares), 1.0001 * right, one]
+    assert not any(outer.is_mean(outer.marks(each), of, shares) for each in wrong)
+
+
 def test_steps_are_nesterovs() -> None:
     weights, momentum = outer.stepped(floats(1), floats(0), floats(2))
     assert weights == pytest.approx([1 + 0.7 * (2 + 0.5 * 2)])

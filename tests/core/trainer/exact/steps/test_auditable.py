@@ -36,7 +36,8 @@ def refusal(tf: Any, body: Callable[[Any, Any], Any], **engine: Any) -> str:
     """The reason why such a step is not audited."""
     from core.trainer.exact.steps.auditable import unable
 
-    model = SimpleNamespace(dtype_policy=SimpleNamespace(compute_dtype="float32"))
+    policy = SimpleNamespace(compute_dtype="float32")
+    model = SimpleNamespace(dtype_policy=policy, trainable_variables=[tf.Variable(tf.zeros([300]))])
     given = SimpleNamespace(**{"wire": "f32", **engine})
     return unable(given, model, traced_of(tf, body))  # type: ignore[arg-type]
 
@@ -81,3 +82,6 @@ def test_a_batch_that_may_not_fit_one_members_memory_is_not_computed_there(tf: A
 
 def test_fewer_bits_on_the_wire_are_not_audited(tf: Any) -> None:
     assert "16 bits" in refusal(tf, lambda x, total: tf.reduce_sum(x), wire="bf16")
+    assert refusal(tf, lambda x, total: tf.reduce_sum(x), wire="auto") == "", (
+        "a small model's bits are all sent"
+    )
