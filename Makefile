@@ -47,7 +47,7 @@ test-all:  ## Every test and the whole matrix, from an empty cache.
 	rm -rf .pytest_cache
 	@$(MAKE) --no-print-directory test SHORT=
 
-fuzz: $(READY)  ## 500 random models, each in one process and in two members; FIRST=1 is the first seed, STEPS=12 an epoch.
+fuzz: $(READY)  ## 650 random models, each in one process and in two members; FIRST=1 is the first seed, STEPS=12 an epoch.
 	TANDEM_FUZZ_MODELS=500 TANDEM_FUZZ_FIRST=$(or $(FIRST),1) TANDEM_FUZZ_STEPS=$(or $(STEPS),12) \
 		$(PYTEST) tests/exactness/test_random_models.py
 

@@ -1,4 +1,5 @@
-"""One process of the random models: plain Keras, or a member of a cluster. Its order names seeds."""
+"""One process of the random models: plain Keras, or a member of a cluster. Its order names kinds with
+seeds."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import time
 from pathlib import Path
 
 from tests.exactness.member import Quiet, begin, join, leave
+
+STIRRED = "~"
+"""Ends the names of models that begin with other last bits."""
 
 
 class Telling(Quiet):
@@ -32,20 +36,22 @@ def main() -> None:
     import keras
     import numpy as np
 
-    from tests.exactness.random_models import trained
+    from tests.exactness import random_images, random_models
 
+    trained = {"tables": random_models.trained, "images": random_images.trained}
     record = {}
-    for seed in order["names"]:
-        print(f"{time.strftime('%X')} seed {seed}", file=sys.stderr, flush=True)
+    for name in order["names"]:
+        print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
         keras.backend.clear_session()
         observer.words.clear()
         observer.differences.clear()
         if installation:
             installation.say_again()
-        made = trained(int(seed))
-        np.savez(out / f"{seed}.npz", *map(np.asarray, made.model.weights))
+        kind, seed = name.split("-")
+        made = trained[kind](int(seed.removesuffix(STIRRED)), stirred=seed.endswith(STIRRED))
+        np.savez(out / f"{name}.npz", *map(np.asarray, made.model.weights))
         (out / "times.json").write_text(json.dumps(time.monotonic()))
-        record[seed] = {
+        record[name] = {
             "what": made.words,
             "of_rows": made.of_rows,
             "words": list(observer.words),

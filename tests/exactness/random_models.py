@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -16,6 +17,7 @@ from tests.exactness.scenarios.audited import ClippedBack, Turned
 from tests.exactness.scenarios.registry import BATCH, FEATURES, table
 
 STEPS, EPOCHS = int(os.environ.get("TANDEM_FUZZ_STEPS", "12")), 2
+LAST_BIT = 2.0**-23
 _MISSING = 2.0
 """Outside of all targets, but close enough that a squared distance keeps its last bits."""
 
@@ -28,7 +30,12 @@ class RandomModel(NamedTuple):
     """Nothing in the model depends on the batch as a whole: it is shared, and nothing is reported."""
     model: Any
 
-    def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any]) -> None:
+    def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any], *, stirred: bool) -> None:
+        """`stirred`: from weights with other last bits."""
+        drawn = np.random.RandomState(1)
+        for weight in self.model.trainable_variables if stirred else ():
+            by = drawn.uniform(-LAST_BIT, LAST_BIT, weight.shape)
+            weight.assign(weight.numpy() * (1 + by).astype("float32"))
         self.model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0, callbacks=callbacks)
 
 
@@ -43,7 +50,7 @@ def _of_rows(name: str, true: Any, seen: Any) -> Any:
             return ops.mean(ops.logaddexp(far, -far), axis=-1)  # one per row
 
 
-def _of_batch(name: str, true: Any, seen: Any) -> Any:
+def of_batch(name: str, true: Any, seen: Any) -> Any:
     match name:
         case "spread":
             return tf.math.reduce_std(seen)
@@ -56,7 +63,12 @@ def _of_batch(name: str, true: Any, seen: Any) -> Any:
             return far / ops.stop_gradient(far + 0.1)
 
 
-def trained(seed: int) -> RandomModel:
+def begun(optimizer: Any, start: int, begins: str, term: Callable[[], Any]) -> Any:
+    """The term; if it begins later, zero before the step `start`."""
+    return tf.cond(optimizer.iterations >= start, term, lambda: 0.0) if begins == "later" else term()
+
+
+def trained(seed: int, *, stirred: bool) -> RandomModel:
     """Trains for `STEPS` steps of 64 rows, twice; alike in one process and in members."""
     keras.utils.set_random_seed(seed)
     drawn = random.Random(seed)
@@ -99,13 +111,7 @@ def trained(seed: int) -> RandomModel:
             found = _of_rows(rows, true, seen)
         if term is None:
             return found
-        if begins == "later":
-            more = tf.cond(
-                chosen.iterations >= start, lambda: _of_batch(term, true, seen), lambda: tf.constant(0.0)
-            )
-        else:
-            more = _of_batch(term, true, seen)
-        return found + weight * more
+        return found + weight * begun(chosen, start, begins, lambda: of_batch(term, true, seen))
 
     model.compile(chosen, loss=loss, metrics=metrics)
     x, y = table(STEPS * BATCH, seed)
@@ -116,5 +122,5 @@ def trained(seed: int) -> RandomModel:
     words = f"{rows}, {term} {begins} ×{size} from {start}, missing {from_batch}, {between}, {optimizer}"
     of_rows = term is None and from_batch is None and between != "clipped"
     made = RandomModel(words, of_rows, model)
-    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [])
+    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], stirred=stirred)
     return made
