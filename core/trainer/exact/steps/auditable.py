@@ -100,16 +100,22 @@ def watched(step: Any, written: Sequence[Any]) -> list[Any]:
 
 
 def most_bytes(graph: Any, rows: int) -> int:
-    """Bytes of everything that a step computes, as if nothing were freed before its end."""
-    total = 0
+    """Bytes of everything that a step computes, as if nothing were freed before its end.
+
+    If the rows' shapes are known, a tensor of unknown shape counts at most as the largest of known shape.
+    """
+    known, unknown = [0], [0]
     for op in graph.get_operations():
         for tensor in op.outputs:
             if tensor.shape.rank is not None and tensor.dtype.is_numpy_compatible:
                 sizes = [
                     rows if not place and size is None else size for place, size in enumerate(tensor.shape)
                 ]
-                total += math.prod(size or _ANY_LENGTH for size in sizes) * tensor.dtype.size
-    return total
+                size_bytes = math.prod(size or _ANY_LENGTH for size in sizes) * tensor.dtype.size
+                (unknown if None in sizes else known).append(size_bytes)
+    given = [tensor.shape for tensor in graph.inputs if tensor.dtype != tf.resource]
+    are_known = all(shape.rank is not None and shape[1:].is_fully_defined() for shape in given)
+    return sum(known) + sum(min(each, max(known)) if are_known else each for each in unknown)
 
 
 def unrepeatable_op(graph: Any) -> str:

@@ -80,6 +80,22 @@ def test_a_batch_that_may_not_fit_one_members_memory_is_not_computed_there(tf: A
     assert not lacks_memory(traced, 10**13), "known by rank"
 
 
+def test_a_tensor_of_unknown_shape_is_no_larger_than_the_largest_if_the_rows_are_known(tf: Any) -> None:
+    from core.trainer.exact.steps.auditable import most_bytes
+
+    sizes = tf.Variable([8, 8, 2])
+
+    def step(x: Any) -> Any:
+        return tf.reshape(x, tf.concat([tf.shape(x)[:1], sizes], 0)) * 2.0
+
+    def bytes_of(*shape: int | None) -> int:
+        return most_bytes(tf.function(step).get_concrete_function(tf.TensorSpec(shape)).graph, 64)
+
+    image = 64 * 8 * 8 * 2 * 4
+    assert bytes_of(None, 8, 8, 2) < 5 * image
+    assert bytes_of(None, None, None, 2) > 1000 * image, "nothing is known of them"
+
+
 def test_fewer_bits_on_the_wire_are_not_audited(tf: Any) -> None:
     assert "16 bits" in refusal(tf, lambda x, total: tf.reduce_sum(x), wire="bf16")
     assert refusal(tf, lambda x, total: tf.reduce_sum(x), wire="auto") == "", (
