@@ -151,13 +151,14 @@ def test_a_disk_that_fills_up_midway_is_told_and_nothing_is_half_there(way: Lab,
     stop(again, anna, ben)
 
 
+@pytest.mark.parametrize("sender_stops", [False, True])
 def test_who_stops_while_files_come_need_not_wait_for_them(
-    namespaces: None, tmp_path: Path, script: Path
+    namespaces: None, tmp_path: Path, script: Path, sender_stops: bool
 ) -> None:
     with Lab(tmp_path, rate="4mbit") as slow:
         anna, ben = two(slow)
         run = starts(anna, ben, script)
         told = came(anna, ben, run, MB)
         assert told.total >= SIZE
-        stop(run, ben, anna)
+        stop(run, *((anna, ben) if sender_stops else (ben, anna)))
         assert max(told.done for told in _told(ben)) < SIZE / 2, "two minutes' worth was still to come"
