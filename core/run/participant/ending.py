@@ -111,7 +111,7 @@ def leave(
     state = turn.state
     if isinstance(state.stage, pa.Asking):
         turn.settle(False)
-    turn.no_longer(*(turn.state.waits - {"farewell"}))
+    turn.no_longer(*(turn.state.waits - {"farewell", "leave"}))
     if not state.joined or isinstance(state.stage, pa.Scanning):
         go(turn)  # the starter has heard no yes: it reports no last phase
         return

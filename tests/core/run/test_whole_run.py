@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import trainer_messages
+from core.vocabulary.errors import GOES_BACK, LEFT_RUN, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Starting, Training, ended
 from core.vocabulary.plan import Plan, Role
@@ -18,6 +22,7 @@ from core.vocabulary.waits import PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
+LEFT = Problem(code=LEFT_RUN, what="it left")
 EXITS = (
     FINISHED,
     Exit(reason="stopped"),
@@ -27,6 +32,17 @@ EXITS = (
     failing("never-met"),
     failing("killed"),
     failing("out-of-memory"),
+    Exit(reason="killed", problem=LEFT),
+    Exit(reason="stopped", problem=Problem(code=GOES_BACK, what="it goes back")),
+)
+WISHES = (
+    *(co.StopWanted("Anna's", force) for force in (0, 1, 2)),
+    co.GoesOn(("Cleo's",)),
+    co.GoesOn((), elsewhere=True),
+    co.WaitedOn(),
+    co.NodeEnds("Anna's"),
+    co.GivesWay(LOST),
+    co.Broke(LOST),
 )
 REPORTS = (
     trainer_messages.Booted(seconds=1.0, devices=()),
@@ -55,13 +71,17 @@ PLANS = (
 )
 
 
-def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
+Pick = Callable[[Sequence[Any]], Any]
+ORDERS = 100_000
+
+
+def choices(world: World, pick: Pick) -> list[Callable[[], None]]:
     """Everything that could happen next."""
     found = list(world.possible())
     for wait in tuple(world.waits):
         found.append(lambda wait=wait: world.fire(wait))  # type: ignore[misc]
-    for force in (0, 1, 2):
-        found.append(lambda force=force: world.tell(co.StopWanted("Anna's", force)))  # type: ignore[misc]
+    wish = pick(WISHES)
+    found.append(lambda: world.tell(wish))
     for device, side in world.members.items():
         if device != ANNA and device not in world.cut | world.lost:
             found.append(lambda device=device: world.cut_link(device))  # type: ignore[misc]
@@ -77,9 +97,10 @@ def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
             found.append(
                 lambda d=device, allowed=allowed: world.tell_member(d, pa.Decided(allowed))  # type: ignore[misc]
             )
-        found.append(lambda d=device: world.tell_member(d, pa.PreparingFailed(LOST)))  # type: ignore[misc]
+        for told in (pa.PreparingFailed(LOST), pa.LeaveWanted(LEFT)):
+            found.append(lambda d=device, told=told: world.tell_member(d, told))  # type: ignore[misc]
         for task in tuple(side.trainers):
-            report, end = data.draw(st.sampled_from(REPORTS)), data.draw(st.sampled_from(EXITS))
+            report, end = pick(REPORTS), pick(EXITS)
             found.append(lambda d=device, t=task, r=report: world.trainer_says(d, t, r))  # type: ignore[misc]
             found.append(lambda d=device, t=task, e=end: world.trainer_ends(d, t, e))  # type: ignore[misc]
     return found
@@ -137,12 +158,50 @@ def drain(world: World) -> None:
 def test_every_run_ends_once_and_with_all_its_trainers(
     plan: Plan, allowed: bool, further: bool, data: st.DataObject
 ) -> None:
+    steps = data.draw(st.integers(0, 30))
+    ends(plan, allowed, further, steps, lambda them: data.draw(st.sampled_from(them)))
+
+
+@pytest.mark.complete
+@pytest.mark.timeout(3600)
+def test_so_does_every_run_of_a_hundred_thousand() -> None:
+    """In half of them the training is under way before anything else happens."""
+    for seed in range(ORDERS):
+        any_of = random.Random(seed)
+        plan, allowed = any_of.choice(PLANS), any_of.random() < 0.9
+        further, trains = any_of.random() < 0.8, any_of.random() < 0.5
+        try:
+            ends(plan, allowed, further, any_of.randrange(31), any_of.choice, trains=trains)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def test_who_stops_to_go_on_alone_has_a_limit_also_once_the_starter_has_ended_the_run() -> None:
+    world = World(plan_of(project=MANIFEST.digest))
+    world.start_training()
+    world.cut_link(BEN)
+    ben = world.members[BEN]
+    while "away" in ben.waits:
+        world.fire_member(BEN, "away")
+    assert ben.trainers == {"worker:0": 0}, "it may end its step"
+    world.tell(co.Broke(LOST))
+    world.restore_link(BEN)
+    world.settle()
+    world.fire_member(BEN, "leave")
+    assert ben.trainers == {"worker:0": 2}
+
+
+def ends(plan: Plan, allowed: bool, further: bool, steps: int, pick: Pick, *, trains: bool = False) -> None:
+    """Whatever happens in this order, and then nothing. ``further``: all that needs nobody has happened
+    before. ``trains``: the training is under way."""
     world = World(plan, allowed=allowed)
-    if further and allowed:
+    if allowed and trains:
+        world.start_training()
+    elif allowed and further:
         world.settle()
-    for _ in range(data.draw(st.integers(0, 30))):
-        found = choices(world, data)
-        data.draw(st.sampled_from(found))()
+    for _ in range(steps):
+        pick(choices(world, pick))()
         check_that_something_is_waited_for(world)
     drain(world)
     assert ended(world.phase)
