@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +16,16 @@ import numpy as np
 
 import resources
 from core.vocabulary.commands import SetCodePolicy
+from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.run_folder import LOGS
 from core.vocabulary.state import State
-from tests.lab.agent import Agent
+from tests.lab.agent import LIMIT_S, Agent
 from tests.lab.lab import linked, pair
 
 EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
+_BATCHES = "batches: "
 
 
 class Laptops:
@@ -82,6 +87,29 @@ def weights(agent: Agent) -> dict[str, str]:
         for device, member in present.members.items()
         for end in member.exits.values()
     }
+
+
+def batches(agent: Agent, run: RunId) -> np.ndarray:
+    """By epoch: the digest of the sequence of batches that the run has trained with, as every member's script
+    that came to its end printed it there (``scripts/naps.py``)."""
+    summary = agent.run().summary
+    assert summary is not None and summary.weights_sha256
+    logs, until_s = agent.home.runs / run / LOGS, time.monotonic() + LIMIT_S
+    while True:  # the others' output is written after the end is reported
+        texts = [log.read_text(errors="replace") for log in logs.glob("*.log")]
+        said = [line for text in texts for line in text.splitlines() if line.startswith(_BATCHES)]
+        if len(said) >= len(summary.weights_sha256):
+            break
+        assert time.monotonic() < until_s, said
+        time.sleep(0.05)
+    (digest,) = set(said)
+    return np.array(json.loads(digest.removeprefix(_BATCHES)), dtype=np.float64)
+
+
+def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
+    """The weights of the model that its node saved, by their path in the file, and ``batches``."""
+    model = agent.home.runs / run / "outputs" / "trained" / "model.keras"
+    return saved(model) | {"batches": batches(agent, run)}
 
 
 def saved(model: Path) -> dict[str, np.ndarray]:

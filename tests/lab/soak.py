@@ -2,7 +2,8 @@
 ``python -m tests.lab.soak``.
 
 Every fault proves that it happened, and every laptop has to be back in the run before the next. At the end
-all have equal weights, those of one machine's undisturbed run.
+all have equal weights, and have trained with the same sequence of batches: those of one machine's
+undisturbed run.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import NAMES, Lab, pair
-from tests.lab.laptops import Laptops, saved, weights
+from tests.lab.laptops import Laptops, trained, weights
 from tests.lab.network import NETWORK
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
@@ -181,7 +182,7 @@ def soak(soak: Soak, minutes: float) -> None:
     anna = soak.laptops.anna
     alone = soak.train("alone", brake=brake)
     assert anna.ends(alone, 4 * TRAINED_S) == Finished()
-    wanted = saved(anna.home.runs / alone / "outputs" / "trained" / "model.keras")
+    wanted = trained(anna, alone)
 
     brake.touch()
     together = soak.train("together", soak.laptops.ben, brake=brake)
@@ -210,13 +211,16 @@ def soak(soak: Soak, minutes: float) -> None:
         assert agent.ends(run, 4 * TRAINED_S) == Finished()
     digests = weights(anna)
     assert set(digests) == set(NAMES) and len(set(digests.values())) == 1, digests
-    got = saved(anna.home.runs / run / "outputs" / "trained" / "model.keras")
+    got = trained(anna, run)
     assert got.keys() == wanted.keys() and got
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
     assert most <= CLOSE, most
     for agent in soak.them:
         assert len(agent.trainers()) <= 1  # loaded ahead
-    print(f"{count} faults; finished, equal on all three, within {most:.1e} of one machine's")
+    print(
+        f"{count} faults; finished, equal on all three, with one machine's batches, "
+        f"within {most:.1e} of its weights"
+    )
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from core.vocabulary.waits import Cause
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import linked
-from tests.lab.laptops import Laptops, weights
+from tests.lab.laptops import Laptops, batches, weights
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -149,7 +149,7 @@ def said(agent: Agent, run: RunId) -> str:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[int, str]:
-    """By number of steps: the weights' digest after an undisturbed run."""
+    """By number of steps: the digests of weights and batches of an undisturbed run."""
     return {}
 
 
@@ -157,15 +157,22 @@ def expected(laptops: Laptops, folder: Path, undisturbed: dict[int, str], steps:
     if steps not in undisturbed:
         run = train(laptops, folder / "undisturbed", steps, "--pace-s", "0")
         assert laptops.anna.ends(run, 2 * TRAINED_S) == Finished()
-        assert len(weights(laptops.anna)) == 2
-        (undisturbed[steps],) = set(weights(laptops.anna).values())
+        undisturbed[steps] = digest_of(laptops.anna, run)
     return undisturbed[steps]
+
+
+def digest_of(agent: Agent, run: RunId) -> str:
+    """Of the weights and of the sequence of batches, equal on both."""
+    members = weights(agent)
+    assert set(members) == {"anna", "ben"}
+    (digest,) = set(members.values())
+    return f"{digest} {batches(agent, run)}"
 
 
 def ends_as(laptops: Laptops, run: RunId, digest: str, last: int) -> None:
     for agent in (laptops.anna, laptops.ben):
         assert agent.ends(run, 2 * TRAINED_S) == Finished()
-        assert weights(agent) == {"anna": digest, "ben": digest}
+        assert digest_of(agent, run) == digest
         assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == last - 1
 
 

@@ -16,7 +16,7 @@ from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from tests.lab import faults
 from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
-from tests.lab.laptops import Laptops, saved
+from tests.lab.laptops import Laptops, trained
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -41,14 +41,9 @@ def train(laptops: Laptops, folder: Path, pace_s: float, *arguments: str) -> Run
     return laptops.anna.train(spec)
 
 
-def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
-    """The weights of the model that its node saved, by their path in the file."""
-    return saved(agent.home.runs / run / "outputs" / "trained" / "model.keras")
-
-
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, np.ndarray]:
-    """The weights after an undisturbed run, once there was one."""
+    """The weights and batches of an undisturbed run, once there was one."""
     return {}
 
 
@@ -90,7 +85,7 @@ def await_tidied(agent: Agent, run: RunId) -> None:
 
 
 def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: dict[str, np.ndarray]) -> None:
-    """The run ends without anybody's help, with the weights that both would have had."""
+    """The run ends without anybody's help, with the weights and batches that both would have had."""
     anna = laptops.anna
     assert anna.ends(run, 2 * TRAINED_S) == Finished()
     assert newest_step(anna, run) == STEPS - 1

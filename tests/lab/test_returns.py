@@ -28,7 +28,7 @@ from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
-from tests.lab.laptops import Laptops, saved, weights
+from tests.lab.laptops import Laptops, trained, weights
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
@@ -65,13 +65,9 @@ def train(
     return laptops.anna.train(spec)
 
 
-def trained(agent: Agent, run: RunId) -> dict[str, np.ndarray]:
-    return saved(agent.home.runs / run / "outputs" / "trained" / "model.keras")
-
-
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> Wanted:
-    """The weights of one machine's undisturbed run of so many steps, made once."""
+    """The weights and batches of one machine's undisturbed run of so many steps, made once."""
     found: dict[int, dict[str, np.ndarray]] = {}
 
     def undisturbed(laptops: Laptops, steps: int = STEPS) -> dict[str, np.ndarray]:
@@ -115,7 +111,7 @@ def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
 
 
 def ends_with_the_weights(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
-    """All finish without anybody's help, with the weights of the undisturbed run."""
+    """All finish without anybody's help, with the weights and the batches of the undisturbed run."""
     for each in them:
         assert each.ends(run, 4 * TRAINED_S) == Finished()
     summary = agent.run().summary
