@@ -90,7 +90,7 @@ def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: di
     assert anna.ends(run, 2 * TRAINED_S) == Finished()
     assert newest_step(anna, run) == STEPS - 1
     summary = anna.run().summary
-    assert summary is not None and began <= summary.left[device] < STEPS and not summary.told
+    assert summary is not None and began <= summary.left[device] <= STEPS and not summary.told
     got = trained(anna, run)
     assert got.keys() == wanted.keys() and got
     for name, weights in wanted.items():
@@ -128,6 +128,20 @@ def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_t
     assert summary.steps == STEPS and any(path.endswith("model.keras") for path in summary.outputs)
     assert ben.ends(run) == Finished() and ben.trainers() == []
     await_tidied(ben, run)
+
+
+@pytest.mark.complete
+def test_without_a_chief_that_is_lost_after_the_scripts_last_line_the_next_one_saves_the_model(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    wanted = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "closing", 0.0, "--closing")
+    assert left(anna, run, anna.device, TRAINED_S).problem.code == "killed"
+    ends_alone(laptops, run, STEPS, anna.device, wanted)
+    summary = anna.run().summary
+    assert summary is not None and summary.weights_sha256.keys() == {ben.device}
+    assert ben.ends(run) == Finished() and ben.trainers() == []
 
 
 @pytest.mark.complete

@@ -106,10 +106,12 @@ def members(
     configs: dict[str, str],
     *,
     keep: str = "",
+    keep_all: Path | None = None,
     keys: Sequence[trainer_messages.ExchangeKeys] | None = None,
     **train: Any,
 ) -> dict[str, Attended]:
-    """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models.
+    """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models;
+    ``keep_all``: where whoever leads at the end does, in a folder with its task's name.
 
     ``keys``: by rank, for connecting members over TLS. Created by default.
     """
@@ -123,7 +125,7 @@ def members(
             tf_config=config,
             rank=rank,
             shares=shares,
-            keep="" if rank else keep,
+            keep=str(keep_all / task) if keep_all is not None else "" if rank else keep,
             exchange=keys[rank],
             **train,
         )

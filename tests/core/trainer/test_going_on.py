@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -90,6 +91,7 @@ async def lose(
         script="dies.py",
         arguments=("--to", str(tmp_path / "shared"), *options, *dies),
         balance=True,
+        keep_all=tmp_path / "kept",
     )
     ranks, gone = list(trainers), []
     for generation, task in enumerate(deaths, 1):
@@ -110,6 +112,15 @@ async def lose(
         trainer.text("stderr") for trainer in left
     ]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+
+    # Whoever leads at the end saves the model; a chief lost while closing has saved it before.
+    leads = next(task for task in trainers if task not in deaths)
+    models = {path.parent.name: path for path in (tmp_path / "kept").glob("*/model.keras")}
+    assert set(models) - set(deaths) == {leads}
+    weights = numbers(tmp_path / "shared" / f"{leads.replace(':', '-')}.npz")
+    model = keras.saving.load_model(models[leads], compile=False)
+    for kept, own in zip(model.get_weights(), weights, strict=False):
+        np.testing.assert_array_equal(kept, own)
 
     expected = numbers(alone)
     for task in (task.replace(":", "-") for task in trainers if task not in deaths):
