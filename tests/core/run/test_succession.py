@@ -24,7 +24,7 @@ from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
 from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
 from tests.core.run.world import failing
 
-QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=0.3, recover_s=5.0)
+QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=5.0, recover_s=5.0)
 
 
 @pytest.fixture
@@ -374,8 +374,8 @@ async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a
 @pytest.fixture
 async def strangers(tmp_path: Path) -> AsyncIterator[Lan]:
     """Ben and Cleo are linked, as introduced, and not paired."""
-    names, patient = ("Anna", "Ben", "Cleo", "Dora"), dataclasses.replace(QUICK, stand_in_s=5.0)
-    async with Lan(tmp_path, names, patient, tells_busy=True, strangers=("Ben", "Cleo")) as lan:
+    names = ("Anna", "Ben", "Cleo", "Dora")
+    async with Lan(tmp_path, names, QUICK, tells_busy=True, strangers=("Ben", "Cleo")) as lan:
         yield lan
 
 
