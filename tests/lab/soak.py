@@ -1,5 +1,5 @@
 """Three laptops train, the third from a moment on, while something befalls one of them every 45 seconds:
-``python -m tests.lab.soak``.
+``python -m tests.lab.soak``. The second and the third never paired.
 
 Every fault proves that it happened, and every laptop has to be back in the run before the next. At the end
 all have equal weights, and have trained with the same sequence of batches: those of one machine's
@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 from core.vocabulary import events as ev
-from core.vocabulary.commands import AddLaptops, ChangeSettings, LeaveRun, SetCodePolicy
+from core.vocabulary.commands import AddLaptops, ChangeSettings, LeaveRun
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Training
 from core.vocabulary.plan import RunSpec
@@ -31,7 +31,7 @@ from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
-from tests.lab.lab import NAMES, Lab, pair
+from tests.lab.lab import NAMES, Lab
 from tests.lab.laptops import Laptops, trained, weights
 from tests.lab.network import NETWORK
 
@@ -234,12 +234,7 @@ def main() -> int:
         Lab(Path(folder), hosts=3) as lab,
     ):
         laptops = Laptops(lab.agent, 3)
-        ben, cleo = laptops.ben, laptops.cleo
-        assert cleo.state.me is not None
-        pair(ben, cleo, cleo.state.me.addresses[0])
-        for one, other in ((ben, cleo), (cleo, ben)):
-            one.do(SetCodePolicy(device=other.device, policy="always"))
-        for each in (laptops.anna, ben, cleo):
+        for each in (laptops.anna, laptops.ben, laptops.cleo):
             each.do(ChangeSettings(change=SettingsChange(foresee=True)))
         soak(Soak(lab, laptops, Path(folder), random.Random(given.seed)), given.minutes)
     return 0
