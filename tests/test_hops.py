@@ -37,7 +37,7 @@ from tests.core import nodes
 
 ROOT = Path(__file__).parent.parent
 MOST_PASSED = 16
-MOST_CONSULTED = 43
+MOST_CONSULTED = 47
 UNCOUNTED = ("core.vocabulary.", "core.runtime.logs")
 LIMIT_MS = 60_000
 
@@ -57,9 +57,11 @@ HANDS_ON = {
 
 
 def is_made_for_a_run(frame: FrameType) -> bool:
-    """A dataclass of a run: an input, an effect or a state of its machines."""
-    made = frame.f_code.co_filename == "<string>" and frame.f_code.co_name == "__init__"
-    return made and type(frame.f_locals.get("self")).__module__.startswith("core.run.")
+    """A frozen dataclass of a run: an input, an effect or a state of its machines."""
+    if (frame.f_code.co_filename, frame.f_code.co_name) != ("<string>", "__init__"):
+        return False
+    kind: Any = type(frame.f_locals.get("self"))
+    return kind.__module__.startswith("core.run.") and bool(kind.__dataclass_params__.frozen)
 
 
 class Leg:

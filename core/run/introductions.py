@@ -88,7 +88,7 @@ class Introductions:
             return replace(self, runs=runs, stand_in=plan.starter, lost=False, ends_in_s=None)
         is_complete = all(task.port for task in plan.tasks)
         if store.peer(plan.starter) is None or not plan.outlasts_losses or not is_complete:
-            return type(self)(self.me)
+            return self if self.plan is None else type(self)(self.me)
         others = [each for each in plan.members if each.device not in (self.me, plan.starter)]
         nodes = {each.device: node for each in others if (node := _node_of(plan, each)) is not None}
         return type(self)(
