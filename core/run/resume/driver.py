@@ -126,6 +126,8 @@ class CheckpointDriver:
                         self._emit(FetchEnded(run=old.run))
                 if remarks:
                     remarks.append(plan.taken(found, where))
+                if search.unwritten is not None:
+                    remarks.append(plan.unwritten(where, search.unwritten))
                 return FetchedCheckpoint(found, folder, tuple(remarks), search.written)
             raise newest or plan.none_found(old, absent)
         finally:

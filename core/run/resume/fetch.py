@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +18,13 @@ from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.plausible import a_runs_time, sound_moment
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
-_log = logging.getLogger(__name__)
 ASK_S = 15.0
 """An answer needs no hashing, so it comes at once."""
 PIECE_S = 60.0
@@ -90,6 +88,8 @@ class CheckpointSearch:
         self._fetch: asyncio.Task[None] | None = None
         self.written: WrittenFiles | None = None
         """What came with the newest checkpoint that was fetched."""
+        self.unwritten: TandemError | OSError | None = None
+        """Why that did not come."""
 
     async def ask(self, devices: Iterable[DeviceId], limit_s: float = ASK_S) -> None:
         """Collect local checkpoints, and those of these devices. Later answers still count, within
@@ -126,7 +126,7 @@ class CheckpointSearch:
 
     async def fetch(self, found: FoundCheckpoint) -> Path:
         """Its folder here, with exactly the announced bytes. Raises ``TandemError``."""
-        self.written = None
+        self.written = self.unwritten = None
         if found.device is not None:
             return await self._receive(found, found.device)
         here = await self._context.files.do(checkpoint_store.find, self._checkpoints, found.files.digest)
@@ -190,21 +190,44 @@ class CheckpointSearch:
     async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Path:
         self._from, self._coming = device, found
         try:
-            receipt, brought = await self._context.files.do(self._begin, found)
+            receipt = await self._context.files.do(self._begin, found)
             wanted = CheckpointWanted(run=self.run, checkpoint=found.files.digest)
             if not self._context.links.send(device, wanted):
                 raise _lost()
             self._on_piece(found, 0)
-            first_piece_s = self._context.limits.first_piece_s
-            first_piece_s += found.files.total_bytes / SLOWEST_READ_BYTES_S
+            await self._transfer(device, receipt, lambda: self._on_piece(found, receipt.received_bytes))
+            folder = await self._context.files.do(_finish, receipt, found)
+            if found.written is not None:
+                try:
+                    self.written = await self._bring(device, found.written)
+                except (TandemError, OSError) as error:  # The checkpoint counts without it.
+                    self.unwritten = error
+            return folder
+        finally:
+            self._from = self._coming = None
+            self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
+
+    async def _bring(self, device: DeviceId, files: Manifest) -> WrittenFiles:
+        """What the script wrote. Raises ``TandemError``, ``OSError``."""
+        receipt = await self._context.files.do(self._begin_written, files)
+        await self._transfer(device, receipt)
+        return WrittenFiles(await self._context.files.do(receipt.finish), files)
+
+    async def _transfer(
+        self, device: DeviceId, receipt: Receipt, on_piece: Callable[[], None] = lambda: None
+    ) -> None:
+        """Raises ``TandemError``, also if nothing comes for too long."""
+        first_piece_s = self._context.limits.first_piece_s
+        first_piece_s += receipt.manifest.total_bytes / SLOWEST_READ_BYTES_S
+        try:
             async with asyncio.timeout(first_piece_s) as patience:
 
                 def came() -> None:
                     if not patience.expired():
                         patience.reschedule(asyncio.get_running_loop().time() + PIECE_S)
-                    self._on_piece(found, receipt.received_bytes)
+                    on_piece()
 
-                self._fetch = asyncio.ensure_future(self._fetch_both(device, receipt, brought, came))
+                self._fetch = asyncio.ensure_future(self._context.transfers.fetch(device, receipt, came))
                 try:
                     await asyncio.wait({self._fetch})
                 finally:
@@ -213,30 +236,13 @@ class CheckpointSearch:
                 if self._fetch.cancelled():
                     raise _lost()
                 self._fetch.result()
-            folder = await self._context.files.do(_finish, receipt, found)
-            if brought is not None and not brought.wanted:
-                place = await self._context.files.do(brought.finish)
-                self.written = WrittenFiles(place, brought.manifest)
-            return folder
         except TimeoutError:
             raise _lost() from None
         finally:
-            self._from = self._coming = self._fetch = None
-            self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
+            self._fetch = None
 
-    async def _fetch_both(
-        self, device: DeviceId, receipt: Receipt, brought: Receipt | None, came: Callable[[], None]
-    ) -> None:
-        await self._context.transfers.fetch(device, receipt, came)
-        if brought is not None and brought.wanted:
-            try:
-                await self._context.transfers.fetch(device, brought, came)
-            except TandemError as error:
-                _log.warning("what the script wrote on %s did not come: %s", short(device), error)
-
-    def _begin(self, found: FoundCheckpoint) -> tuple[Receipt, Receipt | None]:
-        """For the checkpoint, and what the script wrote. On the files' thread. Bytes of the same checkpoint
-        that came before need not come again.
+    def _begin(self, found: FoundCheckpoint) -> Receipt:
+        """On the files' thread. Bytes of the same checkpoint that came before need not come again.
 
         Kept apart from the checkpoints, where a script may have left a link in its place.
         """
@@ -245,11 +251,13 @@ class CheckpointSearch:
         parts = incoming / found.files.digest
         if not parts.is_dir():
             checkpoint_store.clear(incoming)
-        receipt = Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
-        if found.written is None:
-            return receipt, None
+        return Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
+
+    def _begin_written(self, files: Manifest) -> Receipt:
+        """On the files' thread."""
+        folder = self._context.folder(self.run)
         remove_tree(folder / BROUGHT)
-        return receipt, Receipt(found.written, incoming / found.written.digest, folder / BROUGHT)
+        return Receipt(files, folder / INCOMING / files.digest, folder / BROUGHT)
 
     def _give_up(self) -> None:
         if self._fetch is not None:
@@ -277,6 +285,6 @@ def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
 def _lost() -> TandemError:
     return TandemError(
         code="checkpoint-lost",
-        what="The checkpoint could not be brought from the laptop that has it.",
+        what="The files could not be brought from the laptop that has them.",
         fix="Look that both laptops are connected and have room on their disks; then try again.",
     )

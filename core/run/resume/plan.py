@@ -142,6 +142,11 @@ def left_aside(found: FoundCheckpoint, where: str, why: TandemError) -> str:
     return f"The checkpoint of step {found.moment.step} on {where} cannot be used. {why.problem.what}"
 
 
+def unwritten(where: str, why: Exception) -> str:
+    what = why.problem.what if isinstance(why, TandemError) else f"{why}"
+    return f"What the script wrote on {where} did not come with the checkpoint. {what}"
+
+
 def taken(found: FoundCheckpoint, where: str) -> str:
     return f"Going on with that of step {found.moment.step} on {where}."
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from core.project import checkpoint_store
 from core.project.files import ReadMeter
-from core.project.receipt import PIECE_BYTES
+from core.project.receipt import PIECE_BYTES, Receipt
 from core.project.send import Extent
-from core.run import problems, transfer
+from core.run import problems, transfer, written
 from core.run.context import RunLimits
 from core.run.resume import plan as resume_plan
 from core.run.resume.fetch import FoundCheckpoint
@@ -29,7 +29,8 @@ from core.vocabulary.phases import Finished, Stopped, Training
 from core.vocabulary.plan import Moment, Role, RunSpec, shares_by_rank
 from core.vocabulary.run_folder import PROJECT, is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
-from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep
+from tests.core.project.making import write
+from tests.core.run.lan import LOST, PATIENCE_S, Lan, LanNode, keep
 
 HASTY = pytest.mark.parametrize("limits", [RunLimits(look_s=0.05)], ids=["hasty"])
 
@@ -194,6 +195,49 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
     assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
     assert "on Ben cannot be used" in remarks(anna) and "step 40 on this laptop" in remarks(anna)
     assert {path.name for path in kept(anna, run).iterdir()} == {"00000001"}
+
+
+@pytest.mark.parametrize(
+    ("how", "limits"),
+    [
+        pytest.param(how, RunLimits(first_piece_s=first_piece_s), id=how)
+        for how, first_piece_s in {"never": 0.5, "gone": PATIENCE_S, "disk": PATIENCE_S}.items()
+    ],
+)
+async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_with_it(
+    lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(anna, run), 40)
+    keep(kept(ben, run), 60)
+    work = write(ben.home.folder / "work", {"log.csv": "1"})
+    written.keep(work, manifest_of("", ()), kept(ben, run).parent)
+    wrote = written.find(kept(ben, run).parent)
+    assert wrote is not None
+    block, finish, failed = ben.files.block, Receipt.finish, list[str]()
+
+    async def send_block(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
+        if digest == wrote.files.digest and how != "disk":
+            failed.append(how)
+            if how == "gone":
+                lan.lose(anna, ben, LOST)
+            await asyncio.Event().wait()
+        return await block(device, digest, extents)
+
+    def finished(receipt: Receipt) -> Path:
+        if receipt.manifest.digest == wrote.files.digest and how == "disk":
+            failed.append(how)
+            raise TandemError(code="disk-full", what="The disk is full.")
+        return finish(receipt)
+
+    monkeypatch.setattr(ben.files, "block", send_block)
+    monkeypatch.setattr(Receipt, "finish", finished)
+    await launch(lan, replace(spec, resume=run, solo=True), "Anna")
+    assert failed == [how]
+    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
+    assert "cannot be used" not in remarks(anna)
+    assert "What the script wrote on Ben did not come" in remarks(anna)
 
 
 async def test_stop_ends_the_fetching_and_the_next_try_is_answered(
