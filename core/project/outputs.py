@@ -23,6 +23,7 @@ from core.vocabulary.manifest import (
     manifest_of,
 )
 from core.vocabulary.paths import Names, shown
+from core.vocabulary.run_folder import OUTPUTS
 
 LIMIT_BYTES = 500_000_000
 LIMIT_FILES = 5_000
@@ -96,12 +97,12 @@ def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
     check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
     incoming = run_folder / "outputs.incoming"
     shutil.rmtree(incoming, ignore_errors=True)
-    return Receipt(manifest, incoming, _free(run_folder))
+    return Receipt(manifest, incoming, free_place(run_folder, OUTPUTS))
 
 
 def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
     """Where the starter itself is chief: copy its outputs into the run's folder. Raises ``TandemError``."""
-    place = _free(run_folder)
+    place = free_place(run_folder, OUTPUTS)
     try:
         copy_project(manifest, work, place)
     except Changed as changed:
@@ -120,7 +121,7 @@ def _hashed(work: Path, path: str) -> tuple[int, str]:
         return hash_open(file)
 
 
-def _free(run_folder: Path) -> Path:
-    """``outputs``, or the next free name: outputs that a run brought before are never overwritten."""
-    names = (f"outputs-{number}" if number > 1 else "outputs" for number in count(1))
+def free_place(run_folder: Path, name: str) -> Path:
+    """A folder of this name, or the next free one: what was put there before is never overwritten."""
+    names = (f"{name}-{number}" if number > 1 else name for number in count(1))
     return next(run_folder / name for name in names if not (run_folder / name).exists())

@@ -296,5 +296,6 @@ def _overtaken(name: str, step: int, done: int) -> Problem:
         code=OVERTAKEN,
         what=f"{name} went on with this run as well while it was away, and is further: {step:,} steps are "
         f"done there, and {done:,} here. The training goes on from there, with this laptop.",
-        fix="Nothing is to be done. What this part of it recorded and wrote stays in its own folder.",
+        fix="Nothing is to be done. What this part of it recorded stays. If its files beside the script are "
+        "replaced, the log says where they are kept.",
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
@@ -35,12 +37,12 @@ from core.vocabulary.text import listed
 _log = logging.getLogger(__name__)
 LIST_BYTES = 64_000
 """Limit of the list of files, as MessagePack: it is part of the request for a run."""
-_ALSO = (".log", ".weights.h5", ".keras")
-"""Kinds without code, beside those of data. Keras reads ``.keras`` in its safe mode."""
-_EVENTS = "events.out.tfevents."
-"""How the names of TensorBoard's files begin."""
-_NEW = (*_ALSO, ".csv", ".tsv", ".png", ".jpg", ".jpeg")
-"""Kinds that no other program takes for its settings."""
+_LOGS = (".csv", ".log", ".weights.h5", ".keras")
+"""Logs and models without code, beside TensorBoard's. Keras reads ``.keras`` in its safe mode."""
+_EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.[\w.-]+?(\.\d+\.\d+(\.v2)?|\.profile-empty)")
+"""TensorBoard's names: time, host, process, number, kind. None of its ends is that of a file with code."""
+_NEW = (".tsv", ".png", ".jpg", ".jpeg")
+"""Other kinds that no program takes for its settings."""
 _UNSAFE = (b"safe_mode", b"unsafe_deserialization")
 """Words of a script that may turn Keras' safe mode off."""
 _LIST, _FILES = "list.json", "files"
@@ -54,12 +56,19 @@ class WrittenFiles(NamedTuple):
     files: Manifest
 
 
+class OwnFiles(NamedTuple):
+    """``changed``: paths beside the user's own script that changed since the training began. ``replaced``:
+    the folder that keeps those which others replace."""
+
+    changed: Collection[str]
+    replaced: Path
+
+
 def may_travel(path: str) -> bool:
     """Whether the file is of a kind that cannot carry code: users were asked about the project's code."""
     if any(name.startswith(".") for name in path.split("/")):
         return False  # a hidden file may be another program's settings
-    is_plot = path.rpartition("/")[2].startswith(_EVENTS)
-    return is_plot or path.lower().endswith(_ALSO) or not may_carry_code([path])
+    return _is_log(path) or not may_carry_code([path])
 
 
 def select(found: Manifest, project: Manifest) -> Manifest:
@@ -108,7 +117,10 @@ def keep(work: Path, project: Manifest, run: Path) -> None:
 
 def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> WrittenFiles | None:
     """What the script of an earlier run wrote here. ``source``: the script's own folder, in which it may have
-    run."""
+    run.
+
+    Security invariant: from there only logs and models travel, since its user may have put in anything else.
+    """
     place = run / run_folder.WRITTEN
     with suppress(OSError, NotRegular, msgspec.DecodeError):
         with open_regular(place / _LIST) as file:
@@ -118,7 +130,7 @@ def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> Wri
     if before is None or source is None or is_broad(source):
         return None
     rules, (manifest, _) = IgnoreRules(source), before.written()
-    files = [file for file in manifest.files if not rules.keeps_here(file.path)]
+    files = [file for file in manifest.files if _is_log(file.path) and not rules.keeps_here(file.path)]
     return _unless_empty(source, select(manifest_of("", files), project))
 
 
@@ -127,14 +139,14 @@ def _unless_empty(folder: Path, files: Manifest) -> WrittenFiles | None:
 
 
 def lay_out(
-    written: WrittenFiles, folder: Path, project: Manifest, own: Collection[str] | None = None
+    written: WrittenFiles, folder: Path, project: Manifest, own: OwnFiles | None = None
 ) -> tuple[ProjectFile, ...]:
-    """Copy the files into a working copy, or beside the user's own script if ``own`` names what that has
-    written there. Returns those left out. Raises ``TandemError``.
+    """Copy the files into a working copy, or beside the user's own script if there is ``own``. Returns those
+    left out. Raises ``TandemError``.
 
-    Security invariant: beside a user's own script, replaces only what it wrote (``own``), adds only logs,
-    pictures and models, and follows no link. No model comes to a script that may read it without Keras' safe
-    mode.
+    Security invariant: beside a user's own script, replaces only what changed since the training began, and
+    keeps that; adds only logs, pictures and models, and follows no link. No model comes to a script that may
+    read it without Keras' safe mode.
     """
     left, is_unsafe = [], _may_be_unsafe(folder, project)
     with storing(folder), Folder(written.folder) as opened:
@@ -144,7 +156,7 @@ def lay_out(
             with suppress(OSError, NotRegular):
                 if hash_file(target) == (file.size, file.sha256):
                     continue
-            is_foreign = own is not None and file.path not in own and not _may_be_new(target)
+            is_foreign = own is not None and file.path not in own.changed and not _may_be_new(target)
             if is_foreign or _has_link(folder, target) or (is_unsafe and _is_keras(file.path)):
                 left.append(file)
                 continue
@@ -152,6 +164,8 @@ def lay_out(
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy_file(file, partial(opened.open_regular, file.path, buffering=0), part)
+                if own is not None and os.path.lexists(target):
+                    _keep_replaced(target, own.replaced.joinpath(*file.path.split("/")))
                 part.replace(target)
             except Changed:
                 _log.warning("%s is not what the script wrote any more", shown(file.path))
@@ -169,8 +183,26 @@ def left_out(files: tuple[ProjectFile, ...]) -> str:
     return f"Written by the script on another laptop, and not put beside it: {them}. See the run's outputs."
 
 
+def replaced(folder: Path) -> str:
+    """The remark on where that is kept."""
+    return f"Files beside the script are now those of another laptop. The former ones are kept in {folder}."
+
+
+def _keep_replaced(target: Path, kept: Path) -> None:
+    with storing(kept.parent):
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            os.link(target, kept, follow_symlinks=False)
+        except (OSError, NotImplementedError):  # another disk, or one without links
+            shutil.copy2(target, kept, follow_symlinks=False)
+
+
+def _is_log(path: str) -> bool:
+    return path.lower().endswith(_LOGS) or _EVENTS.fullmatch(path.rpartition("/")[2]) is not None
+
+
 def _may_be_new(target: Path) -> bool:
-    return not os.path.lexists(target) and target.name.lower().endswith(_NEW)
+    return not os.path.lexists(target) and (_is_log(target.name) or target.name.lower().endswith(_NEW))
 
 
 def _is_keras(path: str) -> bool:
@@ -184,4 +216,8 @@ def _has_link(folder: Path, target: Path) -> bool:
 
 def _may_be_unsafe(folder: Path, project: Manifest) -> bool:
     code = (file.path for file in project.files if file.path.endswith((".py", ".ipynb")))
-    return any(word in folder.joinpath(*path.split("/")).read_bytes() for path in code for word in _UNSAFE)
+    try:
+        texts = [folder.joinpath(*path.split("/")).read_bytes() for path in code]
+    except OSError:  # nobody knows what it says
+        return True
+    return any(word in text for text in texts for word in _UNSAFE)

@@ -17,7 +17,7 @@ from core.project.copy import Changed
 from core.project.files import ReadMeter
 from core.project.outputs import collect_outputs, find_outputs
 from core.project.send import ManifestReader
-from core.run import outputs, problems, written
+from core.run import outputs, problems
 from core.run.context import RunContext
 from core.run.participant import machine
 from core.run.participant import state as pa
@@ -238,8 +238,8 @@ class ParticipantDriver:
         except Exception as error:
             self._preparing_failed(error)
             return
-        if self._folders.left:
-            self._say(written.left_out(self._folders.left))
+        for remark in self._folders.remarks:
+            self._say(remark)
         if not isinstance(self.state.stage, pa.Copying):
             await self._clean_up(outputs_taken=True)
             return
@@ -342,6 +342,7 @@ class ParticipantDriver:
 
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. Outputs of the chief that nobody fetched stay in ``outputs``."""
+        remove_tree(self.folder / run_folder.BROUGHT)
         try:
             outputs.move_models(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
@@ -358,7 +359,6 @@ class ParticipantDriver:
             self._folders.keep(self.state, self.folder)
         except (TandemError, OSError, Changed) as error:
             _log.warning("what the script of %s wrote is not kept: %s", self.state.plan.run, error)
-        remove_tree(self.folder / run_folder.BROUGHT)
         remove_tree(self.folder / TASKS)
         # A trainer within walls may empty its folders, but not remove them.
         for emptied in self.folder.glob(f"{run_folder.CHECKPOINTS}*") if self._folders.by_task else ():

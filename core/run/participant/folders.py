@@ -11,19 +11,19 @@ from pathlib import Path
 
 from core.project.copy import make_working_copy
 from core.project.files import ReadMeter
-from core.project.outputs import collect_outputs
+from core.project.outputs import collect_outputs, free_place
 from core.project.scan import is_broad
 from core.run import problems, written
 from core.run.context import RunContext
 from core.run.outputs import FolderSnapshot
 from core.run.participant import state as pa
-from core.run.written import WrittenFiles
+from core.run.written import OwnFiles, WrittenFiles
 from core.supervisor.trainers import is_walled
 from core.vocabulary.access import Grant
 from core.vocabulary.errors import TandemError
-from core.vocabulary.manifest import ProjectFile, manifest_of
+from core.vocabulary.manifest import manifest_of
 from core.vocabulary.plan import Task
-from core.vocabulary.run_folder import AGREED, BESIDE, BROUGHT, TASKS, task_name
+from core.vocabulary.run_folder import AGREED, BESIDE, BROUGHT, REPLACED, TASKS, task_name
 from core.vocabulary.wire import to_json
 
 _log = logging.getLogger(__name__)
@@ -44,8 +44,8 @@ class Folders:
     opened: tuple[Grant, ...] = ()
     snapshot: FolderSnapshot | None = None
     """Of the script's own folder, if it runs there."""
-    left: tuple[ProjectFile, ...] = ()
-    """Files that the script wrote elsewhere, and that are not put beside it."""
+    remarks: tuple[str, ...] = ()
+    """For the user: which files that the script wrote elsewhere are not put beside it, or replaced others."""
 
     def make(self, context: RunContext, state: pa.Participation, meter: ReadMeter) -> None:
         """The starter's own chief runs in the script's folder, unless other members act through it, or it is
@@ -103,11 +103,15 @@ class Folders:
             before.save(beside)
         except OSError as error:
             _log.warning("what is beside the script of %s is not kept: %s", plan.run, error)
-        if wrote is not None and wrote.folder != self.source:
-            own = {path for _, path in before.changed()}
-            self.left = written.lay_out(wrote, self.source, state.manifest, own)
-            if self.left:
-                collect_outputs(manifest_of("", self.left), wrote.folder, context.folder(plan.run))
+        if wrote is not None and wrote.folder != self.source and plan.resume is not None:
+            kept = free_place(context.folder(plan.resume.run), REPLACED)
+            own = OwnFiles({path for _, path in before.changed()}, kept)
+            left = written.lay_out(wrote, self.source, state.manifest, own)
+            if left:
+                collect_outputs(manifest_of("", left), wrote.folder, context.folder(plan.run))
+                self.remarks += (written.left_out(left),)
+            if kept.is_dir():
+                self.remarks += (written.replaced(kept),)
 
     def keep(self, state: pa.Participation, run: Path) -> None:
         """Keep what the script wrote in a copy, for a run that goes on with this one. Raises as

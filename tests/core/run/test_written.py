@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.project.outputs import Outputs
 from core.run.context import RunLimits
 from core.run.outputs import FolderSnapshot
-from core.run.written import WrittenFiles, find, lay_out, may_travel, select
+from core.run.written import OwnFiles, WrittenFiles, find, lay_out, may_travel, select
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.ids import DeviceId, RunId
@@ -26,6 +28,7 @@ from tests.core.run.world import failing
 QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=0.3, recover_s=5.0)
 EPOCHS = [f"{epoch},0.{epoch}\n" for epoch in range(1, 7)]
 PROJECT = manifest_for({"train.py": b"import keras"})
+EVENTS = "events.out.tfevents.1795401195.anna.lan.41.0.v2"
 
 
 @pytest.fixture
@@ -108,6 +111,14 @@ async def test_what_was_written_without_the_starter_is_beside_its_script_once_it
     again = await goes_on(three, run, anna, ben, step=60)
     for node in (anna, ben):
         assert has_written(node.trainers[-1].work) == expected(4), node.name
+    assert (folder / "notes.txt").read_text() == "mine as well"
+    replaced = anna.home.runs / run / run_folder.REPLACED
+    assert content(replaced) == {
+        "notes.txt": b"mine",
+        "log.csv": "".join(EPOCHS[:2]).encode(),
+        **{f"models/{epoch}.keras": f"epoch {epoch} of Anna".encode() for epoch in (1, 2)},
+    }
+    assert f"are kept in {replaced}" in said(anna)
     assert not (folder / "settings.json").exists(), "it might be another program's"
     assert (anna.home.runs / again / run_folder.OUTPUTS / "settings.json").read_text() == "{}"
     assert "not put beside it: settings.json" in said(anna)
@@ -171,11 +182,12 @@ def test_invariant_beside_the_users_script_only_what_it_wrote_is_replaced(tmp_pa
     coming: dict[str, bytes | str] = dict.fromkeys(
         [
             *("data.csv", "log.csv", "new.csv", "linked/a.csv", "to.log"),
-            *("package.json", "train.py/a.csv", "best.keras"),
+            *("package.json", "train.py/a.csv", "best.keras", f"logs/{EVENTS}"),
         ],
         "theirs",
     )
-    left = lay_out(brought(tmp_path / "came", coming), project, PROJECT, {"log.csv", "linked", "to.log"})
+    own = OwnFiles({"log.csv", "linked", "to.log"}, tmp_path / "replaced")
+    left = lay_out(brought(tmp_path / "came", coming), project, PROJECT, own)
     assert [file.path for file in left] == [
         *("data.csv", "linked/a.csv", "package.json", "to.log", "train.py/a.csv")
     ]
@@ -183,9 +195,55 @@ def test_invariant_beside_the_users_script_only_what_it_wrote_is_replaced(tmp_pa
         "train.py": b"import keras",
         "data.csv": b"mine",
     }
-    assert all((project / name).read_text() == "theirs" for name in ("log.csv", "new.csv", "best.keras"))
+    new = ("log.csv", "new.csv", "best.keras", f"logs/{EVENTS}")
+    assert all((project / name).read_text() == "theirs" for name in new)
+    assert content(tmp_path / "replaced") == {"log.csv": b"1"}
     assert not (project / "package.json").exists()
     assert not content(tmp_path / "elsewhere")
+
+
+def test_what_is_replaced_is_kept_on_another_disk_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Path, target: Path, **kinds: object) -> None:
+        raise OSError(errno.EXDEV, "another disk")
+
+    monkeypatch.setattr(os, "link", link)
+    project = write(tmp_path / "own", {"train.py": "import keras", "log.csv": "mine"})
+    own = OwnFiles({"log.csv"}, tmp_path / "replaced")
+    assert not lay_out(brought(tmp_path / "came", {"log.csv": "theirs"}), project, PROJECT, own)
+    assert content(tmp_path / "replaced") == {"log.csv": b"mine"}
+    assert (project / "log.csv").read_text() == "theirs"
+
+
+def test_no_model_comes_to_a_script_that_vanished(tmp_path: Path) -> None:
+    work = write(tmp_path / "work", {"other.py": ""})
+    came = brought(tmp_path / "came", {"best.keras": "code?", "log.csv": "1"})
+    (left,) = lay_out(came, work, PROJECT)
+    assert left.path == "best.keras" and sorted(content(work)) == ["log.csv", "other.py"]
+
+
+async def test_what_was_brought_goes_even_if_a_working_copy_has_to_stay(
+    three: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    writes(1, 2, anna, ben)
+    again = await adds(three, run, cleo, anna, ben)
+    anna.trainers[-1].end(failing("killed"))
+    await three.wait_until(lambda: left(ben, anna))
+    folder, work = ben.home.runs / again, ben.trainers[-1].work
+    assert (folder / run_folder.BROUGHT).is_dir()
+    asked = list[Path]()
+
+    def unreadable(work: Path, before: Manifest) -> Outputs:
+        asked.append(work)
+        raise OSError(errno.EIO, "cannot be read")
+
+    monkeypatch.setattr("core.run.participant.driver.find_outputs", unreadable)
+    three.lose(anna, ben, LOST)
+    await three.wait_until(lambda: asked and not (folder / run_folder.BROUGHT).exists())
+    assert asked == [work] and work.is_dir()
 
 
 @pytest.mark.parametrize("word", ["safe_mode=False", "enable_unsafe_deserialization()"])
@@ -205,20 +263,30 @@ def test_of_a_long_list_the_smallest_files_go(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_kinds_that_carry_no_code_travel() -> None:
-    kinds = ["log.csv", "m.keras", "m.weights.h5", "events.out.tfevents.1.a", "run.log", "a/plot.png"]
-    assert all(map(may_travel, kinds))
+    kinds = ["log.csv", "m.keras", "m.weights.h5", f"train/{EVENTS}", "run.log", "a/plot.png"]
+    plots = [EVENTS.removesuffix(".v2"), "events.out.tfevents.17.a-b.lan.profile-empty"]
+    assert all(map(may_travel, kinds + plots))
     assert not any(map(may_travel, ["m.h5", "m.pb", "a.npy", "a.pickle", "a.sh", "a", "a/.env/b.csv", ".a"]))
 
 
-def test_beside_the_script_counts_what_changed_since_the_training_began(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "end", ["1.pkl", "1.anna.2.pkl", "1.anna.2.3.v2.py", "1.anna", "a.b.2.3.v2", "1..v2"]
+)
+def test_invariant_no_code_travels_under_a_name_that_begins_like_tensorboards(end: str) -> None:
+    assert not may_travel(f"events.out.tfevents.{end}")
+
+
+def test_invariant_of_the_users_own_folder_only_new_logs_and_models_travel(tmp_path: Path) -> None:
     folder, run = write(tmp_path / "own", {"train.py": "import keras", "old.csv": "1"}), tmp_path / "run"
     run.mkdir()
     write(folder, {".tandemignore": "private\n"})
     FolderSnapshot(folder, deep=True).save(run / run_folder.BESIDE)
-    write(folder, {"log.csv": "2", "private/a.csv": "3", ".env": "4", "id_rsa.txt": "5", "new.py": "6"})
+    wrote = ["best.keras", "log.csv", f"logs/{EVENTS}", "m.weights.h5", "run.log"]
+    users = [".env", "id_rsa.txt", "new.py", "photo.jpg", "private/a.csv", "tokens.json"]
+    write(folder, dict.fromkeys([*wrote, *users], "2"))
     found = find(run, PROJECT, folder)
     assert found is not None and found.folder == folder
-    assert [file.path for file in found.files.files] == ["id_rsa.txt", "log.csv"]
+    assert [file.path for file in found.files.files] == wrote
     assert find(run, PROJECT) is None and find(tmp_path, PROJECT, folder) is None
     moved = folder.rename(tmp_path / "moved")
     assert find(run, PROJECT, moved) is None, "all of it would count as changed"
