@@ -135,7 +135,7 @@ def _faster(gain: float | None, rate: str, known: Expectation | None) -> Figure:
     if gain is None:
         return Figure("Speed", value or "–", unit)
     if gain < SAME and value and known is not None and too_small(known):
-        return Figure("Speed", value, f"{unit}; the steps are too small to share")
+        return Figure("Speed", value, f"{unit}; steps too small")
     if gain >= SAME:
         return Figure("Speed", f"{times(gain)}×", "as fast as this laptop alone")
     if gain > 1 / SAME:

@@ -51,10 +51,10 @@ def test_steps_too_small_to_share_are_not_compared() -> None:
     tiny = Expectation(alone_s=(0.004, 0.006), step_s=0.03, wire_s=0.02, wire_bytes=150_000, shares=(32, 32))
     step = world.progressed(ME, replace(world.progress(4), step_s=0.03))
     run = run_after(world.measured(tiny), step)
-    assert figures(run, ME)[3] == Figure("Speed", "640", "samples/s; the steps are too small to share")
+    assert figures(run, ME)[3] == Figure("Speed", "640", "samples/s; steps too small")
     summary = Summary(expectation=tiny, settled=Settled(step_s=0.03), samples_s=2133.0)
     assert results(summary, run.plan, ME)[3] == Figure(
-        "Speed", "2,133", "samples/s; the steps are too small to share"
+        "Speed", "2,133", "samples/s; steps too small"
     )
     faster = replace(summary, settled=Settled(step_s=0.002))
     assert results(faster, run.plan, ME)[3].value == "2.0×"
