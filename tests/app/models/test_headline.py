@@ -53,9 +53,7 @@ def test_steps_too_small_to_share_are_not_compared() -> None:
     run = run_after(world.measured(tiny), step)
     assert figures(run, ME)[3] == Figure("Speed", "640", "samples/s; steps too small")
     summary = Summary(expectation=tiny, settled=Settled(step_s=0.03), samples_s=2133.0)
-    assert results(summary, run.plan, ME)[3] == Figure(
-        "Speed", "2,133", "samples/s; steps too small"
-    )
+    assert results(summary, run.plan, ME)[3] == Figure("Speed", "2,133", "samples/s; steps too small")
     faster = replace(summary, settled=Settled(step_s=0.002))
     assert results(faster, run.plan, ME)[3].value == "2.0×"
     large = replace(summary, expectation=replace(tiny, wire_bytes=9_000_000))
