@@ -26,14 +26,13 @@ app: $(READY)  ## Opens the window.
 # in seconds goes alone.
 FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab and not launchers
+# Leaves out the tests marked `complete`.
+SHORT ?= --short
 PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
-FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
+FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)" $(SHORT)
 # What takes long is named.
 SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
-
-# Leaves out the tests marked `complete`.
-SHORT ?= --short
 
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
 test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (about an hour on 2 cores).
