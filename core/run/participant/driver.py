@@ -350,9 +350,13 @@ class ParticipantDriver:
         chief = self._folders.by_task.get(self.state.chief.name)
         if chief not in (None, self._folders.source) and not outputs_taken and chief.is_dir():
             try:
-                found = find_outputs(chief, self.state.manifest)
+                limit_bytes = self.context.limits.outputs_bytes
+                found = find_outputs(chief, self.state.manifest, limit_bytes=limit_bytes)
                 if found.manifest.files:
                     collect_outputs(found.manifest, chief, self.folder)
+                name = self.state.plan.member(self.context.me).name
+                if left := outputs.keep_left(found, chief, self.folder / run_folder.LEFT, name):
+                    _log.info("%s: %s %s", self.state.plan.run, left.what, left.fix)
             except (TandemError, OSError):
                 return  # then keep the working copy
         try:

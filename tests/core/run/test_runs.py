@@ -682,6 +682,25 @@ async def test_a_remote_chiefs_outputs_stay_there_when_the_run_fails(lan: Lan, s
     await lan.wait_until(kept.exists)
 
 
+@pytest.mark.parametrize("limits", [RunLimits(outputs_bytes=5)], ids=["five bytes"])
+async def test_outputs_too_large_to_be_brought_back_stay_with_their_chief_that_lost_its_starter(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    work = Path(ben.trainers[0].train.folder)
+    (work / "features.npz").write_bytes(b"features")
+    (work / "loss.csv").write_bytes(b"loss")
+    lan.cut(anna, ben)
+    ben.runs.stop()
+    await lan.wait_until(lambda: ben.over)
+    await lan.wait_until(lambda: not work.exists())
+    assert ben.state.run is not None
+    kept = ben.home.runs / ben.state.run.plan.run
+    assert (kept / "outputs" / "loss.csv").read_bytes() == b"loss"
+    assert (kept / "outputs-left" / "features.npz").read_bytes() == b"features"
+
+
 async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: RunSpec) -> None:
     anna, _ = both(lan)
     await anna.runs.start(replace(spec, solo=True))

@@ -236,7 +236,7 @@ async def test_what_was_brought_goes_even_if_a_working_copy_has_to_stay(
     assert (folder / run_folder.BROUGHT).is_dir()
     asked = list[Path]()
 
-    def unreadable(work: Path, before: Manifest) -> Outputs:
+    def unreadable(work: Path, before: Manifest, *, limit_bytes: int) -> Outputs:
         asked.append(work)
         raise OSError(errno.EIO, "cannot be read")
 
