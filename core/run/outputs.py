@@ -23,7 +23,7 @@ from core.home.private_file import write_atomically
 from core.project.files import hash_file, list_files
 from core.project.ignore import is_junk
 from core.project.outputs import LIMIT_BYTES, LIMIT_FILES, Outputs
-from core.runtime.regular_file import NotRegular
+from core.runtime.regular_file import Folder, NotRegular
 from core.runtime.removal import remove_tree
 from core.vocabulary import wire
 from core.vocabulary.bounds import MOST_FILES, FilePath
@@ -132,36 +132,37 @@ def _leave_out(*, deep: bool) -> Callable[[str, bool], str | None]:
 
 
 def _left_out(folder: Path, paths: list[str]) -> Problem:
-    listed = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
     return Problem(
         code="outputs-left",
-        what=f"Not copied into the run's folder: {listed}.",
+        what=f"Not copied into the run's folder: {_listed(paths)}.",
         fix=f"All of it is beside the script, in {shown(str(folder))}.",
     )
+
+
+def _listed(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def keep_left(found: Outputs, work: Path, folder: Path, name: str) -> Problem | None:
     """Move what is not brought back from a working copy, which is deleted, into ``folder`` on the same disk.
     Returns what to tell; None: nothing is left. ``name``: this laptop's.
 
-    Security invariant: a link that a script left leads to no file that is taken away.
+    Security invariant: a link that a script left, or that a process of it makes meanwhile, leads to no file
+    that is taken away.
     """
-    real, kept = work.resolve(), 0
-    for path in found.left:
-        source, target = real / path, folder / path
-        with contextlib.suppress(OSError):
-            if source.is_file() and source.resolve() == source:
-                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                source.rename(target)
-                kept += 1
+    kept = list[str]()
+    with Folder(work) as below:
+        for path in found.left:
+            with contextlib.suppress(OSError, NotRegular):
+                below.move(path, folder / path)
+                kept.append(shown(path))
     if not found.skipped:
         return None
     first, more = found.skipped[0], len(found.skipped) - 1
     fix = "Have the script save fewer or smaller files, under plain names."
     if kept:
-        fix = (
-            f"{name} keeps what was too much, in the run's folder {LEFT}, as long as its settings say. {fix}"
-        )
+        them = "what was too much" if len(kept) == len(found.left) else _listed(kept)
+        fix = f"{name} keeps {them}, in the run's folder {LEFT}, as long as its settings say. {fix}"
     what = f"Not brought back: {first.path} ({first.why})" + (f", and {more} more." if more else ".")
     return Problem(code="outputs-left", what=what, fix=fix)
 

@@ -1,4 +1,4 @@
-"""Regular files, opened for reading without following a link or waiting on a pipe."""
+"""Regular files, opened for reading or moved without following a link or waiting on a pipe."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open_regular(path: Path | str, parent: int | None = None, *, buffering: int 
 
 
 class Folder:
-    """Opens files below a folder, where no folder on the way may be a link either. For one thread.
+    """Opens and moves files below a folder, where no folder on the way may be a link either. For one thread.
 
     Anybody who can write there could replace a folder by a link between check and open.
     """
@@ -63,17 +63,31 @@ class Folder:
 
     def open_regular(self, inside: str, *, buffering: int = -1) -> BinaryIO:
         """``inside``: with ``/``. Raises ``NotRegular``, ``OSError``."""
+        name, parent = self._find(inside)
+        return open_regular(name, parent, buffering=buffering)
+
+    def move(self, inside: str, target: Path) -> None:
+        """To the same disk, where it makes the folder and replaces a file. Raises ``NotRegular``,
+        ``OSError``."""
+        name, parent = self._find(inside)
+        if not stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            raise NotRegular(inside)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.rename(name, target, src_dir_fd=parent)
+
+    def _find(self, inside: str) -> tuple[str, int | None]:
+        """A file's name, and the descriptor of its folder; or, where there are none, its path."""
         parent, _, name = inside.rpartition("/")
         if os.open in os.supports_dir_fd:
             if self._descriptor < 0 or parent != self._parent:
                 self._enter(parent)
-            return open_regular(name, self._descriptor, buffering=buffering)
+            return name, self._descriptor
         at = self._path
         for step in filter(None, parent.split("/")):
             at /= step
             if at.resolve() != at.parent.resolve() / step:
                 raise NotRegular(str(at))
-        return open_regular(at / name, buffering=buffering)
+        return str(at / name), None
 
     def _enter(self, parent: str) -> None:
         self.close()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,3 +151,41 @@ def test_invariant_through_a_link_that_a_script_left_nothing_is_taken_away(tmp_p
     told = keep_left(found, work, tmp_path / LEFT, "Ben")
     assert told is not None and "keeps" not in told.fix
     assert (tmp_path / "own" / "thesis.pdf").exists() and not (tmp_path / LEFT).exists()
+
+
+def test_invariant_a_folder_that_becomes_a_link_at_the_last_moment_leads_to_no_file_that_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process of the script that survives it could do."""
+    work, own = tmp_path / "work", tmp_path / "own"
+    for folder, words in ((own, b"mine"), (work / "logs", b"the script's")):
+        folder.mkdir(parents=True)
+        (folder / "thesis.pdf").write_bytes(words)
+    found = find_outputs(work, manifest_of("", []), limit_bytes=5)
+    rename, swapped = os.rename, list[bool]()
+
+    def swap_and_rename(*places: Any, **folders: Any) -> None:
+        if not swapped:
+            swapped.append(True)
+            rename(work / "logs", work / "moved")
+            (work / "logs").symlink_to(own)
+        rename(*places, **folders)
+
+    monkeypatch.setattr(os, "rename", swap_and_rename)
+    keep_left(found, work, tmp_path / LEFT, "Ben")
+    assert swapped and (own / "thesis.pdf").read_bytes() == b"mine"
+    assert (tmp_path / LEFT / "logs" / "thesis.pdf").read_bytes() == b"the script's"
+
+
+def test_only_what_was_kept_is_named_as_kept(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "logs").mkdir(parents=True)
+    for name in ("logs/a.bin", "b.bin"):
+        (work / name).write_bytes(bytes(100))
+    found = find_outputs(work, manifest_of("", []), limit_bytes=50)
+    (tmp_path / LEFT).mkdir()
+    (tmp_path / LEFT / "logs").write_text("a file stands in the way")
+    told = keep_left(found, work, tmp_path / LEFT, "Ben")
+    assert told is not None
+    assert told.fix.startswith("Ben keeps b.bin, in the run's folder outputs-left, as long as its settings")
+    assert (work / "logs" / "a.bin").exists() and (tmp_path / LEFT / "b.bin").exists()
