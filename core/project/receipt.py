@@ -254,14 +254,15 @@ class Receipt:
         ``TandemError``.
 
         Security invariant: gives only what came over the network since this receipt was made. Whoever knows
-        nothing but a file's hash must not get it from this disk.
+        nothing but a file's hash must not get it from this disk. So nothing once another receipt has begun
+        here: that one may take files from this disk.
         """
         return b"".join(map(self._given, extents))
 
     def _given(self, extent: Extent) -> bytes:
         end = extent.offset + extent.length
         try:
-            with self._lock:
+            with self._turn.writing(), self._lock:
                 fresh = self._fresh.get(extent.file, ())
                 if not any(begin <= extent.offset and end <= until for begin, until in fresh):
                     have = self._have.get(extent.file)
@@ -275,7 +276,7 @@ class Receipt:
                 with open_regular(path) as opened:
                     opened.seek(extent.offset)
                     data = opened.read(extent.length)
-        except (OSError, NotRegular) as error:
+        except (OSError, NotRegular, TandemError) as error:
             raise TandemError.of(NOT_OFFERED) from error
         if len(data) < extent.length:  # it is being received anew
             raise TandemError.of(NOT_OFFERED)

@@ -419,6 +419,21 @@ def test_invariant_what_lay_on_this_disk_before_is_given_to_nobody(tmp_path: Pat
     assert given_of(again, last, 0, 1) == b"z", "it came over the network"
 
 
+def test_invariant_a_receipt_that_another_one_ended_gives_nothing_of_what_that_one_has(
+    tmp_path: Path, receipt: Receipt
+) -> None:
+    """A peer that sent other bytes of that length would else get those that lie on this disk."""
+    source = write(tmp_path / "source", dict(FILES))
+    receipt.take(FilePiece(file=TRAIN, offset=0, data=b"wrong!!"))
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert again.adopt(TRAIN, source / "train.py")
+    assert given_of(receipt, TRAIN, 0, 7) is None
+    for piece in pieces(source, MANIFEST, again.wanted):
+        again.take(piece)
+    again.finish()
+    assert given_of(receipt, TRAIN, 0, 7) is None
+
+
 def test_a_file_that_comes_anew_is_given_as_it_comes_anew(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"prin"))
