@@ -8,9 +8,11 @@ reaches a data folder becomes this laptop's path. Whatever an absolute path is j
 from __future__ import annotations
 
 import ast
+import glob
 import linecache
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
 from itertools import accumulate
@@ -22,6 +24,10 @@ from core.script.path_texts import PathText, PathTexts
 from core.script.syntax import SourceTree
 
 _NOT_IN_STRINGS = re.compile(r"[\"'\\{}\n]")
+_MAGIC = re.compile(r"[*?[]")
+_GLOBS = frozenset(
+    ["glob.glob", "glob.iglob", "tensorflow.io.gfile.glob", "tensorflow.data.Dataset.list_files"]
+)
 _OPENING = re.compile(r"[A-Za-z]*(\"\"\"|'''|\"|')")
 
 
@@ -85,10 +91,15 @@ class Places:
     def argument(self, argument: str) -> str:
         """``PATH``, or ``--option=PATH``."""
         found = self._argument.fullmatch(argument) if self._data else None
-        return argument if found is None else f"{found[1]}{self._data[found[2]]}{found[3]}"
+        if found is None:
+            return argument
+        place = self._data[found[2]]
+        return f"{found[1]}{glob.escape(place) if _MAGIC.search(found[3]) else place}{found[3]}"
 
     def _edits(self, source: _Source) -> Iterator[tuple[int, int, bytes]]:
         done = set[ast.AST]()
+        if any("%" in place or _MAGIC.search(place) for place in self._data.values()):
+            self._find_patterns(source)
         for node in source.tree.nodes:  # an expression before its parts
             if node not in done:
                 for part, new in self._led(source, node):
@@ -110,16 +121,39 @@ class Places:
                     yield from self._begin(source, operand, skip, self._data[reached])
                 before = max(before, reached, key=len)
         elif operands := paths.summed(node):
-            is_written = isinstance(node, ast.JoinedStr) and isinstance(operands[0], ast.Constant)
             reached = self._reached(paths.of(node))
-            if (
-                reached
-                and isinstance(node, ast.expr)
-                and (is_written or not self._reached(paths.of(operands[0])))
-            ):
-                yield from self._begin(source, node, len(reached), self._data[reached])
+            if reached and isinstance(node, ast.expr):
+                place, is_text = self._data[reached], isinstance(node, ast.JoinedStr)
+                is_written = is_text and isinstance(operands[0], ast.Constant)
+                is_read_otherwise = is_text and source.as_read(node, place) != place
+                # An operand that reaches the same data leads there itself.
+                if is_written or is_read_otherwise or self._reached(paths.of(operands[0])) != reached:
+                    yield from self._begin(source, node, len(reached), place)
         elif isinstance(node, ast.Constant) and (reached := self._reached(_text(paths, node))):
             yield from self._begin(source, node, len(reached), self._data[reached])
+        elif isinstance(node, ast.Name) and (reached := self._reached(paths.of(node))):
+            # Elsewhere its text is no pattern.
+            place, values = self._data[reached], [*source.tree.values(node)]
+            is_text = all(isinstance(each, ast.Constant) or paths.summed(each) for each in values)
+            if is_text and source.as_read(node, place) != place:
+                yield from self._begin(source, node, len(reached), place)
+
+    def _find_patterns(self, source: _Source) -> None:
+        for node in source.tree.nodes:
+            match node:
+                case ast.Call(func=func, args=[first, *_]) if source.tree.dotted(func) in _GLOBS:
+                    source.patterns |= source.parts(first)
+                case ast.BinOp(op=ast.Mod(), left=left):
+                    source.formats |= source.parts(left)
+            if node not in source.patterns:
+                parts = source.parts(node)
+                if any(self._has_magic(source, part) for part in parts):
+                    source.patterns |= parts
+
+    def _has_magic(self, source: _Source, node: ast.AST) -> bool:
+        """Whether a literal has characters of a pattern, other than in the data's own path."""
+        text = _text(source.paths, node) if isinstance(node, ast.Constant) else None
+        return text is not None and _MAGIC.search(text.text, len(self._reached(text))) is not None
 
     def _reached(self, path: PathText | None) -> str:
         """The innermost data folder on the path, as the source names it; ``""``: none."""
@@ -135,13 +169,14 @@ class Places:
         path = _text(source.paths, node)
         match node:
             case ast.Constant() | ast.JoinedStr():
-                yield node, source.begun(node, path, skip, place)
+                with suppress(ValueError):  # Python cannot write it that way.
+                    yield node, source.begun(node, path, skip, source.as_read(node, place))
             case ast.BinOp(op=ast.Add() | ast.Mod(), left=left) if _reaches(source.paths.of(left), skip):
                 yield from self._begin(source, left, skip, place)
             case ast.Call(func=ast.Attribute(attr="format", value=value)):
                 yield from self._begin(source, value, skip, place)
             case _ if path is not None and path.is_whole:
-                yield node, repr(place + path.text[skip:])
+                yield node, repr(source.as_read(node, place) + path.text[skip:])
 
 
 class _Source:
@@ -151,7 +186,30 @@ class _Source:
         self.tree = SourceTree(Module(path="", tree=ast.parse(text)))
         self.paths = PathTexts(self.tree)
         self.bytes = text.encode()
+        self.patterns, self.formats = set[ast.AST](), set[ast.AST]()
+        """Expressions that ``glob`` or ``%`` reads."""
         self._starts = [0, *accumulate(len(line) + 1 for line in self.bytes.split(b"\n"))]
+
+    def parts(self, node: ast.AST) -> set[ast.AST]:
+        """An expression, and those in it that give its text or path. F-strings only with their own text."""
+        found, waiting = set[ast.AST](), [node]
+        while waiting:
+            found.add(part := waiting.pop())
+            match part:
+                case ast.BinOp(op=ast.Mod(), left=left):
+                    waiting.append(left)
+                case ast.BinOp(left=left, right=right):
+                    waiting += [left, right]
+                case ast.JoinedStr(values=values):
+                    waiting += [each for each in values if isinstance(each, ast.Constant)]
+                case ast.Call(func=func, args=args) if self.paths.of(part) or self.paths.joined(part):
+                    waiting += [func.value, *args] if isinstance(func, ast.Attribute) else args
+        return found
+
+    def as_read(self, node: ast.AST, place: str) -> str:
+        """``place``, in the way in which its characters stand for themselves there."""
+        place = place.replace("%", "%%") if node in self.formats else place
+        return glob.escape(place) if node in self.patterns else place
 
     def edit(self, node: ast.expr, new: str) -> tuple[int, int, bytes] | None:
         """From and to which byte, and what takes its place; None: it is not where Python says it is."""
@@ -172,11 +230,13 @@ class _Source:
         first = node if isinstance(node, ast.Constant) else node.values[0]
         if (opening := _OPENING.match(old)) is not None and _reaches(_text(self.paths, first), skip):
             before, text = opening[0], old[opening.end() :]
-            if text.startswith(path.text[:skip]):
+            is_writable = place.isascii() or "b" not in before.lower()
+            if is_writable and text.startswith(path.text[:skip]):
                 return before + place + text[skip:]
         if isinstance(node, ast.Constant):
-            text = place + path.text[skip:]
-            return repr(text.encode() if isinstance(node.value, bytes) else text)
+            rest = path.text[skip:]
+            is_bytes = isinstance(node.value, bytes)
+            return repr(place.encode() + rest.encode("latin-1") if is_bytes else place + rest)
         return ast.unparse(ast.JoinedStr(values=self._values(node, skip, place)))
 
     def _values(self, node: ast.JoinedStr, skip: int, place: str) -> list[ast.expr]:
