@@ -37,9 +37,9 @@ class StorageCard(Card):
         self.add(
             heading("Files of other laptops"),
             faint(
-                "Projects that other laptops sent for runs, and what those runs left here. They are removed "
-                "after so many days without use; beyond this size the oldest go first. The list of runs "
-                "stays.",
+                "Projects that other laptops sent for runs, and what those runs left here; of your own runs, "
+                "the folder outputs-left. They are removed after so many days without use; beyond this size "
+                "the oldest go first. The list of runs stays.",
                 wraps=True,
             ),
             row(self.days, self.gigabytes, self.save, 1),

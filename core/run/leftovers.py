@@ -1,4 +1,5 @@
-"""Removes other laptops' projects and runs from this disk. Blocks: see ``Trimming``.
+"""Removes other laptops' projects and runs from this disk, and what own runs did not bring back. Blocks: see
+``Trimming``.
 
 A run's record stays (plan, times, metrics): a laptop that sent code here must not be able to erase that it
 ran.
@@ -48,7 +49,8 @@ class _Leftover:
 
 
 class Leftovers:
-    """Projects in ``store``, and the files of runs in ``runs`` that another laptop started."""
+    """Projects in ``store``, the files of runs in ``runs`` that another laptop started, and files of own runs
+    that were too much to be brought back."""
 
     def __init__(self, store: ProjectStore, runs: Path, me: DeviceId) -> None:
         self._store, self._runs, self._me = store, runs, me
@@ -60,9 +62,8 @@ class Leftovers:
         Raises ``TandemError`` where something could not be removed.
         """
         now_s, kept, removed, refused = time.time(), DiskUse(), DiskUse(), list[str]()
-        kinds = [
-            sorted(kind, key=_used_s) for kind in (*self._stored(), self._unfinished(), self._run_files())
-        ]
+        found = (*self._stored(), self._unfinished(), self._run_files(own=False), self._run_files(own=True))
+        kinds = [sorted(kind, key=_used_s) for kind in found]
         newest = [each for kind in kinds for each in kind[-1:]]
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
             fits = each in newest or kept.total + each.use.beyond(kept) <= keep_bytes
@@ -91,17 +92,18 @@ class Leftovers:
             with suppress(OSError):
                 yield _Leftover("incoming", path.stat().st_mtime, disk_use(path), (path,))
 
-    def _run_files(self) -> Iterator[_Leftover]:
+    def _run_files(self, *, own: bool) -> Iterator[_Leftover]:
         try:
             folders = [path for path in self._runs.iterdir() if path.is_dir() and not path.is_symlink()]
         except OSError:
             return
         for folder in folders:
             plan = read_plan(folder) if run_folder.is_run_id(folder.name) else None
-            if plan is None or plan.run != folder.name or self._is_own(plan, folder):
+            if plan is None or plan.run != folder.name or self._is_own(plan, folder) != own:
                 continue
             with suppress(OSError):  # it was deleted meanwhile
-                paths = tuple(path for path in folder.iterdir() if not _is_record(path.name))
+                goes = _is_left if own else _is_leftover
+                paths = tuple(path for path in folder.iterdir() if goes(path.name))
                 used_s = (folder / run_folder.PLAN).stat().st_mtime
                 if paths:
                     yield _Leftover(plan.run, used_s, disk_use(*paths), paths)
@@ -155,10 +157,14 @@ def _used_s(each: _Leftover) -> float:
     return each.used_s
 
 
-def _is_record(name: str) -> bool:
-    """Also true for a part of the record being written (``write_atomically``)."""
+def _is_left(name: str) -> bool:
+    return name == run_folder.LEFT
+
+
+def _is_leftover(name: str) -> bool:
+    """False for the record, and for a part of it being written (``write_atomically``)."""
     being_written = name.startswith(".") and name.endswith(".part")
-    return (name[1:].rsplit(".", 2)[0] if being_written else name) in RECORD
+    return (name[1:].rsplit(".", 2)[0] if being_written else name) not in RECORD
 
 
 def _remove(path: Path) -> None:

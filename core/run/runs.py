@@ -154,7 +154,7 @@ class NodeRuns:
         await self.history.close()
 
     def begin_trim(self) -> None:
-        """Remove other laptops' leftovers here beyond what the settings keep. Not during a run."""
+        """Remove leftovers here beyond what the settings keep. Not during a run."""
         if (me := self._state().me) is None or self.busy or self._closing:
             return
         self._trimming.begin(me.settings.keep_days * DAY_S, me.settings.keep_gb * GB)
@@ -162,7 +162,7 @@ class NodeRuns:
     # --- commands -----------------------------------------
 
     async def clear(self) -> int:
-        """Remove what other laptops' projects and runs left here, except records. Returns the freed bytes."""
+        """Remove what ``Leftovers`` finds here, except records. Returns the freed bytes."""
         if self.busy:
             raise TandemError.of(problems.run_under_way())
         return await self._trimming.do(0, 0)

@@ -26,7 +26,7 @@ from tests.core.project.making import manifest_for, pieces, write
 from tests.core.samples import sample
 
 ANNA, BEN = (DeviceId(letter * 64) for letter in "ab")
-FIRST, SECOND, THIRD = (f"2026112{day}-191204-9f3a01bc" for day in (1, 2, 3))
+FIRST, SECOND, THIRD, FOURTH = (f"2026112{day}-191204-9f3a01bc" for day in (1, 2, 3, 4))
 BYTES = 500
 """Size of a run's leftovers, with five folders."""
 
@@ -154,6 +154,23 @@ def test_all_goes_when_nothing_is_to_be_kept_but_records_and_own_runs(
     assert leftovers.trim(0, 0) == BYTES + project.total_bytes
     assert {path.name for path in annas.iterdir()} == RECORD and is_whole(own)
     assert list((tmp_path / "projects").glob("*")) in ([], [tmp_path / "projects" / "incoming"])
+
+
+def test_of_own_runs_only_what_was_too_much_to_bring_back_goes(tmp_path: Path, leftovers: Leftovers) -> None:
+    own = [ran(tmp_path, run, starter=BEN, days=days) for run, days in ((FIRST, 31), (SECOND, 3), (THIRD, 2))]
+    for folder in own:
+        (folder / run_folder.LEFT).mkdir()
+        (folder / run_folder.LEFT / "large.bin").write_bytes(bytes(1000))
+    annas = ran(tmp_path, FOURTH, days=4)
+
+    def left() -> list[bool]:
+        return [(folder / run_folder.LEFT).exists() for folder in own]
+
+    assert leftovers.trim(30 * DAY_S, GB) == 1000 and left() == [False, True, True]
+    assert leftovers.trim(30 * DAY_S, 1) == 1000 and left() == [False, False, True]
+    assert is_whole(annas), "the newest of other laptops' runs stays, whatever own ones leave"
+    assert leftovers.trim(2 * DAY_S, GB) == 1000 + BYTES and left() == [False, False, False]
+    assert all(is_whole(folder) for folder in own)
 
 
 def came_in_part(store: ProjectStore, tmp_path: Path, words: str, days: float = 0) -> Path:
