@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.run.context import RunLimits
 from core.run.continuation import MOST_PAUSE_S, is_in_fit, is_worth, pause_s
-from core.run.invitation import WORK_S
+from core.run.invitation import WORK_S, Invitation
 from core.run.readiness import MOST_ASKED
 from core.run.returns import BUSY_S, KEPT_S, SPARE_S
 from core.vocabulary import events as ev
@@ -390,17 +390,24 @@ async def test_invariant_who_never_answers_keeps_no_other_from_coming_in(
     await finish(three, anna, ben)
 
 
+async def unanswered(three: Lan, run: RunId) -> Invitation:
+    """Anna's invitation to Cleo, whose laptop ignores it."""
+    anna, _, cleo = nodes(three)
+    cleo.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
+    anna.runs.returns.add(run, (cleo.device,))
+    await three.wait_until(lambda: anna.runs.returns.invitation)
+    invited = anna.runs.returns.invitation
+    assert invited is not None
+    return invited
+
+
 async def test_a_laptop_that_reads_its_files_for_long_is_not_taken_for_silent(
     three: Lan, spec: RunSpec
 ) -> None:
     """But one that says so without end is."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben)
-    cleo.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
-    anna.runs.returns.add(run, (cleo.device,))
-    await three.wait_until(lambda: anna.runs.returns.invitation)
-    invited = anna.runs.returns.invitation
-    assert invited is not None
+    invited = await unanswered(three, run)
     told = ev.MemberPhaseChanged(
         run=invited.run, device=cleo.device, phase="receiving", words="checking files", done=1, total=2
     )
@@ -792,11 +799,7 @@ async def test_what_a_laptop_says_of_files_before_it_wants_any_is_not_shown(
 ) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben)
-    cleo.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
-    anna.runs.returns.add(run, (cleo.device,))
-    await three.wait_until(lambda: anna.runs.returns.invitation)
-    asked = anna.runs.returns.invitation
-    assert asked is not None
+    asked = await unanswered(three, run)
     told = ev.MemberPhaseChanged(run=asked.run, device=cleo.device, phase="receiving", done=4, total=10)
     asked.on_message(cleo.device, ms.Reported(event=told))
     assert anna.state.joining is None
