@@ -65,7 +65,7 @@ class Laptops:
         for other in self._agents[1:]:
             linked(self.anna, other)
         for agent in self._agents:
-            agent.until(_all_idle, "see everybody idle")
+            agent.until(all_idle, "see everybody idle")
 
 
 def digits(folder: Path, *arguments: str, others: tuple[Agent, ...]) -> RunSpec:
@@ -133,5 +133,5 @@ def reason(phase: Phase) -> str:
     return f"{problem.code}: {problem}"
 
 
-def _all_idle(state: State) -> bool:
+def all_idle(state: State) -> bool:
     return not any(device.linked and device.busy for device in state.devices.values())
