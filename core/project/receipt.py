@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,7 +57,8 @@ class Receipt:
     Parts are stored under their number, never under a name from outside, and survive a lost link or a
     restart: a new ``Receipt`` on the same folder continues the old one, which then writes no more. The
     manifest must have been checked (``check_project`` or ``check_files``). ``known``: files of Tandem's own,
-    by SHA-256, which are linked if they are still the same. ``meter``: of reads here. Raises ``TandemError``.
+    by SHA-256, which are linked if they are still the same. ``meter``: of reads here. ``unneeded``: numbers
+    of files that neither come nor get into place. Raises ``TandemError``.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class Receipt:
         place: Path,
         known: Mapping[str, Path] = MappingProxyType({}),
         meter: ReadMeter = UNWATCHED,
+        unneeded: Collection[int] = frozenset(),
     ) -> None:
         self.manifest = manifest
+        self._unneeded = unneeded
         self._meter = meter
         self._parts = parts
         self._place = place
@@ -94,7 +97,8 @@ class Receipt:
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._gather()
             for number in range(len(manifest.files)):
-                self._resume(number)
+                if number not in unneeded:
+                    self._resume(number)
         self.received_bytes = manifest.total_bytes - self.missing_bytes
         for number in list(self._have):
             if (source := known.get(manifest.files[number].sha256)) is not None:
@@ -242,7 +246,8 @@ class Receipt:
             self._gather()
             tree.mkdir(mode=0o700)
             for number, (_, target) in enumerate(laid_out(self.manifest, tree)):
-                os.rename(self._part_name(number), target)  # noqa: PTH104
+                if number not in self._unneeded:
+                    os.rename(self._part_name(number), target)  # noqa: PTH104
             self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             tree.rename(self._place)
             self._is_finished = True

@@ -22,13 +22,14 @@ from core.run.chain import Giving
 from core.run.context import RunContext
 from core.run.own_files import own_files
 from core.run.participant.state import PiecesCame, WorkDone
+from core.run.written import WrittenFiles
 from core.vocabulary import run_folder
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data, may_carry_code
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId
-from core.vocabulary.manifest import Listing, Manifest, check_files
+from core.vocabulary.manifest import Listing, Manifest, check_files, manifest_of
 from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
@@ -80,8 +81,12 @@ class Delivery:
         self._checkpoint = checkpoint
         self._written = written if plan.starter != context.me else None
         self._brought: Receipt | None = None
+        self.wrote: tuple[WrittenFiles, ...] = ()
+        """Where the files that the script wrote before are here, once all is complete."""
         self._project: Receipt | None = None
         self._resumed: Receipt | None = None
+        self._has_moment = False
+        """The checkpoint was here before."""
         self._folders = folders
         self._own: dict[str, Path] | None = None
         """Files of this laptop's own, by SHA-256; None: not looked for yet."""
@@ -277,6 +282,7 @@ class Delivery:
         checkpoints = self._context.folder(self._plan.run) / run_folder.CHECKPOINTS
         old = self._context.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
         found = checkpoint_store.find(old, files.digest, self._reading)
+        self._has_moment = found is not None
         if found is not None:
             with storing(checkpoints):
                 checkpoint_store.adopt(found, checkpoints)
@@ -289,16 +295,22 @@ class Delivery:
         return None
 
     def _begin_written(self, files: Manifest) -> Receipt | None:
-        """Taken from what the script wrote here, as far as that is the same."""
+        """Taken from what the script wrote here, as far as that is the same, or as far in the training."""
         assert self._plan.resume is not None
-        here = written.find(self._context.folder(self._plan.resume.run))
+        before, folder = self._context.folder(self._plan.resume.run), self._context.folder(self._plan.run)
+        here = written.find(before)
         known = (
             {}
             if here is None
             else {file.sha256: here.folder.joinpath(*file.path.split("/")) for file in here.files.files}
         )
-        folder = self._context.folder(self._plan.run)
-        receipt = Receipt(files, folder / f"{INCOMING}-{BROUGHT}", folder / BROUGHT, known, self._reading)
+        instead = written.find_instead(before, files) if self._has_moment else None
+        names = set() if instead is None else {file.path for file in instead.files.files}
+        unneeded = {number for number, file in enumerate(files.files) if file.path in names}
+        coming = manifest_of("", (file for file in files.files if file.path not in names))
+        self.wrote = (WrittenFiles(folder / BROUGHT, coming), *((instead,) if instead else ()))
+        parts = folder / f"{INCOMING}-{BROUGHT}"
+        receipt = Receipt(files, parts, folder / BROUGHT, known, self._reading, unneeded)
         if receipt.wanted:
             return receipt
         receipt.finish()

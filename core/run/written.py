@@ -45,7 +45,7 @@ _NEW = (".tsv", ".png", ".jpg", ".jpeg")
 """Other kinds that no program takes for its settings."""
 _UNSAFE = (b"safe_mode", b"unsafe_deserialization")
 """Words of a script that may turn Keras' safe mode off."""
-_LIST, _FILES = "list.json", "files"
+_LIST, _NEW_LIST, _FILES = "list.json", "new.json", "files"
 NONE = Manifest(script="", files=())
 
 
@@ -102,9 +102,9 @@ def check(written: Manifest, project: Manifest = NONE) -> None:
         )
 
 
-def keep(work: Path, project: Manifest, run: Path) -> None:
-    """Keep what the script wrote in a working copy, if the run has a checkpoint to go on from. Raises
-    ``TandemError``, ``OSError``, ``Changed``."""
+def keep(work: Path, project: Manifest, run: Path, before: Manifest | None = None) -> None:
+    """Keep what the script wrote in a working copy, if the run has a checkpoint to go on from. ``before``:
+    what lay there already; None: this laptop was lost. Raises ``TandemError``, ``OSError``, ``Changed``."""
     if checkpoint_store.look(run / run_folder.CHECKPOINTS) is None:
         return
     place = run / run_folder.WRITTEN
@@ -112,7 +112,22 @@ def keep(work: Path, project: Manifest, run: Path) -> None:
     found = select(find_outputs(work, project).manifest, project)
     if found.files:
         copy_project(found, work, place / _FILES)
+        if before is not None:
+            new = manifest_of("", set(found.files).difference(before.files))
+            write_atomically(place / _NEW_LIST, wire.to_json(new))
         write_atomically(place / _LIST, wire.to_json(found))
+
+
+def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:
+    """Files that the script wrote on this laptop in an earlier run up to its end, in place of others of
+    these names, which may have other bytes: Keras gives each of its models a time."""
+    place, names = run / run_folder.WRITTEN, {file.path for file in coming.files}
+    with suppress(OSError, NotRegular, msgspec.DecodeError):
+        with open_regular(place / _NEW_LIST) as file:
+            new = wire.from_json(file.read(), Manifest)
+        files = (file for file in select(new, NONE).files if file.path in names)
+        return _unless_empty(place / _FILES, manifest_of("", files))
+    return None
 
 
 def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> WrittenFiles | None:

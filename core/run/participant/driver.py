@@ -23,6 +23,7 @@ from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.folders import Folders
 from core.run.transfer import Delivery, fetch_manifest, problem_of, work_meter
+from core.run.written import WrittenFiles
 from core.runtime.removal import remove_tree
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
@@ -62,11 +63,9 @@ class ParticipantDriver:
         self.state = machine.take_part(context.me, prepare, starter_name)
         self._emit = emit
         self._on_gone = on_gone
-        own = self.state.local
-        self._folders = Folders(
-            source=Path(prepare.source) if own else None,
-            written_at=Path(prepare.written_at) if own and prepare.written_at else None,
-        )
+        self._folders = Folders(source=Path(prepare.source) if self.state.local else None)
+        if self.state.local and prepare.written is not None:
+            self._folders.wrote = (WrittenFiles(Path(prepare.written_at), prepare.written),)
         self._listing = prepare.listing
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
@@ -218,6 +217,7 @@ class ParticipantDriver:
             )
             total_bytes = await self.context.files.do(delivery.begin)
             self._folders.places = delivery.places
+            self._folders.wrote += delivery.wrote
             self.handle(pa.Listed(total_bytes))
             if total_bytes:
                 giver, shown = await self._giver, self.state.shown.run

@@ -22,8 +22,9 @@ from core.supervisor.trainers import is_walled
 from core.vocabulary.access import Grant
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import manifest_of
+from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Task
-from core.vocabulary.run_folder import AGREED, BESIDE, BROUGHT, REPLACED, TASKS, task_name
+from core.vocabulary.run_folder import AGREED, BESIDE, REPLACED, TASKS, task_name
 from core.vocabulary.wire import to_json
 
 _log = logging.getLogger(__name__)
@@ -31,12 +32,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Folders:
-    """``source``: the script's own folder, if the run was started here. ``written_at``: the folder of the
-    files that the script wrote before, on the same condition. ``places``: where the run's data is here, by
-    name."""
+    """``source``: the script's own folder, if the run was started here. ``wrote``: what the script wrote
+    before. ``places``: where the run's data is here, by name."""
 
     source: Path | None
-    written_at: Path | None
+    wrote: tuple[WrittenFiles, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
     by_task: dict[str, Path] = field(default_factory=dict)
     agreed: dict[str, Path] = field(default_factory=dict)
@@ -59,13 +59,10 @@ class Folders:
         data = tuple(each.grant(self.places[each.name]) for each in plan.data)
         self.opened = context.opened(plan) + data
         run = context.folder(plan.run)
-        wrote = (
-            None if state.written is None else WrittenFiles(self.written_at or run / BROUGHT, state.written)
-        )
         for task in plan.tasks_of(context.me):
             home = run / TASKS / task_name(task.name)
             if self._is_in_own_folder(state, task):
-                self._stay(context, state, wrote)
+                self._stay(context, state)
                 if not plan.solo:
                     home.mkdir(mode=0o700, parents=True, exist_ok=True)
                     self.agreed[task.name] = home / AGREED
@@ -78,7 +75,7 @@ class Folders:
             else:
                 work = make_working_copy(manifest, self.source, run, task, meter)
             self.by_task[task.name] = work
-            if wrote is not None:
+            for wrote in self.wrote:
                 written.lay_out(wrote, work, manifest)
 
     def _is_in_own_folder(self, state: pa.Participation, task: Task) -> bool:
@@ -86,7 +83,7 @@ class Folders:
         is_own = self.source is not None and task is plan.chief
         return is_own and not is_walled(plan, task) and plan.trial is None
 
-    def _stay(self, context: RunContext, state: pa.Participation, wrote: WrittenFiles | None) -> None:
+    def _stay(self, context: RunContext, state: pa.Participation) -> None:
         """In the script's own folder, with what the script wrote elsewhere meanwhile."""
         assert self.source is not None
         plan, beside = state.plan, context.folder(state.plan.run) / BESIDE
@@ -103,7 +100,9 @@ class Folders:
             before.save(beside)
         except OSError as error:
             _log.warning("what is beside the script of %s is not kept: %s", plan.run, error)
-        if wrote is not None and wrote.folder != self.source and plan.resume is not None:
+        for wrote in self.wrote:
+            if wrote.folder == self.source or plan.resume is None:
+                continue
             kept = free_place(context.folder(plan.resume.run), REPLACED)
             own = OwnFiles({path for _, path in before.changed()}, kept)
             left = written.lay_out(wrote, self.source, state.manifest, own)
@@ -118,4 +117,7 @@ class Folders:
         ``written.keep``."""
         work = next((each for each in self.by_task.values() if each != self.source), None)
         if work is not None:
-            written.keep(work, state.manifest, run)
+            shown = state.shown.run
+            was_lost = shown is None or not isinstance(shown.phase, Stopped) or shown.members[state.me].left
+            before = None if was_lost else state.written or written.NONE
+            written.keep(work, state.manifest, run, before)

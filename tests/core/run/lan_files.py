@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ class LanFiles:
         """Bytes beyond it stay under way until the link is cut, so that the cut always comes midway."""
         self.received_bytes = 0
         """Bytes of the newest fetch here."""
+        self.came = Counter[str]()
+        """Bytes of all fetches here, by file."""
 
     def offer(self, device: DeviceId, files: OfferedFiles) -> Callable[[], None]:
         self._offers[device, files.manifest] = files
@@ -57,6 +60,7 @@ class LanFiles:
             for extent, part in machine.came(number, data):
                 receipt.take(FilePiece(file=extent.file, offset=extent.offset, data=part))
                 self.received_bytes += len(part)
+                self.came[files[extent.file].path] += len(part)
             on_piece()
             number += 1
 

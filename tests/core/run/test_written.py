@@ -52,6 +52,10 @@ def has_written(folder: Path) -> tuple[str, list[str]]:
     return (folder / "log.csv").read_text(), sorted(path.name for path in (folder / "models").iterdir())
 
 
+def model(node: LanNode, epoch: int) -> str:
+    return (node.trainers[-1].work / "models" / f"{epoch}.keras").read_text()
+
+
 def expected(last: int) -> tuple[str, list[str]]:
     return "".join(EPOCHS[:last]), [f"{epoch}.keras" for epoch in range(1, last + 1)]
 
@@ -90,6 +94,33 @@ async def test_files_that_a_laptop_wrote_itself_do_not_travel_again(three: Lan, 
     await adds(three, run, cleo, anna, ben)
     wanted = [each for each in told if isinstance(each, ms.FilesWanted) and each.run == run_of(anna)]
     assert sorted(each.total_bytes > 0 for each in wanted) == [False, True], "ben has it, cleo lacks it"
+    await stop(three, anna, ben, cleo)
+
+
+async def test_a_laptop_that_stayed_gets_no_file_that_its_own_script_has_written(
+    three: Lan, spec: RunSpec
+) -> None:
+    """Keras writes each model with other bytes on each laptop; TensorBoard's events are the chief's alone."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben)
+    writes(1, 2, anna, ben)
+    ben.files.came.clear()
+    run = await adds(three, run, cleo, anna, ben)
+    assert not ben.files.came
+    assert has_written(ben.trainers[-1].work) == has_written(cleo.trainers[-1].work) == expected(2)
+    assert model(ben, 1) == "epoch 1 of Ben" and model(cleo, 1) == "epoch 1 of Anna"
+
+    # Again, with what the chief alone has written, and what a lost laptop has not.
+    writes(3, 3, anna, ben, cleo)
+    (anna.trainers[-1].work / EVENTS).write_text("of the chief")
+    cleo.trainers[-1].end(failing("killed"))
+    writes(4, 4, anna, ben)
+    await goes_on_with(three, run, anna, ben, cleo)
+    assert ben.files.came == {EVENTS: len("of the chief")}
+    for node in (ben, cleo):
+        assert has_written(node.trainers[-1].work) == expected(4), node.name
+        assert (node.trainers[-1].work / EVENTS).read_text() == "of the chief"
+    assert model(ben, 4) == "epoch 4 of Ben" and model(cleo, 4) == "epoch 4 of Anna"
     await stop(three, anna, ben, cleo)
 
 
