@@ -1,4 +1,4 @@
-"""``tandem clear``: removes the files that other laptops' projects and runs left on this one."""
+"""``tandem clear``: removes what other laptops sent and their runs left on this one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def add_clear(parsers: Any) -> None:
     add_subcommand(
         parsers,
         "clear",
-        "remove other laptops' project and run files from this laptop",
+        "remove what other laptops sent and their runs left on this laptop",
         clear,
         json=True,
-        more="The record of each run stays. Your own runs keep all their files.",
+        more="The record of each run stays. Your own runs lose only outputs-left: outputs that could not "
+        "be brought back.",
     )
 
 

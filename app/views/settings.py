@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
 
 from app.bridge import Bridge
 from app.system import autostart
@@ -18,10 +19,11 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.settings_cards import BackgroundCard, NetworkCard, ThisLaptopCard
 from app.widgets.storage_card import StorageCard
 from app.words.device_words import problem_of
-from core.vocabulary.answers import Answer, Cleared, Findings, Saved
+from core.vocabulary.answers import Answer, Cleared, Findings, Saved, StorageMeasured
 from core.vocabulary.commands import (
     ChangeSettings,
     Clear,
+    MeasureStorage,
     Mend,
     RunDoctor,
     SaveDiagnostics,
@@ -58,6 +60,7 @@ class SettingsView(View):
         self.background.start_at_login_asked.connect(self._change_start)
         self.data.changed.connect(self._change)
         self.storage.changed.connect(self._change)
+        self.storage.measure_asked.connect(self._measure)
         self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
         self.help.doctor_asked.connect(self.examine)
         self.help.mend_asked.connect(self._mend)
@@ -101,7 +104,19 @@ class SettingsView(View):
                 self._set_start(not wanted)
         self._refused(problem)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._measure()
+
+    def _measure(self) -> None:
+        self.bridge.submit(MeasureStorage(), self._on_measured)
+
+    def _on_measured(self, answer: Answer) -> None:
+        if isinstance(answer, StorageMeasured):
+            self.storage.show_measured(answer)
+
     def _on_cleared(self, answer: Answer) -> None:
+        self._measure()
         if isinstance(answer, Cleared):
             self.storage.show_cleared(answer.freed_bytes)
         elif (problem := problem_of(answer)) is not None:

@@ -1,4 +1,4 @@
-"""How long files of other laptops' projects and runs stay here; part of the settings."""
+"""What is stored here of other laptops and of own runs, and how long it stays; part of the settings."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSpinBox
 
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column, row
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, faint, heading, name_for_readers
 from core.vocabulary import units
+from core.vocabulary.answers import StorageMeasured
 from core.vocabulary.errors import Problem
 from core.vocabulary.settings import Settings, SettingsChange
 
 
 class StorageCard(Card):
-    """``clear_asked``: delete all of it."""
+    """``measure_asked``: ``show_measured`` is wanted; ``clear_asked``: delete all of it."""
 
     changed = Signal(object)
+    measure_asked = Signal()
     clear_asked = Signal()
 
     def __init__(self) -> None:
@@ -26,25 +28,30 @@ class StorageCard(Card):
         self.gigabytes = _number("keep-gb", "Gigabytes that they may take", 100_000, " GB")
         self.save = button("Save", self._save, name="save-keep")
         name_for_readers(self.save, "Save how long and how much is kept")
-        self.clear = button("Clear…", lambda: self._show_question(True), "danger", name="clear")
-        self.keep = button("Keep", lambda: self._show_question(False), name="keep-files")
+        self.clear = button("Clear…", self._ask, "danger", name="clear")
+        self.keep = button("Keep", self._keep, name="keep-files")
         self.really = button("Really clear", self._clear, "danger", name="really-clear")
-        name_for_readers(self.clear, "Clear the files of other laptops")
+        name_for_readers(self.clear, "Clear the stored files")
+        self.sizes = [Label("", wraps=True) for _ in range(5)]
         self.words = Label("", "faint", wraps=True)
         self._settings: Settings | None = None
         for field in (self.days, self.gigabytes):
             field.valueChanged.connect(self._on_edited)
         self.add(
-            heading("Files of other laptops"),
+            heading("Stored files"),
             faint(
-                "Projects that other laptops sent for runs, and what those runs left here; of your own runs, "
-                "the folder outputs-left. They are removed after so many days without use; beyond this size "
-                "the oldest go first. The list of runs stays.",
+                "What other laptops sent and their runs left here, and outputs that your own runs could not "
+                "bring back. Files are removed after this many days without use; beyond this size, the "
+                "oldest are removed first.",
                 wraps=True,
             ),
+            column(*self.sizes),
             row(self.days, self.gigabytes, self.save, 1),
-            row(self.words, 1, self.clear, self.keep, self.really),
+            self.words,
+            row(1, self.clear, self.keep, self.really),
         )
+        for label in (*self.sizes, self.words):
+            label.hide()
         self._show_question(False)
 
     def show_settings(self, settings: Settings, *, again: bool = False) -> None:
@@ -54,13 +61,25 @@ class StorageCard(Card):
             self.gigabytes.setValue(settings.keep_gb)
         self._on_edited()
 
+    def show_measured(self, found: StorageMeasured) -> None:
+        kinds = (
+            ("Projects of other laptops", found.projects_bytes),
+            ("Data of other laptops", found.data_bytes),
+            ("Files of other laptops' runs: outputs, checkpoints, logs", found.runs_bytes),
+            ("Reports from other laptops", found.reports_bytes),
+            ("Outputs of your own runs, in folders outputs-left", found.own_bytes),
+        )
+        lines = [f"{units.size(size)}: {words}" for words, size in kinds if size] or ["Nothing is stored."]
+        for number, label in enumerate(self.sizes):
+            label.say_or_hide(lines[number] if number < len(lines) else "")
+
     def show_cleared(self, freed_bytes: int) -> None:
         self.clear.setEnabled(True)
-        self.words.say(f"Freed {units.size(freed_bytes)}.")
+        self.words.say_or_hide(f"Freed {units.size(freed_bytes)}.")
 
     def show_problem(self, problem: Problem) -> None:
         self.clear.setEnabled(True)
-        self.words.say(str(problem))
+        self.words.say_or_hide(str(problem))
 
     def _on_edited(self) -> None:
         chosen = (self.days.value(), self.gigabytes.value())
@@ -69,10 +88,22 @@ class StorageCard(Card):
     def _save(self) -> None:
         self.changed.emit(SettingsChange(keep_days=self.days.value(), keep_gb=self.gigabytes.value()))
 
+    def _ask(self) -> None:
+        self.measure_asked.emit()
+        self.words.say_or_hide(
+            "This removes everything listed above. The list of runs stays, and so do all other files of your "
+            "own runs."
+        )
+        self._show_question(True)
+
+    def _keep(self) -> None:
+        self.words.say_or_hide("")
+        self._show_question(False)
+
     def _clear(self) -> None:
         self._show_question(False)
         self.clear.setEnabled(False)
-        self.words.say("Clearing…")
+        self.words.say_or_hide("Clearing…")
         self.clear_asked.emit()
 
     def _show_question(self, asked: bool) -> None:

@@ -196,8 +196,7 @@ class Node:
         await bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
         await bounded("staying awake", self._awake.close(), self._part_ends_s)
         await bounded("telemetry", self._watch.stop(), self._part_ends_s)
-        under_way = self._background.settle(self._part_ends_s / 2)
-        await bounded("what was under way", under_way, self._part_ends_s)
+        await bounded("tasks under way", self._background.settle(self._part_ends_s / 2), self._part_ends_s)
         if self.state.me is not None:
             self._emit(ev.NodeStopped())
         await bounded("the local socket", self._socket.close(), self._part_ends_s)
@@ -318,6 +317,8 @@ class Node:
                 return an.Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
                 await self._change_settings(change)
+            case cm.MeasureStorage():
+                return await self._runs.trimming.measure(await self._reports.size())
             case cm.Clear():
                 return an.Cleared(freed_bytes=await self._runs.clear() + await self._reports.clear())
             case cm.Quit():

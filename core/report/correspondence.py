@@ -18,6 +18,7 @@ from pathlib import Path
 
 from core.home.private_file import write_atomically
 from core.link.hub import Links
+from core.project.files import disk_use
 from core.report import problems
 from core.runtime.background import Background
 from core.runtime.regular_file import NotRegular, open_regular
@@ -107,6 +108,10 @@ class Reports:
             self._emit(NoticeRaised(problem=problems.not_kept(name, script, error)))
         else:
             self._emit(NoticeRaised(problem=problems.came(name, script, path)))
+
+    async def size(self) -> int:
+        """Of all received reports, in bytes."""
+        return (await asyncio.to_thread(disk_use, self._folder)).total
 
     async def clear(self) -> int:
         """Delete all received reports. Returns their size in bytes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder
+from core.vocabulary.answers import StorageMeasured
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.plan import Plan
@@ -62,8 +63,7 @@ class Leftovers:
         Raises ``TandemError`` where something could not be removed.
         """
         now_s, kept, removed, refused = time.time(), DiskUse(), DiskUse(), list[str]()
-        found = (*self._stored(), self._unfinished(), self._run_files(own=False), self._run_files(own=True))
-        kinds = [sorted(kind, key=_used_s) for kind in found]
+        kinds = [sorted(kind, key=_used_s) for kind in self._kinds()]
         newest = [each for kind in kinds for each in kind[-1:]]
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
             fits = each in newest or kept.total + each.use.beyond(kept) <= keep_bytes
@@ -77,6 +77,21 @@ class Leftovers:
         if refused:
             raise TandemError.of(_not_all_removed(refused))
         return removed.beyond(kept)
+
+    def measure(self) -> tuple[int, int, int, int]:
+        """Bytes of projects (partly received ones, too), data, other laptops' runs and own runs."""
+        projects, data, unfinished, others, own = self._kinds()
+        counted, sizes = DiskUse(), list[int]()
+        for kind in ((*projects, *unfinished), data, others, own):
+            before = counted
+            for each in kind:
+                counted |= each.use
+            sizes.append(counted.total - before.total)
+        return sizes[0], sizes[1], sizes[2], sizes[3]
+
+    def _kinds(self) -> tuple[Iterable[_Leftover], ...]:
+        """Projects, data, what is partly received, files of other laptops' runs and of own ones."""
+        return *self._stored(), self._unfinished(), self._run_files(own=False), self._run_files(own=True)
 
     def _stored(self) -> tuple[list[_Leftover], list[_Leftover]]:
         """Projects, and data."""
@@ -135,7 +150,8 @@ def sweep_copies(runs: Path) -> None:
 
 
 class Trimming:
-    """Trims on the files' thread. On the core loop."""
+    """Trims on the files' thread; measures on a thread of its own, as a run may be under way. On the core
+    loop."""
 
     def __init__(self, leftovers: Leftovers, files: WorkerThread, background: Background) -> None:
         self._leftovers, self._files, self._background = leftovers, files, background
@@ -145,6 +161,17 @@ class Trimming:
     async def do(self, keep_s: float, keep_bytes: int) -> int:
         """As ``Leftovers.trim``."""
         return await self._files.do(self._leftovers.trim, keep_s, keep_bytes)
+
+    async def measure(self, reports_bytes: int) -> StorageMeasured:
+        """``reports_bytes``: of received reports."""
+        projects, data, others, own = await asyncio.to_thread(self._leftovers.measure)
+        return StorageMeasured(
+            projects_bytes=projects,
+            data_bytes=data,
+            runs_bytes=others,
+            reports_bytes=reports_bytes,
+            own_bytes=own,
+        )
 
     def begin(self, keep_s: int, keep_bytes: int) -> None:
         """Start unless a trim with the same limits is under way."""

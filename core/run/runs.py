@@ -87,7 +87,7 @@ class NodeRuns:
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)
         self._participant_context = self._context.looped(self._to_coordinator, self._broke)
         leftovers = Leftovers(self._context.store, home.runs, me)
-        self._trimming = Trimming(leftovers, self._context.files, self._context.background)
+        self.trimming = Trimming(leftovers, self._context.files, self._context.background)
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
@@ -157,7 +157,7 @@ class NodeRuns:
         """Remove leftovers here beyond what the settings keep. Not during a run."""
         if (me := self._state().me) is None or self.busy or self._closing:
             return
-        self._trimming.begin(me.settings.keep_days * DAY_S, me.settings.keep_gb * GB)
+        self.trimming.begin(me.settings.keep_days * DAY_S, me.settings.keep_gb * GB)
 
     # --- commands -----------------------------------------
 
@@ -165,7 +165,7 @@ class NodeRuns:
         """Remove what ``Leftovers`` finds here, except records. Returns the freed bytes."""
         if self.busy:
             raise TandemError.of(problems.run_under_way())
-        return await self._trimming.do(0, 0)
+        return await self.trimming.do(0, 0)
 
     async def start(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None

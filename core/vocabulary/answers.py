@@ -207,6 +207,26 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
         return {turn.device for turn in self.membership if turn.change == "left"}
 
 
+class StorageMeasured(Tagged, frozen=True, kw_only=True):
+    """Sizes in bytes, by kind. A file that has several names counts once."""
+
+    projects_bytes: int
+    """Projects of other laptops, and what came of projects and data whose transfer is unfinished."""
+    data_bytes: int
+    """Data of other laptops."""
+    runs_bytes: int
+    """Files of runs that other laptops started, without their records."""
+    reports_bytes: int
+    """Reports that other laptops sent."""
+    own_bytes: int
+    """Outputs of own runs that were not brought back (``outputs-left``)."""
+
+    @property
+    def total_bytes(self) -> int:
+        others_bytes = self.projects_bytes + self.data_bytes + self.runs_bytes + self.reports_bytes
+        return others_bytes + self.own_bytes
+
+
 class Cleared(Tagged, frozen=True, kw_only=True):
     freed_bytes: int
 
@@ -244,6 +264,7 @@ Answer = (
     | SweepAccepted
     | RunList
     | RunDetails
+    | StorageMeasured
     | Cleared
     | Findings
     | Saved

@@ -203,9 +203,13 @@ class Mend(Tagged, frozen=True, kw_only=True):
     code: Word
 
 
+class MeasureStorage(Tagged, frozen=True, kw_only=True):
+    """Measure what ``Clear`` would remove. Answer: ``StorageMeasured``."""
+
+
 class Clear(Tagged, frozen=True, kw_only=True):
-    """Remove other laptops' project and run files from this laptop. Records of runs stay. Answer:
-    ``Cleared``."""
+    """Remove other laptops' projects, data, run files and reports from this laptop, and what own runs could
+    not bring back. Records of runs stay. Answer: ``Cleared``."""
 
 
 class ChangeSettings(Tagged, frozen=True, kw_only=True):
@@ -253,6 +257,7 @@ Command = (
     | RunDoctor
     | Mend
     | ChangeSettings
+    | MeasureStorage
     | Clear
     | SaveDiagnostics
     | Quit

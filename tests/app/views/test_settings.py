@@ -61,7 +61,9 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, login: Login) -> Settings
         return Done()
 
     core.answers[ChangeSettings] = change
-    return on_screen(qtbot, bridge, view)
+    on_screen(qtbot, bridge, view)
+    core.commands.clear()
+    return view
 
 
 def change(**fields: object) -> ChangeSettings:

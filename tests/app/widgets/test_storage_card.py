@@ -8,12 +8,21 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.settings import SettingsView
-from core.vocabulary.answers import Cleared, Done, Refused
-from core.vocabulary.commands import ChangeSettings, Clear
+from core.vocabulary.answers import Cleared, Done, Refused, StorageMeasured
+from core.vocabulary.commands import ChangeSettings, Clear, MeasureStorage
 from core.vocabulary.settings import SettingsChange
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM
 from tests.app.seat import on_screen
+
+MEASURED = StorageMeasured(
+    projects_bytes=1_500_000_000,
+    data_bytes=2_000_000_000,
+    runs_bytes=3_000_000,
+    reports_bytes=4_000,
+    own_bytes=600_000_000,
+)
+NOTHING = StorageMeasured(projects_bytes=0, data_bytes=0, runs_bytes=0, reports_bytes=0, own_bytes=0)
 
 
 @pytest.fixture
@@ -28,9 +37,14 @@ def press(view: SettingsView, name: str) -> None:
     found.click()
 
 
+def listed(view: SettingsView) -> list[str]:
+    return [label.text() for label in view.storage.sizes if label.isVisible()]
+
+
 def test_days_and_size_are_shown_and_saved(view: SettingsView, core: FakeCore) -> None:
     card = view.storage
     core.answers[ChangeSettings] = Done()
+    core.commands.clear()
     assert (card.days.value(), card.gigabytes.value()) == (30, 10) and not card.save.isEnabled()
     card.days.setValue(7)
     card.save.click()
@@ -45,15 +59,39 @@ def test_a_refused_choice_is_taken_back(view: SettingsView, core: FakeCore) -> N
     assert view.storage.gigabytes.value() == 10 and view.problem.problem == PROBLEM
 
 
+def test_the_size_of_each_kind_is_shown_when_the_screen_comes_to_the_front(
+    view: SettingsView, core: FakeCore
+) -> None:
+    assert core.commands == [MeasureStorage()]
+    core.answers[MeasureStorage] = MEASURED
+    view.hide()
+    view.show()
+    core.flush()
+    assert listed(view) == [
+        "1.5 GB: Projects of other laptops",
+        "2 GB: Data of other laptops",
+        "3 MB: Files of other laptops' runs: outputs, checkpoints, logs",
+        "4 kB: Reports from other laptops",
+        "600 MB: Outputs of your own runs, in folders outputs-left",
+    ]
+
+
 def test_everything_is_cleared_after_a_question(view: SettingsView, core: FakeCore) -> None:
     core.answers[Clear] = Cleared(freed_bytes=3_000_000)
+    core.answers[MeasureStorage] = MEASURED
     press(view, "clear")
-    assert core.commands == [], "it is asked first"
+    core.flush()
+    assert core.asked(Clear) == [], "it is asked first"
+    said = view.storage.words.text()
+    assert said.startswith("This removes everything listed above.") and "own runs" in listed(view)[-1]
+    core.answers[MeasureStorage] = NOTHING
     press(view, "keep-files")
+    assert view.storage.words.text() == ""
     press(view, "clear")
     press(view, "really-clear")
     core.flush()
-    assert core.commands == [Clear()] and view.storage.words.text() == "Freed 3 MB."
+    assert core.asked(Clear) == [Clear()] and view.storage.words.text() == "Freed 3 MB."
+    assert listed(view) == ["Nothing is stored."]
     assert view.storage.clear.isEnabled() and view.storage.clear.isVisible()
 
 

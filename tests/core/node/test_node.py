@@ -21,11 +21,13 @@ from core.supervisor import seals
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Done, Findings, Saved, StateNow
+from core.vocabulary.answers import Cleared, Done, Findings, Saved, StateNow, StorageMeasured
 from core.vocabulary.commands import (
     CancelPairing,
     ChangeSettings,
+    Clear,
     GetState,
+    MeasureStorage,
     Mend,
     PlanRun,
     Quit,
@@ -251,6 +253,19 @@ async def test_settings_that_change_at_the_same_moment_are_all_kept(tmp_path: Pa
         await asyncio.gather(*(anna.submit(ChangeSettings(change=change)) for change in changes))
     kept, _ = settings_file.read(anna.home.settings)
     assert (kept.theme, kept.name, kept.port) == ("dark", "Anna's", 31999)
+
+
+async def test_what_is_stored_is_measured_and_cleared(tmp_path: Path) -> None:
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        come_in_part = anna.home.projects / "incoming" / ("a" * 64)
+        come_in_part.mkdir(parents=True)
+        (come_in_part / "0.part").write_bytes(bytes(2000))
+        anna.home.received.mkdir()
+        (anna.home.received / "report.html").write_bytes(bytes(30))
+        measured = await anna.submit(MeasureStorage())
+        assert isinstance(measured, StorageMeasured)
+        assert (measured.projects_bytes, measured.reports_bytes, measured.total_bytes) == (2000, 30, 2030)
+        assert await anna.submit(Clear()) == Cleared(freed_bytes=2030)
 
 
 async def test_the_doctor_looks_and_the_diagnostics_are_saved(tmp_path: Path) -> None:

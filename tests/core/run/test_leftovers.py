@@ -173,6 +173,21 @@ def test_of_own_runs_only_what_was_too_much_to_bring_back_goes(tmp_path: Path, l
     assert all(is_whole(folder) for folder in own)
 
 
+def test_each_kind_is_measured_as_it_would_be_removed(
+    tmp_path: Path, store: ProjectStore, leftovers: Leftovers
+) -> None:
+    assert leftovers.measure() == (0, 0, 0, 0)
+    project, data = sent(store, tmp_path, "a = 1"), sent(store, tmp_path, "a = 22", script="")
+    came_in_part(store, tmp_path, "a = 333")
+    ran(tmp_path, FIRST)
+    own = ran(tmp_path, SECOND, starter=BEN)
+    (own / run_folder.LEFT).mkdir()
+    (own / run_folder.LEFT / "large.bin").write_bytes(bytes(1000))
+    measured = leftovers.measure()
+    assert measured == (project.total_bytes + 2000, data.total_bytes, BYTES, 1000)
+    assert leftovers.trim(0, 0) == sum(measured) and leftovers.measure() == (0, 0, 0, 0)
+
+
 def came_in_part(store: ProjectStore, tmp_path: Path, words: str, days: float = 0) -> Path:
     """A project whose last piece never arrived: 2,000 bytes did."""
     files = {"data.bin": bytes(2000), "train.py": words.encode()}
