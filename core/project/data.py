@@ -14,7 +14,8 @@ from core.project.files import UNWATCHED, ReadMeter, Skipped, hash_file, list_fi
 from core.project.hash_cache import HashCache
 from core.project.ignore import is_junk
 from core.runtime.regular_file import NotRegular
-from core.vocabulary.data import Data, may_carry_code
+from core.vocabulary.bounds import MOST_FILES
+from core.vocabulary.data import MOST, Data, may_carry_code
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import (
     Listing,
@@ -38,11 +39,17 @@ class LocalData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_data(
-    name: str, path: Path, home: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
+    name: str,
+    path: Path,
+    home: Path,
+    hashes: Path | None = None,
+    meter: ReadMeter = UNWATCHED,
+    *,
+    most_files: int = MOST_FILES,
 ) -> LocalData:
     """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
     whole = Path(os.path.normpath(path.expanduser().absolute()))
-    manifest, skipped = _scan(whole, whole.name, hashes, meter)
+    manifest, skipped = _scan(whole, whole.name, hashes, meter, most_files)
     real, is_file = whole.resolve(), whole.is_file()
     data = Data(
         name=name,
@@ -103,7 +110,7 @@ def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMete
 
 
 def _scan(
-    path: Path, name: str, hashes: Path | None, meter: ReadMeter
+    path: Path, name: str, hashes: Path | None, meter: ReadMeter, most_files: int = MOST_FILES
 ) -> tuple[Manifest, tuple[Skipped, ...]]:
     if path.is_file():
         meter.expect(path.stat().st_size)
@@ -113,6 +120,9 @@ def _scan(
             known.keep()
         return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)])), ()
     listing = list_files(path, leave_out=_leave_out)
+    if not listing.fits(most_files):
+        why = f"it holds {len(listing.files):,} files; {most_files:,} with names of usual length is the most"
+        raise _unusable(path, why, _SPLIT)
     known = None if hashes is None else HashCache(path.resolve(), hashes)
     meter.expect(sum(found.size for found in listing.files))
     files = []
@@ -157,6 +167,7 @@ def left_behind(data: LocalData) -> Problem:
     )
 
 
+_SPLIT = f"Pack them into fewer files, such as TFRecord, or name its subfolders instead ({MOST} at most)."
 _READABLE = "Name a folder or a file that this user can read and that no program changes meanwhile."
 
 

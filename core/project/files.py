@@ -14,7 +14,9 @@ from typing import BinaryIO
 import msgspec
 
 from core.runtime.regular_file import READ_BYTES, open_regular
+from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import LIMIT_LISTING_BYTES
 from core.vocabulary.paths import shown, why_unsafe
 
 ENTRIES_SEEN = 200_000
@@ -40,6 +42,12 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 class FolderListing(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FoundFile, ...]
     skipped: tuple[Skipped, ...]
+
+    def fits(self, most_files: int) -> bool:
+        """Whether one list of files can hold them all."""
+        hashes_bytes = 90 * len(self.files)
+        size = len(wire.to_json(self.files)) + hashes_bytes
+        return len(self.files) <= most_files and size <= LIMIT_LISTING_BYTES
 
 
 class ReadMeter:
@@ -205,5 +213,5 @@ def _endless(folder: Path, most_entries: int) -> TandemError:
     return TandemError(
         code="project-too-large",
         what=f"The folder {shown(str(folder))} holds more than {most_entries:,} files and folders.",
-        fix="Put the script into a folder of its own with only the files that it needs.",
+        fix="Use a folder with only the files that the script needs.",
     )

@@ -16,11 +16,9 @@ from core.project.ignore import TANDEM_RULES, IgnoreRules
 from core.runtime.regular_file import NotRegular
 from core.script.imports import read_sources, resolved
 from core.script.writes import only_written
-from core.vocabulary import wire
 from core.vocabulary.bounds import MOST_FILES
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
-    LIMIT_LISTING_BYTES,
     Manifest,
     ProjectFile,
     check_project,
@@ -89,7 +87,7 @@ def scan_project(
     left = tuple(Skipped(path=shown(path), why=_WRITTEN) for path in sorted(written))
     files = tuple(file for file in listing.files if file.path not in written)
     listing = FolderListing(files=files, skipped=listing.skipped + left)
-    _check_limits(script, listing.files, most_files)
+    _check_limits(script, listing, most_files)
     return _hashed(script, listing, tuple(ignored), hashes, meter, whole_folder=True)
 
 
@@ -119,8 +117,9 @@ def _only_imported(script: Path, hashes: Path | None, meter: ReadMeter, most_fil
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
     files = tuple(FoundFile(path=path, size=(folder / path).stat().st_size) for path in paths)
-    _check_limits(script, files, most_files)
-    return _hashed(script, FolderListing(files=files, skipped=()), (), hashes, meter, whole_folder=False)
+    listing = FolderListing(files=files, skipped=())
+    _check_limits(script, listing, most_files)
+    return _hashed(script, listing, (), hashes, meter, whole_folder=False)
 
 
 def _hashed(
@@ -175,9 +174,10 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
     )
 
 
-def _check_limits(script: Path, files: tuple[FoundFile, ...], most_files: int) -> None:
-    if len(files) <= most_files and len(wire.to_json(files)) + 90 * len(files) <= LIMIT_LISTING_BYTES:
+def _check_limits(script: Path, listing: FolderListing, most_files: int) -> None:
+    if listing.fits(most_files):
         return
+    files = listing.files
     folder = script.parent
     sizes = Counter(_top(found.path) for found in files if found.path != script.name)
     largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))

@@ -46,6 +46,20 @@ def test_one_file_is_found_again_whatever_its_name(tmp_path: Path, store: Projec
     assert place is not None and (place.name, place.read_bytes()) == (name, b"numbers")
 
 
+def test_a_folder_with_too_many_files_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "photos", PHOTOS)
+    monkeypatch.setattr(
+        module, "hash_file", lambda path, meter: pytest.fail("nothing is read of what is too large")
+    )
+    with pytest.raises(TandemError) as refused:
+        read_data("photos", folder, tmp_path, most_files=2)
+    assert "it holds 3 files; 2 with names of usual length is the most" in refused.value.what
+    assert "name its subfolders instead (8 at most)" in refused.value.fix
+    assert ".tandemignore" not in refused.value.fix, "a data folder has none"
+
+
 @pytest.mark.parametrize("fails", ["reading", "listing"])
 def test_what_cannot_be_read_for_a_moment_is_not_thrown_away(
     tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch, fails: str
