@@ -31,13 +31,13 @@ def main(place: Place) -> None:
     import numpy as np
     import tensorflow as tf
 
-    from bench.engine import hand_written, with_tandem, work
+    from bench.engine import hand_written, with_tandem, works
     from core.trainer import cluster_hooks
 
     if sealed is not None and place.seal is not None:
         sealed.open("bench", place.rank, place.seal)
         cluster_hooks.over_relays(place.seal.inside)
-    job, heard = work.load(place.work), Heard()
+    job, heard = works.load(place.work), Heard()
     if place.kind == "tandem":
         model, train = with_tandem.trainer(job, place, heard)
     else:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
-
-import resources
-
-DIGITS = Path(resources.__file__).parent / "examples" / "digits" / "digits.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +85,3 @@ class Pictures(Work):
                 layers.Dense(10, activation="softmax"),
             ]
         )
-
-
-def load(name: str) -> Work:
-    """The work by its name on the command line."""
-    if name == "digits":
-        data = np.load(DIGITS)
-        images = data["images"][:, :, :, None].astype("float32") / 16
-        return TinyDigits(images, data["labels"].astype("int32"), batch=64)
-    if name in ("5m", "5m-few-rows", "5m-long-epochs"):
-        batch = 16 if name == "5m-few-rows" else 128
-        rows = batch * (40 if name == "5m-long-epochs" else 10)
-        random = np.random.default_rng(0)
-        images = random.random((rows, 784), np.float32)
-        return FiveMillion(images, random.integers(0, 10, rows).astype("int32"), batch=batch)
-    if name == "5m-adam":
-        random = np.random.default_rng(0)
-        images = random.random((240 * 128, 784), np.float32)
-        return LongFiveMillion(images, random.integers(0, 10, len(images)).astype("int32"), batch=128)
-    if name == "pictures":
-        random = np.random.default_rng(0)
-        images = random.random((4096, 32, 32, 3), np.float32)
-        return Pictures(images, random.integers(0, 10, 4096).astype("int32"), batch=256)
-    raise ValueError(f"no such work: {name}")

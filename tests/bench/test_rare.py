@@ -1,15 +1,44 @@
 """How rounds alone, exact and rare become rows."""
 
+import pytest
+
 from bench import rare
+from bench.result import Row
 
 
-def test_each_way_is_compared_with_training_alone_in_its_own_round() -> None:
-    took_s: dict[rare.Kind, list[float]] = {
-        "alone": [0.2, 0.4, 0.2],
-        "exact": [0.4, 0.4, 0.8],
-        "rare": [0.1, 0.2, 0.2],
-    }
-    alone, exact, rarely = rare.rows("5m-long-epochs", took_s)
-    assert alone.value == 200.0
-    assert (exact.value, rarely.value) == (0.5, 2.0)
-    assert rare.WORDS.keys() == rare.EPOCHS.keys()
+@pytest.fixture
+def found() -> dict[str, Row]:
+    measured = rare.Measured(
+        alone_s=[0.2, 0.4, 0.2],
+        half_s=[0.1, 0.2, 0.1],
+        together_s={("exact", 240): [0.4, 0.4, 0.8], ("rare", 240): [0.1, 0.2, 0.2]},
+        expected_s={("exact", 240): 0.5, ("rare", 240): 0.21},
+    )
+    rows = rare.rows("gpt", measured)
+    assert len(rows) == len({row.what for row in rows})
+    return {row.what.partition(": ")[2]: row for row in rows}
+
+
+def test_each_way_is_compared_with_training_alone_in_its_own_round(found: dict[str, Row]) -> None:
+    assert found["a step alone"].value == 200.0
+    assert found["exact at 240 Mbit, times alone"].value == 0.5
+    assert found["rare at 240 Mbit, times alone"].value == 2.0
+
+
+def test_rare_meetings_are_compared_with_what_the_machine_allows(found: dict[str, Row]) -> None:
+    assert found["the whole batch ÷ half of it"].value == 2.0
+    part = found["rare at 240 Mbit ÷ what the machine allows"]
+    assert (part.value, part.kept) == (1.0, True)
+
+
+def test_the_network_allows_exact_steps_what_moving_the_gradients_takes(found: dict[str, Row]) -> None:
+    wire_s = 1_268_256 * 4 * 8 / 240e6
+    most = found["exact at 240 Mbit: the most that the network allows"]
+    assert most.value == pytest.approx(0.2 / wire_s)
+
+
+def test_what_was_expected_is_compared_with_what_came_out(found: dict[str, Row]) -> None:
+    exact, rarely = (found[f"{kind} at 240 Mbit: expected, off by"] for kind in rare.KINDS)
+    assert exact.value == pytest.approx(0.25)
+    assert rarely.value == pytest.approx(0.05)
+    assert (exact.kept, rarely.kept) == (False, True)
