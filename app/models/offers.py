@@ -13,6 +13,7 @@ from app.models import preflight
 from app.models.argument_fields import name_of, value_of, with_value
 from app.models.draft import RunDraft, candidates, split, taking_part, why_not
 from app.words.device_words import may_match
+from core.speed.sentences import WORTH, compared
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -67,15 +68,16 @@ def _by_script(
 
 def _by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) -> Iterator[Offer]:
     options = draft.options
-    if advice.cause == "wire" and advice.whole_floats and options.wire == "f32":
+    if advice.narrow is not None and options.wire == "f32":
         yield Offer("Send half the bytes", replace(draft, options=structs.replace(options, wire="bf16")))
-    if advice.cause == "wire" and advice.every_step and options.sync == "exact":
-        yield Offer("Meet rarely", replace(draft, options=structs.replace(options, sync="rare")))
+    if advice.rarely is not None and options.sync == "exact":
+        words = f"Meet rarely ({compared(advice.rarely)})"
+        yield Offer(words, replace(draft, options=structs.replace(options, sync="rare")))
     if advice.cause == "shares" and draft.shares:
         yield Offer("Share by speed", replace(draft, shares={}))
     if advice.cause in ("steps", "wire", "load"):
         yield from _larger_batch(draft, read)
-    if advice.here:
+    if advice.here and advice.together < WORTH:
         yield from _alone(draft, state)
 
 

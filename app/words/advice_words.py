@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from core.speed.sentences import SpeedWords, expected, times
+from core.speed.sentences import WORTH, SpeedWords, compared, expected, times
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Advice, Expectation
-from core.vocabulary.text import capitalised
 
 
 class Face(NamedTuple):
@@ -53,18 +52,33 @@ def advice_words(advice: Advice | None, face: Face) -> str:
                 f"{units.duration(advice.fast_s)}. Use a larger batch_size, or set steps_per_execution."
             )
         case "wire":
-            narrow = f"send half the bytes ({face.narrow_wire})" if advice.whole_floats else ""
-            rarely = f"meet rarely ({face.rarely})" if advice.every_step else ""
-            inexact = " or ".join(filter(None, (narrow, rarely)))
-            use = f"{capitalised(inexact)}, which is not exact, or use" if inexact else "Use"
-            words = f"{use} a cable, a faster network or a larger batch_size."
+            words = _wire_words(advice, face)
         case "shares":
             words = f"{face.shares} each laptop gets as many rows as it can compute."
         case "load":
             words = "Use a larger batch_size, and close other programs on all laptops."
+    if advice.together >= WORTH:
+        return words
     how = face.alone_here if advice.here else face.alone_there.format(name=advice.alone)
     train = "Train" if advice.cause == "unlike" else "Or train"
     return f"{words} {train} on {advice.alone} alone ({how})."
+
+
+def _wire_words(advice: Advice, face: Face) -> str:
+    """What would help on a slow network, and how fast each is expected to be beside the fastest alone."""
+    twice = "" if advice.larger is None else f" (twice the rows: {compared(advice.larger)})"
+    words = f"Use a cable, a faster network or a larger batch_size{twice}."
+    inexact = [
+        f"{does} ({option}: {compared(gain)})"
+        for does, option, gain in (
+            ("send half the bytes", face.narrow_wire, advice.narrow),
+            ("meet rarely", face.rarely, advice.rarely),
+        )
+        if gain is not None
+    ]
+    if inexact:
+        words += f" Or {' or '.join(inexact)}; the result is then not that of one machine."
+    return words
 
 
 def speed_lines(said: SpeedWords, face: Face) -> list[str]:

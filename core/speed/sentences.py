@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound, sound_summary
 from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectation, Summary
@@ -20,11 +21,18 @@ from core.vocabulary.text import plain
 
 WORTH = 1.1
 """Speed-up below which a second laptop is hardly worth its trouble."""
+RARELY = 1.3
+"""A speed-up below this is worth an offer of rare meetings, if they give more."""
 UNEVEN = 1.25
 TINY_S = 0.02
 """A step that takes the fastest member less hardly justifies an exchange."""
 SMALL_BYTES = 500_000
 """Bytes sent in a step: below this, latency matters instead of bandwidth."""
+
+_RARE_BYTES = 1 / 7.5
+"""A meeting's bytes ÷ those of an exact step: 4 bits a number, and a scale for each 64."""
+_RARE_PART = 0.1
+"""Part of the time that members who choose their interval spend in meetings."""
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 _MUCH_BYTES = 100_000_000
@@ -144,7 +152,8 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     """What would help, depending on the cause; None where together is clearly faster."""
     alone_s, step_s = expectation.alone_s, expectation.step_s
     fast, slow = min(alone_s), max(alone_s)
-    if fast / step_s >= WORTH:
+    together = fast / step_s
+    if together >= RARELY:
         return None
     best = alone_s.index(fast)
     ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a network that takes no time
@@ -157,6 +166,16 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         cause = "wire"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
         cause = "shares"
+    narrow = rarely = larger = None
+    if cause == "wire":
+        computing_s = max(step_s - expectation.wire_s, ideal_s)
+        waiting_s = max(0.0, step_s - computing_s)
+        narrow = fast / (computing_s + waiting_s / 2) if plan.wire == "f32" else None
+        if plan.strategy == "managed" and plan.sync == "exact":
+            rarely = fast / _rare_s(computing_s, expectation.wire_s)
+        larger = 2 * fast / (2 * computing_s + waiting_s)
+    if together >= WORTH and not (rarely and rarely >= max(RARELY, WORTH * together)):
+        return None
     laptop = ranks(plan)[best]
     return Advice(
         cause=cause,
@@ -166,9 +185,18 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         slowest=_member(alone_s.index(slow), plan, names),
         fast_s=fast,
         slow_s=slow,
-        whole_floats=plan.wire == "f32",
-        every_step=plan.strategy == "managed" and plan.sync == "exact",
+        together=together,
+        narrow=narrow,
+        rarely=rarely if rarely and rarely > together else None,
+        larger=larger,
     )
+
+
+def _rare_s(computing_s: float, wire_s: float) -> float:
+    """Seconds of a step with its part of the meetings, as often as members choose to meet."""
+    meeting_s = wire_s * _RARE_BYTES
+    every = min(max(LEAST_STEPS, meeting_s / (_RARE_PART * computing_s)), MOST_STEPS)
+    return computing_s + meeting_s / every
 
 
 def too_small(expectation: Expectation) -> bool:
@@ -221,7 +249,7 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
     mine = best
     if plan.starter in devices and devices[best] != plan.starter:
         mine = devices.index(plan.starter)
-    if _compared(alone_s[best] / step_s) == _compared(alone_s[mine] / step_s):
+    if compared(alone_s[best] / step_s) == compared(alone_s[mine] / step_s):
         return (mine,)
     return best, mine
 
@@ -234,11 +262,12 @@ def _both(before: float, after: float, name: str) -> str:
 
 
 def _than(gain: float, name: str) -> str:
-    compared = _compared(gain)
-    return f"{compared} {'than' if compared.endswith('er') else 'as'} {name} alone"
+    words = compared(gain)
+    return f"{words} {'than' if words.endswith('er') else 'as'} {name} alone"
 
 
-def _compared(gain: float) -> str:
+def compared(gain: float) -> str:
+    """``about 1.7× as fast``, ``only 8 % faster``, ``2.1× slower``: a speed ÷ another."""
     if gain >= WORTH:
         return f"about {times(gain)}× as fast"
     if gain >= 1.005:

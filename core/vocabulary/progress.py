@@ -142,10 +142,15 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     fast_s: float
     slow_s: float
     """Time of a step of the whole batch by each of these two alone."""
-    whole_floats: bool
-    """Gradients travel as float32: they could be halved."""
-    every_step: bool = False
-    """Members meet in every step: they could meet rarely."""
+    together: float = 1.0
+    """Speed of all together ÷ that of the fastest alone; below, the same estimated for another choice, None
+    where it is made already or would help little."""
+    narrow: float | None = None
+    """If gradients travelled as bfloat16."""
+    rarely: float | None = None
+    """If members met rarely."""
+    larger: float | None = None
+    """With batches of twice the rows, exact."""
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,8 +24,11 @@ DRAFT = RunDraft()
 ALONE = "Train on this laptop alone"
 
 
-def offered(cause: Blamed = "wire", *, draft: RunDraft = DRAFT, here: bool = True) -> dict[str, Offer]:
-    advice = replace_struct(ADVICE, cause=cause, here=here)
+def offered(
+    cause: Blamed = "wire", *, draft: RunDraft = DRAFT, here: bool = True, together: float = 0.5
+) -> dict[str, Offer]:
+    wire = {} if cause == "wire" else {"narrow": None, "rarely": None, "larger": None}
+    advice = replace_struct(ADVICE, cause=cause, here=here, together=together, **wire)
     made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=advice)
     read = replace_struct(world.script_read(), options=(BATCH,))
     found = offers(draft, TWO, read, made)
@@ -39,7 +42,7 @@ def offered(cause: Blamed = "wire", *, draft: RunDraft = DRAFT, here: bool = Tru
     [
         ("unlike", [ALONE]),
         ("steps", ["Use --batch-size 128", ALONE]),
-        ("wire", ["Send half the bytes", "Meet rarely", "Use --batch-size 128", ALONE]),
+        ("wire", ["Send half the bytes", "Meet rarely (about 1.5× as fast)", "Use --batch-size 128", ALONE]),
         ("shares", ["Share by speed", ALONE]),
         ("load", ["Use --batch-size 128", ALONE]),
     ],
@@ -50,7 +53,9 @@ def test_each_cause_has_what_helps(cause: Blamed, words: list[str]) -> None:
 
 def test_what_is_offered_is_done_in_the_form() -> None:
     found = offered()
-    half, rarely, alone = (found[words].draft for words in ("Send half the bytes", "Meet rarely", ALONE))
+    half, rarely, alone = (
+        found[words].draft for words in ("Send half the bytes", "Meet rarely (about 1.5× as fast)", ALONE)
+    )
     assert half is not None and rarely is not None and alone is not None
     assert (half.options.wire, half.options.sync) == ("bf16", "exact")
     assert (rarely.options.wire, rarely.options.sync) == ("f32", "rare")
@@ -62,6 +67,11 @@ def test_what_was_chosen_is_not_offered_again() -> None:
     assert list(offered(draft=chosen)) == ["Use --batch-size 128", ALONE]
     assert ALONE not in offered(draft=RunDraft(left_out=frozenset({OTHER})))
     assert ALONE not in offered(here=False), "the other laptop is the faster one"
+
+
+def test_training_alone_is_not_offered_where_together_is_faster() -> None:
+    assert ALONE in offered()
+    assert ALONE not in offered(together=1.2)
 
 
 @pytest.mark.parametrize(

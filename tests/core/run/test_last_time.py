@@ -101,7 +101,7 @@ def test_what_the_run_to_be_does_already_is_not_proposed() -> None:
     slow = replace(SUMMARY, settled=Settled(step_s=0.3, wire_s=0.25, wire_bytes=9_000_000))
     made = PlanMade(plan=plan_of())
     advice = with_last_time(made, slow, plan_of()).advice
-    assert advice is not None and advice.cause == "wire" and advice.whole_floats
+    assert advice is not None and advice.cause == "wire" and advice.narrow is not None
     half = PlanMade(plan=replace(plan_of(), wire="bf16"))
     advice = with_last_time(half, slow, plan_of()).advice
-    assert advice is not None and advice.cause == "wire" and not advice.whole_floats
+    assert advice is not None and advice.cause == "wire" and advice.narrow is None
