@@ -74,7 +74,7 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__(
             background=None,
-            axisItems={"left": ValueAxis("left"), "bottom": RunAxis()},
+            axisItems={"left": ValueAxis(), "bottom": RunAxis()},
             viewBox=RunViewBox(),
         )
         self.paint_s = 0.0
@@ -82,6 +82,8 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
         self._resized = QTimer(self, singleShot=True)
         self._resized.timeout.connect(lambda: super(Canvas, self).resizeEvent(None))
         self.hideButtons()
+        for side in ("right", "top"):  # never shown, but they would follow every change of range
+            self.getPlotItem().getAxis(side).unlinkFromView()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.getPlotItem().vb.sigRangeChangedManually.connect(lambda *_: self.moved.emit())
 

@@ -56,7 +56,7 @@ class ChartPanel(QWidget):
         """Metrics on a logarithmic scale."""
         self._pieces: Iterator[None] | None = None
         """The rest of the arranging or drawing under way."""
-        self._drawn = self._late = self._again = False
+        self._drawn = self._late = self._again = self._hurried = False
         self._ready = False
         self._last_s = 0.0
         self._range: tuple[float, float] | None = None
@@ -187,7 +187,8 @@ class ChartPanel(QWidget):
         # Some milliseconds per plot at a time, so that the window handles events in between.
         if next(self._pieces, _OVER) is _OVER:
             self._pieces = None
-            if not self._drawn:
+            if self._hurried or not self._drawn:
+                self._hurried = False
                 self._timer.start(0)
             elif self._late or self._again:
                 self.take_in()
@@ -234,6 +235,8 @@ class ChartPanel(QWidget):
         plot.show_turns(turns, in_words=plot.shown not in USES)
         if self._range is not None:
             plot.show_limits(*self._range)
+        if self._zoomed is not None:
+            plot.show_range(*self._zoomed)
         plot.redraw(self._range)
         return caught_up
 
@@ -253,7 +256,7 @@ class ChartPanel(QWidget):
 
     def _redraw_soon(self) -> None:
         """The user is moving a plot and watching: redraw sooner than for new points."""
-        self._again = self._again or self._pieces is not None
+        self._hurried = self._pieces is not None
         if self._seen() and not (self._timer.isActive() and self._timer.remainingTime() < 15):
             self._timer.start(15)
 
@@ -298,8 +301,6 @@ class ChartPanel(QWidget):
         plot.log_asked.connect(lambda on: self._show_log(plot, on))
         plot.enlarge_asked.connect(lambda: self._enlarge("" if self.grid.alone else plot.shown))
         self._show_curves(plot)
-        if self._zoomed is not None:
-            plot.show_range(*self._zoomed)
         slot.fill(plot)
 
     def _show_curves(self, plot: Plot) -> None:
@@ -349,9 +350,6 @@ class ChartPanel(QWidget):
 
     def _on_moved(self, moved: Plot) -> None:
         self._zoomed = moved.range
-        for plot in self.all_plots:
-            if plot is not moved:
-                plot.show_range(*moved.range)
         self.bar.show_following(False)
         self._redraw_soon()
 

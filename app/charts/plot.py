@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -17,12 +17,12 @@ from app.charts.curve import Look, PlotCurve, logarithms
 from app.charts.grid import Grid
 from app.charts.legend import Legend
 from app.charts.marks import END_CHARACTERS, Marks, TurnMark
-from app.charts.readout import bad_marks, best_mark, cursor_at, end_marks, said_at_end
+from app.charts.readout import bad_marks, bad_words, best_mark, cursor_at, end_marks, said_at_end
 from app.charts.series import MOST, Floats
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
-from core.report.points import MEASURED, Axis
+from core.report.points import Axis
 
 LINE = 1.75
 """Line width in screen pixels at scale 1. Qt does not scale a pen whose width is constant under zoom."""
@@ -186,9 +186,11 @@ class Plot(QWidget):
         axis.setHeight(round(height * 2.6) if shown else height // 2)
 
     def show_range(self, left: float, right: float) -> None:
-        """A plot beside it was moved: show the same part of the run and stop following."""
+        """A plot beside it was moved: show the same part of the run with the next ``redraw``, and stop
+        following."""
         self.following = False
-        self.canvas.setXRange(left, right, padding=0)
+        with QSignalBlocker(self):
+            self.canvas.setXRange(left, right, padding=0)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -219,7 +221,9 @@ class Plot(QWidget):
         if self._bounds is not None or low <= high:
             self._follow_y(*(self._bounds or (low, high)))
         self._fresh = False
-        self._show_flag()
+        # Not while it is painted: moving the curves then would have them painted again.
+        self.canvas.scene().prepareForPaint()
+        self.flag.say_or_hide(bad_words(self.shown, self.curves))
         self._show_marks()
 
     def _draw(
@@ -232,11 +236,16 @@ class Plot(QWidget):
         over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns // LINE_APART)
         middle = logarithms(over.middle) if self._look.log else over.middle
         _draw(line, over.x, middle)
-        _draw(faint, *((raw.x, lows) if curve.smooth is not None and not raw.dense else _NOTHING))
+        # Even an item without points has its cost in each frame.
+        under = curve.smooth is not None and not raw.dense
+        faint.setVisible(under)
+        if under:
+            _draw(faint, raw.x, lows)
         band.show_extent(*((raw.x, lows, highs) if raw.dense else (*_NOTHING, _NOTHING[0])))
         few = len(curve.raw) <= columns // 8
         at, value = _alone(curve, self._look) if few else _NOTHING
-        if len(at) or len(dots.data):
+        dots.setVisible(len(at) > 0)
+        if len(at):
             dots.setData(x=at, y=value)
         return lows, highs
 
@@ -349,21 +358,6 @@ class Plot(QWidget):
         items[1].setZValue(-1)
         return items
 
-    def _show_flag(self) -> None:
-        bad = []
-        for curve in self.curves:
-            if curve.points.bad and not curve.hidden and self.shown not in MEASURED:
-                index = curve.points.bad[0]
-                step = int(curve.points.steps[index])
-                word, last = _word(curve.points.values[index]), len(curve.points.values) - 1
-                lasts = curve.points.bad[-1] == last
-                bad.append(
-                    f"{curve.name} is {word} from step {step:,} on"
-                    if lasts
-                    else f"{curve.name} was {word} at step {step:,}"
-                )
-        self.flag.say_or_hide("; ".join(bad))
-
     def _on_moved(self) -> None:
         self.following = False
         self.moved.emit()
@@ -390,7 +384,3 @@ def _alone(curve: PlotCurve, look: Look) -> tuple[Floats, Floats]:
 
 def _lasting(curve: PlotCurve) -> tuple[int, str, bool, int]:
     return id(curve.points), curve.name, curve.dashed, id(curve.base)
-
-
-def _word(value: float) -> str:
-    return "NaN" if value != value else "infinite"

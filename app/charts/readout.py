@@ -11,7 +11,7 @@ from app import theme
 from app.charts.curve import Look, PlotCurve
 from app.charts.marks import BadMark, Cursor, Mark, TurnMark
 from core.history.best import better
-from core.report.points import Axis, RunPoints
+from core.report.points import MEASURED, Axis, RunPoints
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 
@@ -72,6 +72,19 @@ def bad_marks(curves: Sequence[PlotCurve], axis: Axis) -> list[BadMark]:
         if not curve.hidden
         for index in curve.points.bad
     ]
+
+
+def bad_words(metric: str, curves: Sequence[PlotCurve]) -> str:
+    """Where curves were or became non-finite; empty if nowhere."""
+    said = []
+    for curve in curves:
+        if curve.points.bad and not curve.hidden and metric not in MEASURED:
+            values, first = curve.points.values, curve.points.bad[0]
+            word, step = brief(values[first]), int(curve.points.steps[first])
+            lasts = curve.points.bad[-1] == len(values) - 1
+            place = f"is {word} from step {step:,} on" if lasts else f"was {word} at step {step:,}"
+            said.append(f"{curve.name} {place}")
+    return "; ".join(said)
 
 
 def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> list[TurnMark]:

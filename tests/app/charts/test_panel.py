@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import shiboken6
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
@@ -245,7 +245,7 @@ def test_gpu_use_stands_under_the_loss_over_the_same_axis(qtbot: QtBot, panel: C
     assert use.canvas.viewRange()[1][1] >= 100
     loss.canvas.setXRange(2, 5, padding=0)
     loss.canvas.moved.emit()
-    assert use.range == pytest.approx((2, 5))
+    qtbot.waitUntil(lambda: use.range == pytest.approx((2, 5)), timeout=LIMIT_MS)
     panel.follow()
     qtbot.waitUntil(lambda: use.range[1] > 7, timeout=LIMIT_MS)
     assert use.range == pytest.approx(loss.range)
@@ -545,7 +545,7 @@ def test_a_drag_selects_for_all_plots_and_a_double_click_shows_everything(
     drag(loss, 0.2, 0.6)
     qtbot.waitUntil(lambda: not panel.following, timeout=LIMIT_MS)
     assert loss.range == pytest.approx((20, 60), abs=2)
-    assert accuracy.range == loss.range
+    qtbot.waitUntil(lambda: accuracy.range == loss.range, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: loss.canvas.viewRange()[1][0] > 30, timeout=LIMIT_MS)
     low, high = loss.canvas.viewRange()[1]
     assert 30 < low < 42 and 78 < high < 88, "the values fit what is seen"
@@ -566,7 +566,50 @@ def test_ctrl_and_the_wheel_zoom_about_the_pointer_and_the_wheel_alone_is_the_pa
     left, right = loss.range
     assert right - left < 0.9 * (before[1] - before[0])
     assert left + 0.25 * (right - left) == pytest.approx(pointed, abs=1.5)
-    assert accuracy.range == loss.range
+    qtbot.waitUntil(lambda: accuracy.range == loss.range, timeout=LIMIT_MS)
+
+
+def test_a_move_during_a_drawing_is_drawn_right_after_it_however_long_drawings_take(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    drag(loss, 0.2, 0.8)
+    panel._redraw()
+    assert panel._pieces is not None, "a drawing is under way"
+    panel.cost_s = 1e6
+    loss.canvas.setXRange(30, 50, padding=0)
+    loss.canvas.moved.emit()
+    for _ in range(9):
+        if not panel._pieces:
+            break
+        panel._timer.stop()
+        panel._redraw()
+    assert panel._timer.isActive() and panel._timer.remainingTime() < 15
+    qtbot.waitUntil(lambda: accuracy.range == loss.range, timeout=LIMIT_MS)
+
+
+def test_a_plot_beside_it_is_painted_once_for_each_move(qtbot: QtBot, panel: ChartPanel) -> None:
+    loss, accuracy = zoomable(qtbot, panel)
+    drag(loss, 0.2, 0.8)
+    qtbot.waitUntil(lambda: accuracy.range == loss.range and not panel._timer.isActive(), timeout=LIMIT_MS)
+    QApplication.processEvents()
+    painted = Painted()
+    accuracy.canvas.viewport().installEventFilter(painted)
+    loss.canvas.setXRange(30, 50, padding=0)
+    loss.canvas.moved.emit()
+    qtbot.waitUntil(lambda: accuracy.range == loss.range and not panel._timer.isActive(), timeout=LIMIT_MS)
+    QApplication.processEvents()
+    assert painted.count == 1
+
+
+class Painted(QObject):
+    """Counts how often what it watches is painted."""
+
+    count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() == QEvent.Type.Paint
+        return False
 
 
 def test_nothing_can_be_seen_beyond_the_data(qtbot: QtBot, panel: ChartPanel) -> None:

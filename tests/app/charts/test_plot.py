@@ -8,7 +8,7 @@ from core.report.points import Axis
 
 
 def labels(numbers: list[float]) -> list[str]:
-    return ValueAxis("left").logTickStrings([math.log10(number) for number in numbers], 1.0, None)
+    return ValueAxis().logTickStrings([math.log10(number) for number in numbers], 1.0, None)
 
 
 def test_a_decade_has_three_labels(qtbot: QtBot) -> None:
@@ -64,3 +64,15 @@ def test_time_is_labelled_as_a_clock_shows_it(qtbot: QtBot) -> None:
     ((spacing, values),) = axis.tickValues(0.0, 400.0, 400.0)
     assert axis.tickStrings(values, 1.0, spacing) == ["0:00", "1:00", "2:00", "3:00", "4:00", "5:00", "6:00"]
     assert RunAxis().tickStrings([20_000.0, 3_000_000.0], 1.0, 1.0) == ["20k", "3000k"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.31, 2.7e-3), (1e-8, 3e-8), (0.5, 123_456.0)])
+@pytest.mark.parametrize("pixels", [80.0, 170.0, 900.0])
+def test_numbers_of_the_value_axis_have_room_between_them(
+    qtbot: QtBot, low: float, high: float, pixels: float
+) -> None:
+    axis = ValueAxis()
+    ((spacing, values),) = axis.tickValues(low, high, pixels)
+    assert values and all(low <= value <= high for value in values)
+    assert spacing / (high - low) * pixels >= axis._line
+    assert len(set(axis.tickStrings(values, 1.0, spacing))) == len(values)
