@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +16,7 @@ def remove_tree(folder: Path) -> None:
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     # rmtree has a descriptor open for each level: these may have run out before Python recursed too deeply.
-    if os.open in os.supports_dir_fd and folder.is_dir() and not folder.is_symlink():
+    if folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError):
             _flatten(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -23,6 +24,8 @@ def remove_tree(folder: Path) -> None:
 
 def _flatten(folder: Path) -> None:
     """Moves every folder below directly into it. Uses descriptors: such paths exceed the system's limit."""
+    if sys.platform == "win32":
+        return
     opening = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     top = os.open(folder, opening)
     try:

@@ -84,7 +84,7 @@ def _numpys_threads() -> Callable[[], None] | None:
 
     def start() -> None:
         told = next(filter(None, (_number(os.environ.get(name, "")) for name in _COUNTS)), None)
-        processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         for setter in setters:
             setter(min(told or processors, processors))
 
@@ -99,6 +99,8 @@ def _libraries() -> list[str]:
 
 
 def _setter(path: str) -> Callable[[int], object] | None:
+    if sys.platform != "linux":
+        return None
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD)
     return next((getattr(library, name) for name in _SETTERS if hasattr(library, name)), None)
 

@@ -63,6 +63,8 @@ class Ruleset:
 
         ``links``: whether a path may be a link. ``real``: none of its parent folders may be one, either.
         """
+        if sys.platform != "linux":
+            return
         for path in paths:
             try:
                 fd = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
