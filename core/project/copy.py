@@ -30,6 +30,7 @@ SPARE_BYTES = 20_000_000
 _FICLONE = 0x40049409
 _CLONED_BYTES = 1 << 16
 """A smaller file is copied faster than it is asked whether its blocks can be shared."""
+_WINDOWS_LONG = 260
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -49,12 +50,24 @@ def storing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise _disk_full(folder) from error
+        if _is_too_long(error):
+            raise TandemError(
+                code="path-too-long",
+                what=f"A path below {shown(str(folder))} is too long for this system.",
+                fix="Name a home with a shorter path, --home DIR, or shorten the paths of the files.",
+            ) from error
         raise TandemError(
             code="storage-failed",
             what=f"Files cannot be written to {shown(str(folder))} ({error.strerror or error}).",
             fix="Make the folder writable for you, or name another home with --home DIR.",
             detail=repr(error),
         ) from error
+
+
+def _is_too_long(error: OSError) -> bool:
+    """Windows says of such a path that it cannot be found."""
+    is_windows_long = os.name == "nt" and len(str(error.filename or "")) >= _WINDOWS_LONG
+    return error.errno == errno.ENAMETOOLONG or is_windows_long
 
 
 def check_room(folder: Path, size: int) -> None:

@@ -54,7 +54,12 @@ def test_where_a_file_system_knows_no_links_a_file_is_copied(
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EACCES, "storage-failed")],
+    [
+        (errno.ENOSPC, "disk-full"),
+        (errno.EDQUOT, "disk-full"),
+        (errno.ENAMETOOLONG, "path-too-long"),
+        (errno.EACCES, "storage-failed"),
+    ],
 )
 def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: str) -> None:
     with pytest.raises(TandemError) as caught, storing(tmp_path):

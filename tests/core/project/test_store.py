@@ -250,6 +250,30 @@ def test_a_home_where_nothing_can_be_written_is_said_plainly(tmp_path: Path) -> 
     assert caught.value.code == "storage-failed"
 
 
+def test_the_longest_path_that_may_travel_is_kept_and_one_too_long_for_this_system_is_said(
+    tmp_path: Path,
+) -> None:
+    longest = "/".join(["d" * 100] * 10) + "/" + "f" * 14
+    files = {"train.py": b"print(1)", longest: b"deep"}
+    manifest, source = manifest_for(files), write(tmp_path / "source", dict(files))
+    assert len(longest) == 1024
+
+    def keep(home: Path) -> ProjectStore:
+        store = ProjectStore(home / "projects")
+        receipt = store.receive(manifest)
+        for piece in pieces(source, manifest, receipt.wanted):
+            receipt.take(piece)
+        store.keep(receipt)
+        return store
+
+    assert content(keep(tmp_path / "home").checkout(manifest, tmp_path / "run")) == files
+    deep = tmp_path.joinpath(*["h" * 200] * 15)
+    with pytest.raises(TandemError, match="too long for this system") as caught:
+        keep(deep)
+    assert isinstance(caught.value.__cause__, OSError) and caught.value.__cause__.errno == errno.ENAMETOOLONG
+    assert "shorter path" in caught.value.fix and not (deep / "projects" / manifest.digest).exists()
+
+
 def test_a_run_that_writes_to_one_of_two_names_of_a_file_changes_that_one(
     tmp_path: Path, store: ProjectStore
 ) -> None:
