@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.transfer.machine import WINDOW
 from core.vocabulary import events as ev
 from core.vocabulary.commands import SetCodePolicy, StopRun
 from core.vocabulary.ids import RunId
@@ -83,6 +84,18 @@ def _told(agent: Agent) -> list[ev.MemberPhaseChanged]:
     return [event for event in told if event.device == agent.device]
 
 
+def reads(agent: Agent, times: int) -> None:
+    """Waits for so many readings of its own, one a second."""
+
+    def is_own(told: ev.TelemetryReported) -> bool:
+        return told.device == agent.device
+
+    since = len(agent.told)
+    for _ in range(times):
+        told = agent.hears(ev.TelemetryReported, is_own, since=since)
+        since = agent.told.index(told, since) + 1
+
+
 def stop(run: RunId, *agents: Agent) -> None:
     for _ in range(3):
         agents[0].ask(StopRun())
@@ -152,13 +165,23 @@ def test_a_disk_that_fills_up_midway_is_told_and_nothing_is_half_there(way: Lab,
 
 
 @pytest.mark.parametrize("sender_stops", [False, True])
-def test_who_stops_while_files_come_need_not_wait_for_them(
+def test_who_stops_while_files_come_need_not_wait_for_them_and_the_next_run_goes_on(
     namespaces: None, tmp_path: Path, script: Path, sender_stops: bool
 ) -> None:
-    with Lab(tmp_path, rate="4mbit") as slow:
+    with Lab(tmp_path, rate="20mbit") as slow:
         anna, ben = two(slow)
+        at_first = faults.received_bytes(slow.network, 1)
         run = starts(anna, ben, script)
         told = came(anna, ben, run, MB)
         assert told.total >= SIZE
         stop(run, *((anna, ben) if sender_stops else (ben, anna)))
-        assert max(told.done for told in _told(ben)) < SIZE / 2, "two minutes' worth was still to come"
+        had = max(told.done for told in _told(ben))
+        assert had < SIZE / 2, "twelve seconds' worth was still to come"
+        reads(ben, 6)  # what had been requested comes in four
+        before = faults.received_bytes(slow.network, 1)
+        assert before - at_first < had * OVERHEAD + (WINDOW + 1) * BLOCK_BYTES
+        reads(ben, 3)
+        assert faults.received_bytes(slow.network, 1) - before < BLOCK_BYTES / 10, "7 MB fit through"
+        again = starts(anna, ben, script)
+        assert came(ben, ben, again, 1).done >= had
+        stop(again, anna, ben)
