@@ -45,7 +45,7 @@ MEASUREMENTS = {
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "leaving": ("A laptop leaves and is back", "bench.leaving"),
     "returning": ("A laptop whose network or lid was away is back", "bench.returning"),
-    "undoing": ("Steps that can be undone", "bench.undoing"),
+    "undoing": ("Being able to leave and come back", "bench.undoing"),
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }
