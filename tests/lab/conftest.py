@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.faults import listens_alone
 from tests.lab.lab import Lab
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
@@ -34,8 +35,11 @@ def network(_standing: tuple[Network, Laptops]) -> Network:
 
 
 @pytest.fixture
-def laptops(network: Network, _standing: tuple[Network, Laptops]) -> Laptops:
-    """Three of them, paired and idle; they stay on between tests."""
+def laptops(network: Network, _standing: tuple[Network, Laptops]) -> Iterator[Laptops]:
+    """Three of them, paired and idle; they stay on between tests. A run leaves no open port."""
     _, laptops = _standing
     laptops.mend()
-    return laptops
+    yield laptops
+    for host, agent in enumerate(laptops.first(3)):
+        if agent.process_lives and (agent.state.run is None or agent.run().over):
+            listens_alone(network, host)

@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import psutil
 from tests.lab.agent import Agent
 from tests.lab.network import Network
 
+NODE_PORT = 27600
 SETTLE_S = 60.0
 """For changes that an idle system makes immediately."""
 
@@ -77,22 +78,33 @@ def lid_closed(network: Network, host: int, agent: Agent) -> Iterator[None]:
 
 @contextmanager
 def little_memory(agent: Agent, limit_bytes: int) -> Iterator[None]:
-    """A control group for the node and the trainers that it starts from now on. The kernel kills one of them
-    that takes more."""
+    """A control group for the node and its trainers. The kernel kills one of them once they take more from
+    now on."""
     groups = memory_groups()
     assert groups is not None
     group = groups / f"lab-{agent.process.pid}"
     group.mkdir()
     try:
         (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
-        (group / "cgroup.procs").write_text(str(agent.process.pid))
+        for process in (agent.process, *agent.trainers()):
+            (group / "cgroup.procs").write_text(str(process.pid))
         yield
         kills = dict(line.split() for line in (group / "memory.oom_control").read_text().splitlines())
         assert int(kills["oom_kill"]) > 0
     finally:
-        for process in (agent.process, *agent.process.children(recursive=True)):
-            (groups / "cgroup.procs").write_text(str(process.pid))
+        _until(lambda: _is_removed(group))
+
+
+def _is_removed(group: Path) -> bool:
+    """After what is still in it was moved out."""
+    for process in (group / "cgroup.procs").read_text().split():
+        with suppress(ProcessLookupError):
+            (group.parent / "cgroup.procs").write_text(process)
+    try:
         group.rmdir()
+    except OSError:  # a process that was killed is still in it
+        return False
+    return True
 
 
 def memory_groups() -> Path | None:
@@ -103,6 +115,22 @@ def memory_groups() -> Path | None:
         if controllers == "memory" and os.access(folder, os.W_OK):
             return folder
     return None
+
+
+def small_disk(network: Network, host: int, folder: Path, size_mb: int) -> None:
+    """A disk of its own at this folder, as that host sees it. Not undone."""
+    network.do(host, "mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "small", str(folder))
+
+
+def listens(network: Network, host: int) -> set[int]:
+    """The TCP ports at which somebody listens there."""
+    lines = network.do(host, "ss", "--no-header", "--numeric", "--tcp", "--listening").splitlines()
+    return {int(line.split()[3].rpartition(":")[2]) for line in lines}
+
+
+def listens_alone(network: Network, host: int) -> None:
+    """Waits until its node is the only one that listens there."""
+    _until(lambda: listens(network, host) == {NODE_PORT})
 
 
 def move(network: Network, host: int, address: str) -> None:

@@ -51,6 +51,9 @@ class Laptops:
     def cleo(self) -> Agent:
         return self._agents[2]
 
+    def first(self, count: int) -> tuple[Agent, ...]:
+        return tuple(self._agents[:count])
+
     def restart(self, number: int, **chosen: Any) -> Agent:
         """Switches a laptop off, if it is on, and on again. ``chosen``: settings."""
         self._agents[number].end()

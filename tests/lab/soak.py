@@ -38,6 +38,8 @@ from tests.lab.network import NETWORK
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 EVERY_S = 45.0
 STEPS = 1500
+DISK_MB, MEMORY_BYTES = 512, 1 << 30
+"""Of the second and the third; what one may take beyond what it has."""
 LOST_AT_MOST = 3
 """One that is lost more often stays out for so long that the others would finish before."""
 BACK_S = 600.0
@@ -50,6 +52,8 @@ class Soak:
     laptops: Laptops
     folder: Path
     random: random.Random
+    only: tuple[str, ...] = ()
+    """The faults to draw from, by name; empty: all."""
     lost: Counter[int] = field(default_factory=Counter)
     addresses: dict[int, tuple[str, str]] = field(init=False)
     """By host: the one that it has, and the next."""
@@ -63,6 +67,10 @@ class Soak:
     def them(self) -> tuple[Agent, Agent, Agent]:
         return self.laptops.anna, self.laptops.ben, self.laptops.cleo
 
+    @property
+    def harm(self) -> Path:
+        return self.folder / "harm"
+
     def train(self, name: str, *others: Agent, brake: Path) -> RunId:
         folder = self.folder / name
         folder.mkdir()
@@ -70,7 +78,10 @@ class Soak:
         return self.laptops.anna.train(
             RunSpec(
                 script=str(folder / SCRIPT.name),
-                arguments=("--steps", str(STEPS), "--pace-s", "0", "--brake", str(brake)),
+                arguments=(
+                    *("--steps", str(STEPS), "--pace-s", "0", "--brake", str(brake)),
+                    *("--harm", str(self.harm)),
+                ),
                 devices=tuple(other.device for other in others),
                 solo=not others,
                 seed=7,
@@ -100,7 +111,7 @@ class Soak:
 
     def cut_cable(self, host: int) -> None:
         with faults.cable_out(self.lab.network, host):
-            time.sleep(self.random.uniform(25, 40))
+            time.sleep(self.random.uniform(15, 65))
 
     def short_cut(self, host: int) -> None:
         with faults.cable_out(self.lab.network, host):
@@ -133,19 +144,61 @@ class Soak:
         for each in (agent, anna):
             each.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, device))
         time.sleep(self.random.uniform(0, 10))
-        anna.do(AddLaptops(run=run, devices=(device,)))
+        self._added(host)
+
+    def full_disk(self, host: int) -> None:
+        """Until its user makes room, and the starter adds it again."""
+        self._harmed(host, "fill", "disk-full")
+        self.lab.network.do(host, "find", str(self.them[host].home.runs), "-name", "big", "-delete")
+        self._added(host)
+
+    def out_of_memory(self, host: int) -> None:
+        """Until the starter adds it again."""
+        with faults.little_memory(self.them[host], MEMORY_BYTES):
+            self._harmed(host, "grow", "out-of-memory")
+        self._added(host)
+
+    def _harmed(self, host: int, harm: str, code: str) -> None:
+        """Its script takes all memory or disk space that there is, and it leaves for that reason."""
+        anna, agent = self.laptops.anna, self.them[host]
+        plan = agent.run().plan
+        (task,) = plan.tasks_of(agent.device)
+        order = self.harm.with_name(f"{self.harm.name}-{task.role}-{task.index}-{harm}")
+        order.touch()
+        told = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (plan.run, agent.device))
+        order.unlink()
+        assert isinstance(told.event, ev.MemberLeft) and told.event.problem.code == code, told.event
+
+    def _added(self, host: int) -> None:
+        anna = self.laptops.anna
+        anna.do(AddLaptops(run=anna.run().plan.run, devices=(self.them[host].device,)))
+
+    def killed_all(self, host: int) -> None:
+        """Like a power cut, with the setting to go on by itself."""
+        trainers = [trainer for agent in self.them for trainer in agent.trainers()]
+        for agent in self.them:
+            agent.kill()
+        assert all(agent.waits_until_gone() < 0 for agent in self.them)
+        assert psutil.wait_procs(trainers, timeout=60)[1] == []
+        for number in range(3):
+            self.laptops.restart(number, go_on=number == 0)
 
     def befall(self) -> str:
         """A random fault of a random laptop, and its end. Returns what it was."""
         host = self.random.randrange(3)
         losses = [self.killed_trainer, self.killed_node, self.closed_lid, self.cut_cable]
         if self.them[host] is not self.laptops.anna:
-            losses.append(self.left)
+            losses += [self.left, self.full_disk]
+            losses += [] if faults.memory_groups() is None else [self.out_of_memory]
         others = [self.short_cut, self.stopped_trainer, self.stopped_node, self.another_address]
+        others.append(self.killed_all)
         may_lose = self.lost[host] < LOST_AT_MOST
-        fault: Callable[[int], None] = self.random.choice(losses + others if may_lose else others)
+        drawn = losses + others if may_lose else others
+        drawn = [each for each in drawn if each.__name__ in self.only] or drawn
+        fault: Callable[[int], None] = self.random.choice(drawn)
         self.lost[host] += fault in losses
-        what = f"{fault.__name__.replace('_', ' ')} on {NAMES[host]}"
+        what = fault.__name__.replace("_", " ")
+        what += "" if fault == self.killed_all else f" on {NAMES[host]}"
         print(f"  {what} …", flush=True)
         fault(host)
         return what
@@ -215,8 +268,9 @@ def soak(soak: Soak, minutes: float) -> None:
     assert got.keys() == wanted.keys() and got
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
     assert most <= CLOSE, most
-    for agent in soak.them:
+    for host, agent in enumerate(soak.them):
         assert len(agent.trainers()) <= 1  # loaded ahead
+        faults.listens_alone(soak.lab.network, host)
     print(
         f"{count} faults; finished, equal on all three, with one machine's batches, "
         f"within {most:.1e} of its weights"
@@ -227,6 +281,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
+    parser.add_argument("--only", action="append", default=[], help="a fault, such as full_disk")
     given = parser.parse_args()
     print(f"SEED={given.seed}", flush=True)
     with (
@@ -236,7 +291,10 @@ def main() -> int:
         laptops = Laptops(lab.agent, 3)
         for each in (laptops.anna, laptops.ben, laptops.cleo):
             each.do(ChangeSettings(change=SettingsChange(foresee=True)))
-        soak(Soak(lab, laptops, Path(folder), random.Random(given.seed)), given.minutes)
+        for host in (1, 2):
+            faults.small_disk(lab.network, host, laptops.first(3)[host].home.runs, DISK_MB)
+        drawn = random.Random(given.seed)
+        soak(Soak(lab, laptops, Path(folder), drawn, tuple(given.only)), given.minutes)
     return 0
 
 

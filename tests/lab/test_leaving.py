@@ -23,20 +23,24 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 STEPS = 200
+SHARES = pytest.mark.parametrize("shares", [(40, 24), (30, 18, 16)], ids=["two", "three"])
 CLOSE = 2e-6
 """float32 sums are added in another order once one laptop has all the rows."""
 
 
-def train(laptops: Laptops, folder: Path, pace_s: float, *arguments: str) -> RunId:
-    """Presses Train, for anna and ben."""
+def train(
+    laptops: Laptops, folder: Path, pace_s: float, *arguments: str, shares: tuple[int, ...] = (40, 24)
+) -> RunId:
+    """Presses Train, for anna and ben, and for cleo if there is a third share."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
+    them = (laptops.anna, laptops.ben, laptops.cleo)[: len(shares)]
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
         arguments=("--steps", str(STEPS), "--pace-s", str(pace_s), "--pure", *arguments),
-        devices=(laptops.ben.device,),
+        devices=tuple(each.device for each in them[1:]),
         seed=7,
-        shares={laptops.anna.device: 40, laptops.ben.device: 24},
+        shares={each.device: share for each, share in zip(them, shares, strict=True)},
     )
     return laptops.anna.train(spec)
 
@@ -84,13 +88,16 @@ def await_tidied(agent: Agent, run: RunId) -> None:
         time.sleep(0.05)
 
 
-def ends_alone(laptops: Laptops, run: RunId, began: int, device: str, wanted: dict[str, np.ndarray]) -> None:
-    """The run ends without anybody's help, with the weights and batches that both would have had."""
+def ends_without(
+    laptops: Laptops, run: RunId, began: int, device: str, wanted: dict[str, np.ndarray]
+) -> None:
+    """The run ends without anybody's help, with the weights and batches that all would have had."""
     anna = laptops.anna
     assert anna.ends(run, 2 * TRAINED_S) == Finished()
     assert newest_step(anna, run) == STEPS - 1
     summary = anna.run().summary
     assert summary is not None and began <= summary.left[device] <= STEPS and not summary.told
+    assert len(set(summary.weights_sha256.values())) == 1
     got = trained(anna, run)
     assert got.keys() == wanted.keys() and got
     for name, weights in wanted.items():
@@ -122,7 +129,7 @@ def test_without_the_chiefs_trainer_the_other_one_leads_and_the_model_comes_to_t
     for agent in (anna, ben):
         assert left(agent, run, anna.device).problem.code == "killed"
     assert newest_step(anna, run) < STEPS - 1, "it was over before anything happened"
-    ends_alone(laptops, run, began, anna.device, wanted)
+    ends_without(laptops, run, began, anna.device, wanted)
     summary = anna.run().summary
     assert summary is not None and summary.weights_sha256.keys() == {ben.device}
     assert summary.steps == STEPS and any(path.endswith("model.keras") for path in summary.outputs)
@@ -138,7 +145,7 @@ def test_without_a_chief_that_is_lost_after_the_scripts_last_line_the_next_one_s
     wanted = expected(laptops, tmp_path, undisturbed)
     run = train(laptops, tmp_path / "closing", 0.0, "--closing")
     assert left(anna, run, anna.device, TRAINED_S).problem.code == "killed"
-    ends_alone(laptops, run, STEPS, anna.device, wanted)
+    ends_without(laptops, run, STEPS, anna.device, wanted)
     summary = anna.run().summary
     assert summary is not None and summary.weights_sha256.keys() == {ben.device}
     assert ben.ends(run) == Finished() and ben.trainers() == []
@@ -146,32 +153,37 @@ def test_without_a_chief_that_is_lost_after_the_scripts_last_line_the_next_one_s
 
 @pytest.mark.complete
 @pytest.mark.skipif(faults.memory_groups() is None, reason="no control groups of memory here")
-def test_without_a_trainer_that_the_kernel_killed_for_its_memory_the_other_one_goes_on(
-    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+@SHARES
+def test_without_a_trainer_that_the_kernel_killed_for_its_memory_the_others_go_on(
+    laptops: Laptops, tmp_path: Path, undisturbed: dict[str, np.ndarray], shares: tuple[int, ...]
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
     wanted = expected(laptops, tmp_path, undisturbed)
     with faults.little_memory(ben, 2 << 30):
-        run = train(laptops, tmp_path / "killed", 0.02, "--grow", "60")
+        run = train(laptops, tmp_path / "killed", 0.02, "--grow", "60", shares=shares)
         problem = left(anna, run, ben.device, TRAINED_S).problem
         assert problem.code == "out-of-memory", problem
-    ends_alone(laptops, run, 50, ben.device, wanted)
+    ends_without(laptops, run, 50, ben.device, wanted)
 
 
 @pytest.mark.complete
-def test_without_a_laptop_whose_disk_is_full_the_other_one_goes_on(
-    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, np.ndarray]
+@SHARES
+def test_without_a_laptop_whose_disk_is_full_the_others_go_on(
+    laptops: Laptops,
+    network: Network,
+    tmp_path: Path,
+    undisturbed: dict[str, np.ndarray],
+    shares: tuple[int, ...],
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
     wanted = expected(laptops, tmp_path, undisturbed)
-    runs = str(ben.home.runs)
-    network.do(1, "mount", "-t", "tmpfs", "-o", "size=64m", "small", runs)
+    faults.small_disk(network, 1, ben.home.runs, 64)
     try:
-        run = train(laptops, tmp_path / "disk", 0.02, "--fill", "60")
+        run = train(laptops, tmp_path / "disk", 0.02, "--fill", "60", shares=shares)
         event = left(anna, run, ben.device, TRAINED_S)
         assert event.problem.code == "disk-full", event.problem
-        ends_alone(laptops, run, 50, ben.device, wanted)
+        ends_without(laptops, run, 50, ben.device, wanted)
     finally:
         ben.end()
-        network.do(1, "umount", runs)
+        network.do(1, "umount", str(ben.home.runs))
         laptops.restart(1)

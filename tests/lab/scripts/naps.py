@@ -23,9 +23,17 @@ parser.add_argument("--pace-s", type=float, default=0.02, help="each step takes 
 parser.add_argument("--asleep", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
 parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
 parser.add_argument(
-    "--grow", type=int, default=-1, metavar="STEP", help="the worker takes memory without end then"
+    "--grow", type=int, default=-1, metavar="STEP", help="the first worker takes memory without end then"
 )
-parser.add_argument("--fill", type=int, default=-1, metavar="STEP", help="the worker fills its disk then")
+parser.add_argument(
+    "--fill", type=int, default=-1, metavar="STEP", help="the first worker fills its disk then"
+)
+parser.add_argument(
+    "--harm",
+    default="",
+    metavar="PREFIX",
+    help="a member does so once there is PREFIX-worker-0-grow, or -fill",
+)
 parser.add_argument("--brake", default="", help="while this file exists, each step takes a second")
 parser.add_argument(
     "--pure", action="store_true", help="no step does anything but train: the brake is in the callback"
@@ -38,8 +46,14 @@ parser.add_argument(
 args = parser.parse_args()
 
 BATCH = 64
-task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief"})
+task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief", "index": 0})
+is_first_worker = task["type"] == "worker" and task["index"] == 0
 present = -1
+
+
+def is_to(harm: str, step: int) -> bool:
+    ordered = Path(f"{args.harm}-{task['type']}-{task['index']}-{harm}")
+    return (present == step and is_first_worker) or bool(args.harm and ordered.exists())
 
 
 def is_braked() -> bool:
@@ -56,11 +70,11 @@ class Naps(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         global present
         present += 1
-        if present == args.grow and task["type"] == "worker":
+        if is_to("grow", args.grow):
             taken = []
             while True:
                 taken.append(b"\1" * (1 << 24))
-        if present == args.fill and task["type"] == "worker":
+        if is_to("fill", args.fill):
             with Path("big").open("wb") as file:
                 while True:
                     file.write(bytes(1 << 20))
