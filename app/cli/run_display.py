@@ -264,7 +264,7 @@ def _what(run: Run, device: DeviceId) -> str:
 
 
 def _part(run: Run, device: DeviceId) -> str:
-    """``chief:0, 48 of 64 rows``."""
+    """``48 of 64 rows``; with roles, ``chief:0, 48 of 64 rows``."""
     words = (run_words.tasks_words(run.plan, device), run_words.share_words(run, device))
     return ", ".join(word for word in words if word)
 

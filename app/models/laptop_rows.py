@@ -130,7 +130,7 @@ def _row(
 ) -> LaptopRow:
     reading = reading_of(state, device)
     # Where Tandem shares a fit, nobody needs to know who leads.
-    task = run_words.tasks_words(run.plan, device) if run.plan.strategy == "own" else ""
+    task = run_words.tasks_words(run.plan, device)
     does, detail, troubled = doing
     gpu, cpu, network = _gpu(reading), _cpu(reading), _network(reading)
     waiting = _waiting(step)

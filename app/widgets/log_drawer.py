@@ -56,7 +56,7 @@ class LogDrawer(Fold):
             page = (task.device, task.name)
             name = names.get(task.device, task.device[:8])
             # The role first: without room, the end is cut off.
-            self.pages.addItem(name if run.plan.solo else f"{task.name} on {name}", page)
+            self.pages.addItem(f"{task.name} on {name}" if run.plan.names_roles else name, page)
             self._lines[page] = deque(maxlen=MOST_LINES)
             for line in run.members[task.device].log.get(task.name, ()):
                 self._lines[page].extend(plain_lines(line))

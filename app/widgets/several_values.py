@@ -19,7 +19,7 @@ from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
 _HOW = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
 speed, and a laptop takes the next when it is free."""
 _FIRST = 16
-"""Combinations that are drawn unless the user says otherwise."""
+"""Combinations that are drawn unless the user says otherwise; of fewer than twice as many, half."""
 
 
 class SeveralValues(QWidget):
@@ -52,9 +52,16 @@ class SeveralValues(QWidget):
         self.setVisible(draft.several)
         self.several.setChecked(draft.several)
         self.random.setChecked(draft.at_random is not None)
+        total = combinations_of(draft)
+        # Nothing to choose from, nothing to say about it.
+        for each in (self.random, self.some):
+            each.setVisible(total > 1 or draft.at_random is not None)
         self.some.setEnabled(draft.at_random is not None)
-        for box, value in ((self.some, draft.at_random or self.some.value()), (self.repeat, draft.repeat)):
+        most = max(1, min(total, MOST_SETS))
+        wanted = draft.at_random or min(_FIRST, -(-most // 2))
+        for box, value, limit in ((self.some, wanted, most), (self.repeat, draft.repeat, MOST_TRIALS)):
             box.blockSignals(True)
+            box.setRange(1, limit)
             box.setValue(value)
             box.blockSignals(False)
         self.count.say_or_hide(_words(draft) if draft.several else "")

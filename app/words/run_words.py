@@ -130,8 +130,8 @@ def left_words(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
 
 
 def tasks_words(plan: Plan, device: DeviceId) -> str:
-    """``chief:0`` or ``worker:0 ps:0``; empty for one process alone."""
-    return "" if plan.solo else " ".join(task.name for task in plan.tasks_of(device))
+    """``chief:0`` or ``worker:0 ps:0``; empty if roles don't matter."""
+    return "" if not plan.names_roles else " ".join(task.name for task in plan.tasks_of(device))
 
 
 def logs_words(logs: dict[str, float]) -> str:

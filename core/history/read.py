@@ -43,7 +43,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
         epochs={device: thinned.items for device, thinned in epochs.items()},
         uses={device: thinned.items for device, thinned in uses.items()},
         membership=tuple(_lines(folder / EVENTS, _MEMBERSHIP)),
-        log=_log(folder / LOGS),
+        log=_log(folder / LOGS, read_plan(folder)),
     )
 
 
@@ -150,14 +150,22 @@ def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         return
 
 
-def _log(folder: Path) -> str:
+def _log(folder: Path, plan: Plan | None) -> str:
     """The ends of all logs, each under its name, ``LOG_BYTES`` together."""
+    laptops = {}
+    if plan is not None and not plan.names_roles:
+        names = {member.device: member.name for member in plan.members}
+        laptops = {run_folder.task_name(task.name): names.get(task.device, task.name) for task in plan.tasks}
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.is_file())
     except OSError:
         return ""
     parts = [_end_of(path, LOG_BYTES // len(paths) - 100) for path in paths]
-    texts = [f"--- {path.stem} ---\n{text}" for path, text in zip(paths, parts, strict=True) if text]
+    texts = [
+        f"--- {laptops.get(path.stem, path.stem)} ---\n{text}"
+        for path, text in zip(paths, parts, strict=True)
+        if text
+    ]
     return "\n".join(texts)
 
 

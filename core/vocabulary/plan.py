@@ -203,6 +203,11 @@ class Plan(RunOptions, frozen=True, kw_only=True):
         return len(self.tasks) == 1
 
     @property
+    def names_roles(self) -> bool:
+        """Whether its tasks are told apart by role, such as ``worker:0``; else by laptop."""
+        return not self.solo and (self.strategy == "own" or len(self.tasks) > len(self.members))
+
+    @property
     def patient(self) -> bool:
         """Silence alone does not end it: its trainers' connections survive silence."""
         return not self.solo

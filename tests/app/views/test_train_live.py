@@ -655,7 +655,7 @@ def test_the_log_has_a_page_for_each_member_as_plain_text(
     core.happen(world.logged(ME, "three\n"))
     qtbot.waitUntil(lambda: live.log.text.toPlainText().endswith("three"), timeout=LIMIT_MS)
     live.log.pages.setCurrentIndex(1)
-    assert live.log.pages.currentText() == "worker:0 on Bob's laptop"
+    assert live.log.pages.currentText() == "Bob's laptop"
     assert live.log.text.toPlainText() == "there"
 
 

@@ -279,6 +279,22 @@ def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
     assert planned.spec.arguments == command.spec.argument_sets[0], "what was planned is what begins"
 
 
+def test_never_more_are_drawn_at_random_than_there_are(together: TrainSetup) -> None:
+    values = together.values
+    values.several.click()
+    assert not values.random.isVisible() and not values.some.isVisible(), "there is only one"
+    for arguments, drawn in (("--lr 1,2,3", 2), ("--lr 1,2,3,4,5,6", 3), ("--lr 1,2,3", 2)):
+        together.arguments.setText(arguments)
+        together.arguments.textEdited.emit(arguments)
+        assert values.random.isVisible()
+        assert values.some.value() == drawn
+        assert values.count.text() in ("3 combinations: 3 trials.", "6 combinations: 6 trials.")
+    values.random.click()
+    values.some.setValue(16)
+    assert values.count.text() == "3 combinations: 3 trials."
+    assert values.some.value() == 3
+
+
 def test_values_that_make_no_trials_are_told_before_the_start(
     together: TrainSetup, core: FakeCore, settle: Settle
 ) -> None:

@@ -38,9 +38,13 @@ def test_a_member_says_what_it_does() -> None:
     assert run_words.member_words(MemberState(phase="meeting", words="ben at x")).endswith(": ben at x")
 
 
-def test_tasks_are_named_where_there_is_a_cluster() -> None:
+def test_tasks_are_named_where_the_script_or_the_user_chose_roles() -> None:
     assert run_words.tasks_words(plan(), ME) == ""
-    assert run_words.tasks_words(plan(OTHER), OTHER) == "worker:0"
+    assert run_words.tasks_words(plan(OTHER), OTHER) == ""
+    own = replace(plan(OTHER), strategy="own")
+    assert run_words.tasks_words(own, OTHER) == "worker:0"
+    twice = replace(own, strategy="managed", tasks=(*own.tasks, replace(own.tasks[-1], index=1)))
+    assert run_words.tasks_words(twice, OTHER) == "worker:0 worker:1"
 
 
 def test_the_loss_comes_first_and_validation_last() -> None:

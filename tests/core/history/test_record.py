@@ -102,7 +102,7 @@ def test_a_run_is_kept_from_its_plan_to_its_end(kept: Kept) -> None:
     assert details.plan == PLAN
     assert details.steps == {ANNA: (step(0).progress,)}
     assert details.epochs == {BEN: (epoch,)}
-    assert "--- worker-0 ---\nhello" in details.log
+    assert "--- Ben's ---\nhello" in details.log
     assert "--- tandem ---\nNothing was shared." in details.log
     assert read_outcome(entry, kept.folder) == replace(details, steps={}, epochs={}, log="")
 
