@@ -2,7 +2,7 @@
 
 ``Bridge`` lives on the GUI thread. The core thread only calls ``deliver`` and ``answer``, which take a lock
 briefly and wake the GUI thread once, however many events pile up meanwhile. A run's numbers and log lines
-come faster than anybody reads: alone, they wake it twice a second, which leaves the time to the training.
+come faster than anybody reads: alone, they wake it once a second, which leaves the time to the training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core.vocabulary.state import State
 
 OFTEN = (MemberProgressed, MemberEndedEpoch, MemberLogged, TelemetryReported)
 """Events that come in streams: up to ten a second from each member."""
-BETWEEN_S = 0.5
+BETWEEN_S = 1.0
 """Seconds between two batches of these."""
 OnAnswer = Callable[[Answer], None]
 

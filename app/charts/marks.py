@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
@@ -68,8 +69,9 @@ class Marks(QWidget):
         self.bad: tuple[BadMark, ...] = ()
         self.says_turns = True
         """True draws words; False draws lines only, under a plot that has the words."""
-        self.covers: Callable[[QRectF], bool] = lambda area: False
-        """Whether a curve runs through an area of the plot, in pixels: words avoid it."""
+        self.covers: Callable[[Sequence[QRectF]], Sequence[bool]] = lambda places: [False] * len(places)
+        """Whether a curve runs through each of some areas of the plot, in pixels, one below the other: words
+        avoid it."""
         self._said: list[QRectF] = []
         """Areas in the plot that now hold words."""
         self.cursor_at: Cursor | None = None
@@ -100,7 +102,9 @@ class Marks(QWidget):
         self.update(dirty.united(self._covered()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
+        began_s = time.thread_time()
         self.paint(QPainter(self))
+        self._canvas.paint_s += time.thread_time() - began_s
 
     def paint(self, painter: QPainter) -> None:
         """Paints onto the screen or into a picture, at (0, 0)."""
@@ -171,8 +175,9 @@ class Marks(QWidget):
 
     def _free(self, places: Sequence[QRectF]) -> QRectF | None:
         """The first place where words hide neither a curve nor other words."""
-        for place in places:
-            if not any(place.intersects(other) for other in self._said) and not self.covers(place):
+        clear = [place for place in places if not any(place.intersects(other) for other in self._said)]
+        for place, covered in zip(clear, self.covers(clear), strict=True):
+            if not covered:
                 return place
         return None
 

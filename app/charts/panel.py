@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LEAST_BETWEEN_S = 0.2
 MOST_BETWEEN_S = 3.0
-COST_PART = 0.005
+COST_PART = 0.003
 """Maximum share of time spent drawing: on two cores, drawing takes time from the training. No pause is
 longer than ``MOST_BETWEEN_S``."""
 PERCENT = (0.0, 100.0)

@@ -261,28 +261,32 @@ class Plot(QWidget):
         self.marks.says_turns = in_words
         self.marks.show_turns(turns)
 
-    def _covers(self, area: QRectF) -> bool:
-        """Whether a curve is drawn in that part of the canvas, in pixels."""
-        view = self.canvas.getPlotItem().vb
-        corners = (view.mapSceneToView(area.topLeft()), view.mapSceneToView(area.bottomRight()))
-        (left, top), (right, bottom) = ((corner.x(), corner.y()) for corner in corners)
+    def _covers(self, places: Sequence[QRectF]) -> Sequence[bool]:
+        """Whether a curve is drawn in each of these parts of the canvas, in pixels, one below the other."""
+        if not places:
+            return []
+        area, ((first, last), (least, most)) = self.canvas.area, self.canvas.viewRange()
+        across, up = (last - first) / (area.width() or 1.0), (most - least) / (area.height() or 1.0)
+        left = first + (places[0].left() - area.left()) * across
+        right = left + places[0].width() * across
+        tops = np.array([[most - (place.top() - area.top()) * up] for place in places])
+        bottoms = np.array([[most - (place.bottom() - area.top()) * up] for place in places])
+        covered = np.zeros(len(places), bool)
         for curve in self.curves:
             if curve.hidden:
                 continue
             drawn = curve.raw.drawn(left, right, _PROBES)
-            lows, highs = drawn.low, drawn.high
+            x, lows, highs = drawn.x, drawn.low, drawn.high
             if self._look.log:
                 lows, highs = logarithms(lows), logarithms(highs)
-            x = drawn.x
             if len(x) > 1 and x[-1] >= left and x[0] <= right:
                 inside = np.linspace(max(left, x[0]), min(right, x[-1]), _PROBES)
-                inside = np.union1d(inside, x[(x >= left) & (x <= right)])
+                inside = np.sort(np.concatenate((inside, x[(x >= left) & (x <= right)])))
                 low, high = np.interp(inside, x, lows), np.interp(inside, x, highs)
                 # Between two places the line takes all values in between.
                 low, high = np.fmin(low[:-1], low[1:]), np.fmax(high[:-1], high[1:])
-                if ((high >= bottom) & (low <= top)).any():
-                    return True
-        return False
+                covered |= ((high >= bottoms) & (low <= tops)).any(axis=1)
+        return [bool(each) for each in covered]
 
     def _show_marks(self) -> None:
         ends = end_marks(self.curves, self._look)

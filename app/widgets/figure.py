@@ -1,4 +1,4 @@
-"""One large number with its name above and a note below. Painted by hand: it changes twice a second, and a
+"""One large number with its name above and a note below. Painted by hand: it changes once a second, and a
 changing label lays out the whole page again."""
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ class BriefLabel(Label):
 class ElidedLabel(QWidget):
     """One line, elided with ``…`` if too long; the whole text is then its tooltip.
 
-    ``least``: minimum width in average characters, whatever is beside it.
+    ``least``: minimum width in average characters, whatever is beside it. ``steady``: its room only grows, so
+    that words which change all the time do not lay out the page again.
     """
 
     def __init__(
@@ -94,9 +95,11 @@ class ElidedLabel(QWidget):
         *,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
         least: int = 6,
+        steady: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self._room = 0 if steady else None
         self._text = ""
         self._said = ""
         self._mode = mode
@@ -123,7 +126,8 @@ class ElidedLabel(QWidget):
             self.setAccessibleName(words)
             self._like.setText(words)
             self._show_tooltip()
-            self.updateGeometry()
+            if self._room is None or self._metrics_width() > self._room:
+                self.updateGeometry()
             self.update()
 
     def make(self, kind: str) -> None:
@@ -139,12 +143,16 @@ class ElidedLabel(QWidget):
     def sizeHint(self) -> QSize:
         self._like.ensurePolished()
         metrics = self._like.fontMetrics()
-        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * 60), metrics.height())
+        width = self._metrics_width()
+        if self._room is not None:
+            self._room = width = max(width, self._room)
+        return QSize(min(width, metrics.averageCharWidth() * 60), metrics.height())
 
     def minimumSizeHint(self) -> QSize:
         self._like.ensurePolished()
         metrics = self._like.fontMetrics()
-        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * self._least), metrics.height())
+        width = max(self._metrics_width(), self._room or 0)
+        return QSize(min(width, metrics.averageCharWidth() * self._least), metrics.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

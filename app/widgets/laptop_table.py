@@ -1,4 +1,4 @@
-"""A row per laptop of a run, with bars for GPU and CPU. Painted by hand: it changes twice a second."""
+"""A row per laptop of a run, with bars for GPU and CPU. Painted by hand: it changes once a second."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class RunProgress(Card):
         self._run: Run | None = None
         self._paces = Paces()
         self.state = Label("", "heading")
-        self.step = ElidedLabel("", "faint")
+        self.step = ElidedLabel("", "faint", steady=True)
         self.figures = [FigureView() for _ in range(4)]
         self._figures = Flow(*self.figures, equal=True)
         self.bar = QProgressBar()

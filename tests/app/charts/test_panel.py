@@ -389,10 +389,10 @@ def test_words_in_a_short_runs_plot_hide_neither_curves_nor_each_other(
     said = words_in(plot)
     assert len(said) == 3, "two laptops' turns and the best epoch"
     assert not any(one.intersects(other) for one, other in combinations(said, 2))
-    assert not any(plot.marks.covers(place.adjusted(6, 0, -6, 0)) for place in said)
+    assert not any(any(plot.marks.covers([place.adjusted(6, 0, -6, 0)])) for place in said)
     assert all(plot.canvas.area.adjusted(-8, -1, 8, 1).contains(place) for place in said)
     bottom = plot.canvas.pixel(points.turns[0].step, 0.0)
-    assert plot.marks.covers(QRectF(bottom.x() - 2, 0, 4, 1000)), "it sees the curve where it is"
+    assert plot.marks.covers([QRectF(bottom.x() - 2, 0, 4, 1000)]) == [True], "it sees the curve where it is"
 
 
 def test_turns_follow_the_axis_and_are_left_out_of_several_runs(qtbot: QtBot, panel: ChartPanel) -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QEvent, QObject, QUrl
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -657,6 +658,40 @@ def test_the_log_has_a_page_for_each_member_as_plain_text(
     live.log.pages.setCurrentIndex(1)
     assert live.log.pages.currentText() == "Bob's laptop"
     assert live.log.text.toPlainText() == "there"
+
+
+def test_numbers_that_change_do_not_lay_out_the_page_again(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    core.happen(*world.linked(), *world.begun())
+
+    def go_on(step: int) -> None:
+        core.happen(*(world.progressed(device, world.progress(step)) for device in (ME, OTHER)))
+
+    go_on(110)
+    qtbot.waitUntil(lambda: live.charts.redraws > 0, timeout=LIMIT_MS)
+    go_on(111)
+    QApplication.processEvents()
+    requests = LayoutRequests()
+    QApplication.instance().installEventFilter(requests)  # type: ignore[union-attr]
+    before = live.progress.step.text()
+    go_on(112)
+    QApplication.processEvents()
+    assert live.progress.step.text() != before
+    assert not requests.of
+
+
+class LayoutRequests(QObject):
+    """Notes the widgets that are to be laid out again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of: list[QObject] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.of.append(watched)
+        return False
 
 
 def test_lines_that_were_left_out_are_counted(core: FakeCore, live: TrainLive) -> None:
