@@ -239,7 +239,7 @@ class Browser:
 def not_announced(detail: str) -> Problem:
     return Problem(
         code="no-multicast",
-        what="This laptop can't announce itself in the network (mDNS).",
+        what="This laptop can't announce itself on the network (mDNS).",
         fix="Allow UDP port 5353 in the firewall. Without it, pair by the address that Tandem shows.",
         detail=detail,
     )

@@ -1,4 +1,4 @@
-"""This laptop's presence in its networks: its addresses, announcing it, finding others. Owned by a node.
+"""This laptop's presence on its networks: its addresses, announcing it, finding others. Owned by a node.
 
 On the core loop. Also works without mDNS (a setting): addresses are still known and followed.
 """
@@ -71,7 +71,7 @@ class Presence:
         await self.look_again()
 
     async def look_again(self) -> None:
-        """Switch to the networks that are present now."""
+        """Switch to the networks that are available now."""
         async with self._lock:
             before, self._chosen = self._chosen, nets.chosen(self._look(), self._wanted)
             if self._started and self._addresses_of(before) != self.addresses:

@@ -18,7 +18,7 @@ Kind = Literal["readings", "steps", "output", "events", "changes", "questions", 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """``rate_s`` a second for ever, ``burst`` at once. ``counts``: the noun for the user's message."""
+    """``rate_s``: sustained, per second; ``burst``: at once. ``counts``: the noun for the user's message."""
 
     rate_s: float
     burst: float
@@ -54,12 +54,12 @@ class Ruling(NamedTuple):
     pause_s: float = 0.0
     """Seconds in which to read nothing more."""
     told: Kind | None = None
-    """A budget was exceeded by far, for the first time."""
+    """The kind whose budget was just exceeded by far for the first time."""
 
 
 @dataclass(slots=True)
 class _Spent:
-    """``debt`` 0: the whole burst is left."""
+    """``debt`` 0: the whole burst is available."""
 
     debt: float = 0.0
     at_s: float = 0.0

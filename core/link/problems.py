@@ -105,7 +105,7 @@ def crossed(name: str) -> Problem:
 def bad_hello(name: str) -> Problem:
     return Problem(
         code="link-bad-hello",
-        what=f"{name} sent a greeting that this Tandem can't read.",
+        what=f"{name} sent a greeting that this version of Tandem can't read.",
         fix="Install the same version of Tandem on both laptops.",
     )
 

@@ -11,7 +11,7 @@ HEARTBEAT_S = 2.0
 """How often an idle side sends a keep-alive, and checks the time."""
 SILENT_S = 10.0
 AFTER_SLEEP_S = 30.0
-"""For so long after this laptop slept, a lost connection is not the peer's fault."""
+"""For this long after this laptop slept, a lost connection is not blamed on the peer."""
 
 
 class Silence:

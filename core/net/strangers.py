@@ -41,7 +41,7 @@ class Strangers:
         return self._present.total()
 
     def keep_places(self, hosts: Iterable[str]) -> None:
-        """From now on exactly these addresses have places of their own."""
+        """Reserve places for exactly these addresses."""
         self._known = frozenset(plain_host(host) for host in hosts)
 
     def admit(self, host: str) -> Guest | None:

@@ -19,7 +19,7 @@ from core.vocabulary.errors import TandemError
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
 NOBODY_LISTENS = "nobody-listens"
-"""The code of a call that the other machine itself refused."""
+"""Code of the problem where the other machine itself refused the call."""
 
 
 class KeyPair(Protocol):

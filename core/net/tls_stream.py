@@ -81,7 +81,7 @@ class TlsStream:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server)
         self._chunk = memoryview(bytearray(CHUNK_BYTES))
         self._until_s: float | None = None
-        self._look_up_s: float | None = None
+        self._silence_s: float | None = None
         self._behind = memoryview(b"")
         """Encrypted bytes that are not sent yet."""
 
@@ -114,11 +114,11 @@ class TlsStream:
         """Deadline (``time.monotonic``) for all further reading and writing, even if data trickles in. None:
         unlimited."""
         self._until_s = until_s
-        self.sock.settimeout(self._look_up_s)
+        self.sock.settimeout(self._silence_s)
 
-    def look_up(self, each_s: float) -> None:
+    def limit_silence(self, each_s: float) -> None:
         """Let reading raise ``TimeoutError`` after ``each_s`` without a byte. It can be retried."""
-        self._look_up_s = each_s
+        self._silence_s = each_s
         self.sock.settimeout(each_s)
 
     @property

@@ -124,7 +124,7 @@ class PairingDriver:
         self._step(Cancelled())
 
     def rename(self, name: str) -> None:
-        """Change this device's name from the next pairing on."""
+        """Use this name from the next pairing on."""
         self._state = replace(self._state, me=OwnSide(self._identity.cert_der, fit_name(name)))
 
     def held(self) -> bytes | None:
@@ -280,7 +280,7 @@ class PairingDriver:
             if error.code == "pairing-attack":
                 self._step(ProofFailed(error.problem))
             else:
-                log.info("a connection of the device that is being paired was no proof: %s", error)
+                log.info("the device that is being paired connected without a valid proof: %s", error)
         except (OSError, EOFError) as error:
             log.info("a proof broke off: %r", error)
         finally:

@@ -13,11 +13,11 @@ A *session* outlives its connections. Messages are numbered, and kept until they
 A broken connection is dialled anew. ``Begin`` says how much has arrived, whole messages and whole pieces of
 the next one; the rest is sent again. After ten silent seconds, or when its keys are worn, a second connection
 is dialled beside the first. A session ends only with a goodbye, or when a peer breaks the protocol or has
-lost its memory.
+lost its state.
 
 **Which connection counts.** The leader alone decides, and numbers it; the follower takes the highest number.
-A peer that calls without knowing of the present connection crossed it and is turned away; one that knows of
-it has lost it, and its call replaces it.
+A call from a peer that does not know the present connection crossed it, and is refused. A call from a peer
+that knows it means that the peer has lost it; the new connection replaces it.
 
 **Modules.** ``state`` is the data, ``frames`` the bytes on the wire, ``window`` the unconfirmed messages,
 ``machine`` the protocol, without I/O, clock or thread. ``driver`` runs it with two threads, for the user that

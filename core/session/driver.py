@@ -45,7 +45,7 @@ class SessionDriver:
         place."""
         self._is_awaited = False
         """Whether a thread waits for confirmations."""
-        self._looks_s = math.inf
+        self._next_check_s = math.inf
         """When the sending thread will next check for due work."""
         self._threads = [self._thread(each, self._serve, each) for each in DIRECTIONS]
 
@@ -94,8 +94,10 @@ class SessionDriver:
             self._broken(pair, error)
 
     def wait_confirmed(self, most_bytes: int, is_off: Callable[[], bool]) -> None:
-        """Wait until unconfirmed messages take at most so many bytes, or ``is_off``, which is asked again
-        after each ``wake``. For one thread."""
+        """Wait until unconfirmed messages take at most ``most_bytes``, or ``is_off()``. For one thread.
+
+        Checks ``is_off`` after each ``wake``.
+        """
         with self._changed:
             self._is_awaited = True
             while self._machine.held_bytes > most_bytes and not (self._machine.is_over or is_off()):
@@ -113,7 +115,7 @@ class SessionDriver:
             self._changed.notify_all()
 
     def wait_over(self, limit_s: float) -> None:
-        """Wait until the peer has read the goodbye, or can't."""
+        """Wait until the peer has read the goodbye, or can no longer read it."""
         machine, until_s = self._machine, time.monotonic() + limit_s
         with self._changed:
             while not machine.is_over and (now_s := time.monotonic()) < until_s:
@@ -200,7 +202,7 @@ class SessionDriver:
         self._call_if_due()
         now_s = time.monotonic()
         wait_s = self._machine.wait_s(now_s, sends=not self._is_pushing)
-        self._looks_s = math.inf if wait_s is None else now_s + wait_s
+        self._next_check_s = math.inf if wait_s is None else now_s + wait_s
         self._changed.wait(wait_s)
 
     def _call_if_due(self) -> None:
@@ -255,12 +257,12 @@ class SessionDriver:
             if is_live and not is_behind and (output := self._machine.next(now_s)):
                 return output
             self._is_pushing = False
-            if is_behind or not is_live or self._looks_s > now_s + ACK_S:
+            if is_behind or not is_live or self._next_check_s > now_s + ACK_S:
                 self._changed.notify_all()
             return None
 
     def _receive(self, pair: ConnectionPair) -> None:
-        pair.receiving.look_up(self._limits.alive_s * 2)
+        pair.receiving.limit_silence(self._limits.alive_s * 2)
         try:
             with self._changed:
                 self._check_live(pair)

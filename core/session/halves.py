@@ -20,7 +20,7 @@ class Halves:
         self._is_over = False
 
     def add(self, nonce: bytes, carries: str, stream: Stream) -> ConnectionPair | None:
-        """The pair, once both came: one ``from-caller``, one ``to-caller``. Closes connections without a
+        """The pair, once both have come: one ``from-caller``, one ``to-caller``. Closes connections without a
         partner."""
         stale = []
         with self._lock:

@@ -30,7 +30,7 @@ class Stream(Protocol):
     def limit(self, until_s: float | None) -> None:
         """When to give up reading and writing, by ``time.monotonic``; None: never."""
 
-    def look_up(self, each_s: float) -> None:
+    def limit_silence(self, each_s: float) -> None:
         """Let reading raise ``TimeoutError`` after ``each_s`` without a byte. It can be retried."""
 
     def wake(self) -> None:
@@ -76,7 +76,7 @@ class User(Protocol):
         ``is_live`` no longer holds, ``MalformedFrame`` for an invalid message."""
 
     def came(self, received: int) -> None:
-        """The first ``received`` bytes of the message are there."""
+        """The first ``received`` bytes of the message have arrived."""
 
     def arrived(self) -> None:
         """The message is complete."""

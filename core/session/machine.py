@@ -24,7 +24,7 @@ REDIAL_S = (0.05, 5.0)
 FOLLOWER_S = 0.3
 """Delay of the follower's first call, to let the leader call first."""
 RECORD_BYTES = 2**14
-"""Each frame is at least one TLS record, and wears the keys as much as a full one."""
+"""Each frame takes at least one TLS record, and uses up the keys as much as a full one."""
 
 
 class Session(Generic[C]):
@@ -127,7 +127,7 @@ class Session(Generic[C]):
         self._pause_s = min(2 * self._pause_s, REDIAL_S[1])
 
     def needs_another(self, now_s: float) -> bool:
-        """Whether there is no live connection, or a silent one, or one with worn keys; that stays until it is
+        """Whether there is no live connection, or it is silent, or its keys are used up. It stays until it is
         replaced."""
         return (
             self.live is None
@@ -140,7 +140,7 @@ class Session(Generic[C]):
     def offer(
         self, connection: C, now_s: float, *, seen: int | None = None, begin: Begin | None = None
     ) -> bool:
-        """Whether a new connection becomes the live one; otherwise close it.
+        """Whether a new connection becomes the live one; if not, the caller closes it.
 
         ``seen``: what the peer sent when it called. ``begin``: the leader's first word, which the follower
         must wait for.
@@ -224,7 +224,7 @@ class Session(Generic[C]):
         return self._confirmed != self._expected and is_late
 
     def wait_s(self, now_s: float, *, sends: bool = True) -> float | None:
-        """Time until something is due unless an event comes first; None: for ever. ``sends``: include
+        """Time until something is due, unless an event comes first; None: nothing is due. ``sends``: include
         sending."""
         due_s = []
         if sends and self.live is not None and self._is_ready and not self._is_goodbye_sent:
@@ -250,7 +250,7 @@ class Session(Generic[C]):
             case Begin(session=number) if self.leads and not self._is_resumed and number == self.number:
                 self._resume(word)
             case _ if not self._is_resumed:
-                raise MalformedFrame("no answer to the beginning")
+                raise MalformedFrame(f"{type(word).__name__} before the answer to Begin")
             case Alive():
                 pass
             case Ack(message):
@@ -267,12 +267,12 @@ class Session(Generic[C]):
         incoming = self._incoming
         if (head.message, head.offset) != (self._expected, self._received):
             raise MalformedFrame(
-                f"message {head.message} from byte {head.offset}, {self._expected} is expected"
+                f"message {head.message} from byte {head.offset}; message {self._expected} is expected"
             )
         if incoming is None:
             return head
         if (incoming.size, incoming.about) != (head.size, head.about):
-            raise MalformedFrame(f"message {head.message} is another one than before")
+            raise MalformedFrame(f"message {head.message} changed since its first head")
         return None
 
     def begin(self, head: MessageHead) -> bool:
@@ -284,7 +284,7 @@ class Session(Generic[C]):
         """A piece follows. Returns the offset of its first byte in the message. Raises ``MalformedFrame``."""
         incoming = self._incoming
         if incoming is None or length != min(PIECE_BYTES, incoming.size - self._received):
-            raise MalformedFrame(f"a piece of {length} bytes that no message has")
+            raise MalformedFrame(f"an unexpected piece of {length} bytes")
         return self._received
 
     def came(self, length: int) -> bool:

@@ -30,8 +30,8 @@ class SessionLimits:
 class Message:
     """``about`` describes it to the receiver; ``size`` bytes follow.
 
-    ``piece``: makes the bytes from one index up to another, each time they are sent. ``key``: the sender's
-    own; messages below a floor can be dropped.
+    ``piece``: returns the bytes from one index up to another; called each time they are sent. ``key``: chosen
+    by the sender, to drop messages below a floor.
     """
 
     about: bytes

@@ -54,7 +54,9 @@ class SendWindow:
     def confirm(self, message: int) -> None:
         """The peer has all messages before ``message``. Raises ``NotSent``."""
         if message > self._at:
-            raise NotSent(f"message {message} was confirmed where {self._at} is the next")
+            raise NotSent(
+                f"messages before {message} were confirmed, but only those before {self._at} were sent"
+            )
         while self._first < message:
             self.held_bytes -= _taken(self._unconfirmed.popleft())
             self._first += 1
@@ -63,10 +65,10 @@ class SendWindow:
         """Continue from there over a new connection. Raises ``NotSent``."""
         end = self._first + len(self._unconfirmed)
         if not self._first <= message <= end:
-            raise NotSent(f"message {message} is asked for where {self._first} to {end} are kept")
+            raise NotSent(f"message {message} was requested; {self._first} to {end} are available")
         size = self._unconfirmed[message - self._first].size if message < end else 0
         if offset and (offset >= size or offset % PIECE_BYTES):
-            raise NotSent(f"byte {offset} is asked for in a message of {size}")
+            raise NotSent(f"byte {offset} was requested in a message of {size} bytes")
         self._at, self._offset, self._needs_head = message, offset, True
         self.confirm(message)
 

@@ -25,8 +25,8 @@ from core.link.peer.state import (
     Event,
     Greet,
     HangUp,
-    Hoped,
     Linked,
+    NetworkChanged,
     NotCalled,
     Pause,
     PauseOver,
@@ -101,7 +101,7 @@ class PeerDriver:
         self._reached: tuple[tls.Streams, Address] | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._greeting: asyncio.Task[None] | None = None
-        """Our hello is sent, and not answered."""
+        """Set while our hello is not answered."""
         self._shown: tuple[Hello, str] | None = None
         """The last report of the device as linked."""
         self._timers: Timers[Literal["pause"]] = Timers(hub.clock, lambda _: self._happened(PauseOver()))
@@ -135,12 +135,12 @@ class PeerDriver:
             self.try_now()
 
     def gone(self) -> None:
-        """Keep its old addresses to try, but finding it again will be news."""
+        """Keep trying its old addresses; finding it again triggers a new call."""
         self._hints = tuple(dict.fromkeys((*self._found, *self._hints)))
         self._found = ()
 
     def try_now(self) -> None:
-        self._happened(Hoped())
+        self._happened(NetworkChanged())
 
     def take(self, streams: tls.Streams, theirs: Hello) -> None:
         """The device called, authenticated itself, and said hello."""

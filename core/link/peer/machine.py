@@ -20,8 +20,8 @@ from core.link.peer.state import (
     Greet,
     Greeting,
     HangUp,
-    Hoped,
     Linked,
+    NetworkChanged,
     NotCalled,
     Pause,
     Paused,
@@ -62,9 +62,9 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return state, ()
         case _, Dismissed():
             return NotCalled(), (EndPause(), StopDialling())
-        case Paused(tries), Hoped():
+        case Paused(tries), NetworkChanged():
             return Calling(replace(tries, failures=0)), (EndPause(), TryAddresses())
-        case Calling(tries) | Greeting(tries), Hoped():
+        case Calling(tries) | Greeting(tries), NetworkChanged():
             return replace(state, tries=replace(tries, failures=0)), ()
         case Paused(tries), PauseOver():
             return Calling(tries), (TryAddresses(),)

@@ -67,7 +67,7 @@ State = Calling | Greeting | Paused | Linked | NotCalled
 
 
 @dataclass(frozen=True, slots=True)
-class Hoped:
+class NetworkChanged:
     """The network changed or shows the device: a call may work now."""
 
 
@@ -114,7 +114,7 @@ class Dismissed:
     """This side drops the device."""
 
 
-Event = Hoped | PauseOver | Reached | CallFailed | TheirsFailed | CameUp | WentDown | Dismissed
+Event = NetworkChanged | PauseOver | Reached | CallFailed | TheirsFailed | CameUp | WentDown | Dismissed
 
 
 # --- effects ----------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class SocketStream:
     def limit(self, until_s: float | None) -> None:
         self._sock.settimeout(until_s and max(0.001, until_s - time.monotonic()))
 
-    def look_up(self, each_s: float) -> None:
+    def limit_silence(self, each_s: float) -> None:
         self._sock.settimeout(each_s)
 
     def wake(self) -> None:

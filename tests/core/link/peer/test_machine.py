@@ -18,8 +18,8 @@ from core.link.peer.state import (
     Greet,
     Greeting,
     HangUp,
-    Hoped,
     Linked,
+    NetworkChanged,
     NotCalled,
     Pause,
     Paused,
@@ -86,13 +86,13 @@ def test_a_device_that_is_not_there_is_nothing_to_tell() -> None:
 
 def test_hope_ends_the_pause_and_makes_the_next_one_short() -> None:
     paused = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))[0]
-    state, effects = after(Hoped(), CallFailed(AWAY), state=paused)
+    state, effects = after(NetworkChanged(), CallFailed(AWAY), state=paused)
     assert effects == [EndPause(), TryAddresses(), Pause(1)]
     assert state == Paused(Tries(failures=1, trouble=AWAY))
 
 
 def test_hope_while_a_call_is_under_way_begins_no_second_one() -> None:
-    state, effects = after(CallFailed(AWAY), PauseOver(), Hoped())
+    state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged())
     assert state == Calling(Tries(failures=0, trouble=AWAY))
     assert effects.count(TryAddresses()) == 2
 
@@ -184,7 +184,13 @@ def test_the_devices_calls_that_fail_count_but_begin_no_call() -> None:
 
 def test_who_was_left_is_not_called() -> None:
     state, effects = after(
-        Reached(), CameUp(ours=True), Dismissed(), WentDown(LOST), Hoped(), PauseOver(), CallFailed(AWAY)
+        Reached(),
+        CameUp(ours=True),
+        Dismissed(),
+        WentDown(LOST),
+        NetworkChanged(),
+        PauseOver(),
+        CallFailed(AWAY),
     )
     assert state == NotCalled()
     assert effects == [TryAddresses(), Greet(), EndPause(), StopDialling()]
@@ -192,7 +198,7 @@ def test_who_was_left_is_not_called() -> None:
 
 EVENTS = st.sampled_from(
     [
-        Hoped(),
+        NetworkChanged(),
         PauseOver(),
         Reached(),
         CallFailed(AWAY),
