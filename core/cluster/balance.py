@@ -19,7 +19,8 @@ SETTLED = 5
 """Measurements needed from every member before shares change, except after a jump."""
 ODD = 1.4
 JUMP = 3
-"""Consecutive measurements that differ by this factor from the usual mean a new speed, not chance."""
+"""This many consecutive measurements off by more than the factor ``ODD``, in one direction, indicate a new
+speed, not chance."""
 
 
 class Balancer:

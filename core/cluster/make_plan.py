@@ -93,7 +93,7 @@ def make_plan(
         )
         for device in in_order
     )
-    _check_patience(spec.away_s, "away", least_s=LEAST_AWAY_S)
+    _check_patience(spec.away_s, "for a silent laptop", least_s=LEAST_AWAY_S)
     _check_patience(spec.go_on_s, "before it goes on", least_s=0.0)
     _check_patience(spec.ask_after_s, "before it asks", least_s=0.0)
     return Plan(

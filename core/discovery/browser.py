@@ -23,7 +23,7 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
-from core.discovery.sources import MOST_RECORDS, Announcers, forget_cached, stand_before
+from core.discovery.sources import MOST_RECORDS, Announcers, filter_datagrams, forget_cached
 from core.runtime.background import Background
 from core.runtime.timers import Timers
 from core.vocabulary.errors import Problem
@@ -148,7 +148,7 @@ class Browser:
             self._browse(zeroconf)
 
     def _browse(self, zeroconf: AsyncZeroconf) -> None:
-        stand_before(zeroconf.zeroconf, self._sources)
+        filter_datagrams(zeroconf.zeroconf, self._sources)
         self._browser = AsyncServiceBrowser(zeroconf.zeroconf, SERVICE, handlers=[self._on_change])
 
     async def _stop_browsing(self) -> None:

@@ -1,6 +1,6 @@
 """Limits how much each machine may announce by mDNS: fake records must not fill the list of laptops.
 
-``Announcers`` counts, pure; ``stand_before`` lets it filter each datagram first. On the core loop.
+``Announcers`` counts, pure; ``filter_datagrams`` applies it to each datagram. On the core loop.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _SourceGate(asyncio.DatagramProtocol):
             self._behind.datagram_received(data, address)
 
 
-def stand_before(zeroconf: Zeroconf, sources: Announcers) -> None:
+def filter_datagrams(zeroconf: Zeroconf, sources: Announcers) -> None:
     """Call after zeroconf has started, and again whenever its sockets change."""
     for reader in zeroconf.engine.readers:
         behind = reader.transport.get_protocol()

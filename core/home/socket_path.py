@@ -1,4 +1,4 @@
-"""The path of the local socket. A Unix socket's path is short (``sun_path``), a home's may be long.
+"""The path of the local socket: a Unix socket's is limited (``sun_path``), and the home's may be longer.
 Blocks."""
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def not_paired(device: DeviceId) -> TandemError:
     return TandemError(
         code="not-paired",
         what=f"No device {device[:8]} is paired with this one.",
-        fix="Look at the list of devices (tandem devices), or pair it first.",
+        fix="See the list of devices (tandem devices), or pair it first.",
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from core.vocabulary import units
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
@@ -139,11 +139,7 @@ async def connect(
             fix="Open Tandem there; if it is open, check the firewall.",
         ) from error
     except (OSError, EOFError) as error:
-        raise TandemError(
-            code="unreachable",
-            what=f"{address} can't be reached ({reason(error)}).",
-            fix="Check that Tandem is open there, that both share a network, and that no firewall blocks it.",
-        ) from error
+        raise TandemError.of(unreachable(address, reason(error))) from error
     if peer_der(writer) != pin:
         writer.transport.abort()
         raise _refused(f"The device at {address}", "another certificate than the pinned one")
@@ -158,6 +154,14 @@ def reason(error: Exception) -> str:
     if error.errno is not None and error.strerror.startswith("Connect call failed"):
         return os.strerror(error.errno)
     return error.strerror
+
+
+def unreachable(address: str, why: str) -> Problem:
+    return Problem(
+        code="unreachable",
+        what=f"{address} can't be reached ({why}).",
+        fix="Check that Tandem is open there, that both share a network, and that no firewall blocks it.",
+    )
 
 
 def _refused(who: str, why: object) -> TandemError:

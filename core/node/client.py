@@ -49,7 +49,7 @@ class Client:
         self._number = 0
         self._ended = asyncio.Event()
         self._background = Background()
-        self._background.start("hearing the node", self._read())
+        self._background.start("reading from the node", self._read())
 
     @classmethod
     async def connect(
@@ -104,7 +104,7 @@ class Client:
             del self._waiting[number]
 
     async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
-        """Raises ``TimeoutError``. Waits on while a checkpoint is being fetched or files are being read."""
+        """Raises ``TimeoutError``, but not while a checkpoint is being fetched or files are being read."""
         while True:
             before = self.state.fetch, self.state.reading
             await _wait(answer, self.answer_limit_s)

@@ -17,7 +17,7 @@ from core.vocabulary.node import NodeFace
 from core.vocabulary.state import State
 
 AT_ONCE = 64
-"""Concurrent commands of one speaker."""
+"""Concurrent commands of one client."""
 KEPT_BYTES = 8_000_000
 """Bytes queued for a slow reader; beyond that it gets the whole state again instead."""
 
@@ -25,7 +25,7 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 class Conversation:
-    """Answers one speaker and sends it every event, in order. Runs on the core loop."""
+    """Answers one client and sends it every event, in order. Runs on the core loop."""
 
     def __init__(self, node: NodeFace, write: Write, *, kept_bytes: int = KEPT_BYTES) -> None:
         self._node = node

@@ -84,7 +84,7 @@ def _zipped(home: Home, state: State, findings: Sequence[Finding]) -> bytes:
             ("versions.json", _pretty(installed())),
             ("system.txt", f"{platform.platform()}\n{platform.python_version()}\n".encode()),
             ("findings.json", _pretty(findings)),
-            ("state.json", _pretty(_spoken_of(state))),
+            ("state.json", _pretty(_redacted(state))),
         ):
             archive.writestr(name, _anonymous(content))
         for log in sorted(home.logs.glob("tandem.log*")):
@@ -92,7 +92,7 @@ def _zipped(home: Home, state: State, findings: Sequence[Finding]) -> bytes:
     return memory.getvalue()
 
 
-def _spoken_of(state: State) -> State:
+def _redacted(state: State) -> State:
     """The state without a script's output and projects' contents in requests; and no code while pairing."""
     run = state.run
     if run is not None:

@@ -1,6 +1,6 @@
 """The format of the lines of ``--jsonl`` and of the local socket. Pure.
 
-In: ``{"id": 1, "type": "pair", ...}``: a command with a number that the speaker chooses.
+In: ``{"id": 1, "type": "pair", ...}``: a command with a number that the client chooses.
 Out: first ``{"vocabulary": 1, "tandem": ..., "state": {...}}``; then answers ``{"reply": 1, "type": ...}``
 and events ``{"type": "device_found", ...}`` as they come. An invalid line is answered with ``{"reply": <its
 id or null>, "type": "refused", ...}``.
@@ -33,7 +33,7 @@ class NodeGreeting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NumberedCommand(msgspec.Struct, frozen=True):
-    """A command with its speaker's number."""
+    """A command with its client's number."""
 
     id: Id
     command: Command
@@ -98,7 +98,7 @@ def write_greeting(state: State, missed: int = 0) -> bytes:
 
 
 def read_told(line: bytes) -> NodeGreeting | Replied | Event:
-    """A node's message. Raises ``msgspec.DecodeError`` for lines that no node of this version sends."""
+    """A message of the node. Raises ``msgspec.DecodeError`` for lines that no node of this version sends."""
     kind = _kinds.decode(line)
     if kind.vocabulary is not msgspec.UNSET:
         return _greetings.decode(line)

@@ -24,7 +24,7 @@ from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.node import NodeFace
 
-SPEAKERS = 32
+CLIENTS = 32
 CHUNK = 64 * 1024
 LAST_WORDS_S = 1.0
 OF_A_TRAINER = Problem(
@@ -43,26 +43,26 @@ class LocalSocket:
         home: Home,
         node: NodeFace,
         *,
-        most_speakers: int = SPEAKERS,
+        most_clients: int = CLIENTS,
         loopback: bool = sys.platform == "win32",
     ) -> None:
         self._home = home
         self._node = node
-        self._most_speakers = most_speakers
+        self._most_clients = most_clients
         self._loopback = loopback
         self._secret = b""
         self._server: asyncio.Server | None = None
-        self._speakers = Background()
+        self._clients = Background()
 
     async def open(self) -> None:
         """Raises ``TandemError``: the node works without it, but no second process can reach it."""
         try:
             if self._loopback or sys.platform == "win32":
                 listening, self._secret = await asyncio.to_thread(loopback_socket.listen, self._home)
-                self._server = await asyncio.start_server(self._on_speaker, sock=listening, limit=CHUNK)
+                self._server = await asyncio.start_server(self._on_client, sock=listening, limit=CHUNK)
             else:
                 listening = await asyncio.to_thread(_listen, self._home)
-                self._server = await asyncio.start_unix_server(self._on_speaker, sock=listening, limit=CHUNK)
+                self._server = await asyncio.start_unix_server(self._on_client, sock=listening, limit=CHUNK)
         except OSError as error:
             raise TandemError(
                 code="no-local-socket",
@@ -77,26 +77,26 @@ class LocalSocket:
         await self.open()
 
     async def close(self) -> None:
-        """Speakers get the node's last event, within ``LAST_WORDS_S``."""
+        """Clients get the node's last event, within ``LAST_WORDS_S``."""
         if self._server is None:
             return
         self._server.close()
-        await self._speakers.settle(LAST_WORDS_S if self._node.state.stopped else 0)
+        await self._clients.settle(LAST_WORDS_S if self._node.state.stopped else 0)
         await self._server.wait_closed()
         self._server = None
         release = loopback_socket.release if self._loopback else socket_path.release
         await asyncio.to_thread(release, self._home)
 
-    def _on_speaker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Over the loopback, the first line shows which user it is.
         if not self._loopback and not same_user(writer.get_extra_info("socket")):
             _log.warning("refused another user on the local socket")
             writer.close()
-        elif len(self._speakers) >= self._most_speakers:
-            _log.warning("more than %d processes on the local socket", self._most_speakers)
+        elif len(self._clients) >= self._most_clients:
+            _log.warning("more than %d processes on the local socket", self._most_clients)
             writer.close()
         else:
-            self._speakers.start("a speaker on the local socket", self._converse(reader, writer))
+            self._clients.start("a client on the local socket", self._converse(reader, writer))
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def write(line: bytes) -> None:
@@ -129,7 +129,7 @@ if sys.platform != "win32":
             # The folder is 0700; still set the mode before anybody could connect.
             listening.bind(str(path))
             path.chmod(0o600)
-            listening.listen(SPEAKERS)
+            listening.listen(CLIENTS)
             listening.setblocking(False)
         except BaseException:
             listening.close()

@@ -1,5 +1,5 @@
-"""Links this laptop with members of its run that it never paired with, for as long as the run may need that,
-and refuses everything else that they say. On the core loop.
+"""Links this laptop with unpaired members of its run for as long as the run may need that, and refuses all
+messages that the run does not need. On the core loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class IntroducedPeers:
-    """``on_change``: other certificates open a link now."""
+    """``on_change`` is called when ``pins`` has changed."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class IntroducedPeers:
         self._loop = asyncio.get_running_loop()
         self._timers = Timers[Literal["end"]](clock or self._loop, lambda _: self._become(Introductions(me)))
         self._refused = set[tuple[DeviceId, type[Message]]]()
-        """What the log has already."""
+        """Already logged."""
         self._closed = False
         self.nodes: dict[DeviceId, Introduced] = {}
-        """Those that are introduced now, and neither paired nor forgotten."""
+        """Devices that are introduced now, and neither paired nor forgotten."""
 
     @property
     def pins(self) -> tuple[bytes, ...]:
@@ -63,8 +63,8 @@ class IntroducedPeers:
                 self._become(self._introductions.ended(run, phase))
 
     def refuses(self, device: DeviceId, message: Message) -> bool:
-        """Security invariant: every message of a link passes here, but for answers to this laptop's own
-        questions, and a laptop that is not paired says nothing but what its run needs."""
+        """Security invariant: every message of a link is checked here, except answers to this laptop's own
+        questions. A laptop that is not paired may send only what its run needs."""
         if self._store().peer(device) is not None:
             return False
         after = self._introductions.letting(device, message) if device in self.nodes else None
@@ -79,8 +79,8 @@ class IntroducedPeers:
             self._links.send(device, Declined(run=message.plan.run, problem=_NOT_PAIRED))
         return True
 
-    def look(self) -> None:
-        """Links exactly those introduced now; the user may have paired or forgotten some."""
+    def update_links(self) -> None:
+        """Link exactly the devices introduced now; the user may have paired or forgotten some."""
         if self._closed:
             return
         store, before = self._store(), self.nodes
@@ -108,5 +108,5 @@ class IntroducedPeers:
             self._timers.cancel("end")
         else:
             self._timers.set("end", after.ends_in_s)
-        # Not within the step of the run's machine that emitted the event.
-        self._loop.call_soon(self.look)
+        # Later: the run's machine is still in the step that emitted the event.
+        self._loop.call_soon(self.update_links)

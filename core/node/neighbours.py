@@ -212,8 +212,8 @@ class Neighbours:
         if device is None or not device.addresses:
             raise TandemError(
                 code="not-seen",
-                what=f"No device {short(command.device or '')} is seen in the network.".replace("  ", " "),
-                fix="Open Tandem on it in the same network, or pair by the address that it shows.",
+                what=f"No device {short(command.device or '')} is seen on the network.".replace("  ", " "),
+                fix="Open Tandem on it on the same network, or pair by the address that it shows.",
             )
         nearest = address.nearest(device.addresses, self.addresses)[0]
         self.pairing.start(address.parse(nearest), device.name)
@@ -237,7 +237,7 @@ class Neighbours:
             self.links.forget(device)
             self._reached.pop(device, None)
         self._keep_places()
-        self.introduced.look()
+        self.introduced.update_links()
         if before.pins != after.pins:
             self._on_held()
         for device in known - kept:
@@ -265,7 +265,7 @@ class Neighbours:
         self.links.pair(peer.cert_der, name=peer.name, hints=peer.addr_hints)
 
     def _keep_places(self) -> None:
-        """Many strangers must not keep out a paired laptop that calls from an earlier address."""
+        """Strangers must not keep out a paired laptop that calls from an earlier address."""
         hints = (hint for peer in self.trust.store.peers for hint in peer.addr_hints)
         self._strangers.keep_places(address.hosts(hints) | set(self._reached.values()))
 

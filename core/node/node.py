@@ -388,7 +388,7 @@ class Node:
         self._neighbours.links.send_all(BusyTold(busy=busy))
         self._neighbours.tell_name()
         self._stay_awake(busy=busy)
-        self._sweeps.look()
+        self._sweeps.check_laptops()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
         match message:

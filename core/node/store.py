@@ -54,7 +54,7 @@ class Store:
             self.state = apply(self.state, event)
         except IllegalTransition:
             # A bug in Tandem: the event is dropped, and the log shows its source.
-            _log.exception("an event that cannot follow")
+            _log.exception("an event does not fit the state")
         else:
             self._untold.append((event, self.state))
 

@@ -178,7 +178,7 @@ class Sweeps:
         self._sweeping = sw.Sweeping(sweep=sweep, laptops=MappingProxyType(laptops))
         self._handle(sw.SweepBegun())
         self._on_active()
-        self.look()
+        self.check_laptops()
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -189,9 +189,9 @@ class Sweeps:
         if isinstance(event, ev.MirroredEvent):
             self._on_run_event(event)
         elif isinstance(event, ev.DeviceEvent) and not isinstance(event, ev.TelemetryReported):
-            self.look()
+            self.check_laptops()
 
-    def look(self) -> None:
+    def check_laptops(self) -> None:
         """Check whether a laptop is free now, or gone."""
         if self._sweeping is None:
             return
@@ -216,11 +216,11 @@ class Sweeps:
             case ev.RunPhaseChanged(phase=phase) if isinstance(phase, Outcome):
                 del self._numbers[event.run]
                 self._handle(sw.TrialOver(number, phase))
-                self.look()
+                self.check_laptops()
 
     def _on_time(self, wait: sw.Wait) -> None:
         self._handle(TimerFired(wait))
-        self.look()
+        self.check_laptops()
 
     def _handle(self, input: sw.Input) -> None:
         if self._sweeping is None or self._closing:
@@ -269,7 +269,7 @@ class Sweeps:
         except TandemError as error:
             self._numbers.pop(wanted.run, None)
             self._handle(sw.TrialNotStarted(trial.number, error.problem))
-            self.look()
+            self.check_laptops()
         else:
             self._handle(sw.TrialStarted(trial.number, wanted.run))
 

@@ -19,7 +19,7 @@ from msgspec import structs
 from core.home.identity import Identity
 from core.net.address import Address, host_of
 from core.net.strangers import Guest, Strangers
-from core.net.tls import Streams, client_context, connect, peer_der, reason
+from core.net.tls import Streams, client_context, connect, peer_der, reason, unreachable
 from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
 from core.pairing.connection import PlainConnection, answer_proof, prove
@@ -218,7 +218,7 @@ class PairingDriver:
             streams = await asyncio.open_connection(address.host, address.port, limit=MAX_FRAME_BYTES)
         except (OSError, ValueError) as error:  # ValueError: a host that no resolver accepts
             self._dialling = None
-            self._step(DialFailed(problems.unreachable(str(address), reason(error))))
+            self._step(DialFailed(unreachable(str(address), reason(error))))
             return
         self._dialling = None
         session = self._session(streams)

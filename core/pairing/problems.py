@@ -57,14 +57,6 @@ def version(theirs: int, ours: int) -> Problem:
     )
 
 
-def unreachable(address: str, why: str) -> Problem:
-    return Problem(
-        code="unreachable",
-        what=f"{address} can't be reached ({why}).",
-        fix="Check that Tandem is open there, that both share a network, and that no firewall blocks it.",
-    )
-
-
 def pairing_under_way(name: str) -> TandemError:
     return TandemError(
         code="pairing-busy",

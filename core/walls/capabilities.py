@@ -19,7 +19,7 @@ _VERSION_3 = 0x20080522
 
 
 def give_up() -> None:
-    """For this thread, and everything that it starts from here on. Raises ``OSError``."""
+    """Drop them for this thread and everything that it starts from here on. Raises ``OSError``."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
     sets = ctypes.create_string_buffer(24)

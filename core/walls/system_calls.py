@@ -101,8 +101,8 @@ def are_filtered() -> bool:
 
 
 def forbid(*, network: bool) -> None:
-    """For all threads of this process and everything that they start; setuid programs gain no privileges any
-    more, either.
+    """Install the filter for all threads of this process and everything that they start. Setuid programs no
+    longer gain privileges, either.
 
     ``network``: whether it shares the laptop's network, and is limited to TCP there. Raises ``OSError``.
     """
@@ -149,7 +149,7 @@ def program(*, network: bool, machine: str = "") -> list[tuple[int, int, int, in
 
 _BAD = {
     # Requests that file systems accept from any reader of a file or folder: attributes, seals against all
-    # changes, new folders of btrfs. By the letter of their kind: f, btrfs' number, v, X, r.
+    # changes, new folders of btrfs. Identified by the type in bits 8 to 15: f, btrfs' 0x94, v, X, r.
     "ioctl": Argument(1, 0xFF00, (0x6600, 0x9400, 0x7600, 0x5800, 0x7200)),
     # Leases and delegations, which block others that open the file, and notifications of changes in a folder.
     "fcntl": Argument(1, _ALL, (1024, 1026, 1040)),
@@ -159,7 +159,7 @@ _BAD = {
     # TCP_ULP: "smc" turns a socket into one that Landlock no longer treats as TCP, and that still connects.
     "setsockopt": Argument(2, _ALL, (31,)),
 }
-"""An argument that makes an otherwise allowed call refused."""
+"""Values of an argument for which an otherwise allowed call is refused."""
 _NOT_DONE = 0
 """The call reports success, and nothing was changed."""
 _ERRORS = {

@@ -334,7 +334,7 @@ async def test_every_event_of_a_run_can_follow_and_travels_to_a_second_process(
         assert any(isinstance(event, ev.MemberProgressed) for event in heard)
         await client.close()
     log = (anna.node.home.logs / "tandem.log").read_text()
-    assert "an event that cannot follow" not in log
+    assert "an event does not fit the state" not in log
 
 
 LOOP = """

@@ -31,7 +31,7 @@ class Air:
         ):
             monkeypatch.setattr(f"core.discovery.browser.{name}", lambda *a, f=fake, **b: f(self, *a, **b))
         monkeypatch.setattr(
-            "core.discovery.browser.stand_before", lambda zeroconf, sources: zeroconf.hear_by(sources)
+            "core.discovery.browser.filter_datagrams", lambda zeroconf, sources: zeroconf.hear_by(sources)
         )
 
     def tell(self, name: str, change: ServiceStateChange) -> None:

@@ -15,7 +15,7 @@ from core.net.tls import Streams
 from core.node import client as module
 from core.node import json_lines, local_socket
 from core.node.client import Client
-from core.node.local_socket import SPEAKERS, LocalSocket
+from core.node.local_socket import CLIENTS, LocalSocket
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, StateNow
 from core.vocabulary.commands import GetState, RunDoctor, StopRun
@@ -255,19 +255,19 @@ async def test_strangers_and_crowds_are_sent_away(home: Home, node: FakeNode, wi
         await Client.connect(home)
     assert refused.value.code == "script-commands"
     wire.a_trainers = False
-    clients = [await Client.connect(home) for _ in range(SPEAKERS)]
+    clients = [await Client.connect(home) for _ in range(CLIENTS)]
     with pytest.raises(TandemError):
         await Client.connect(home)
     await clients.pop().close()
     async with asyncio.timeout(60):
-        while len(clients) < SPEAKERS:
+        while len(clients) < CLIENTS:
             with contextlib.suppress(TandemError):  # the node's end closes some turns later
                 clients.append(await Client.connect(home))
     for each in clients:
         await each.close()
 
 
-async def test_a_new_socket_takes_the_place_of_the_old_one_and_speakers_go_on(home: Home, wire: Wire) -> None:
+async def test_a_new_socket_takes_the_place_of_the_old_one_and_clients_go_on(home: Home, wire: Wire) -> None:
     node = FakeNode()
     server = LocalSocket(home, node)
     await server.open()

@@ -15,7 +15,7 @@ from core.home import socket_path
 from core.home.home import Home, prepare
 from core.node import local_socket
 from core.node.client import Client
-from core.node.local_socket import SPEAKERS, LocalSocket, peer_uid, same_user
+from core.node.local_socket import CLIENTS, LocalSocket, peer_uid, same_user
 from tests.core.fake_node import FakeNode
 
 pytestmark = pytest.mark.real
@@ -29,9 +29,9 @@ def home(tmp_path: Path) -> Home:
 
 
 @contextlib.asynccontextmanager
-async def listening(home: Home, most_speakers: int = SPEAKERS) -> AsyncIterator[FakeNode]:
+async def listening(home: Home, most_clients: int = CLIENTS) -> AsyncIterator[FakeNode]:
     node = FakeNode()
-    server = LocalSocket(home, node, most_speakers=most_speakers)
+    server = LocalSocket(home, node, most_clients=most_clients)
     await server.open()
     try:
         yield node

@@ -129,7 +129,7 @@ async def test_the_user_pairs_or_forgets_one_meanwhile(
     peers: Peers, decides: Callable[[TrustStore], TrustStore], left: set[DeviceId]
 ) -> None:
     peers.store = decides(peers.store)
-    peers.introduced.look()
+    peers.introduced.update_links()
     assert peers.linked.keys() == left
     assert peers.introduced.nodes.keys() == left - {BEN}
 

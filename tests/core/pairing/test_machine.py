@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.net.address import Address
+from core.net.tls import unreachable
 from core.pairing import problems
 from core.pairing.code import Transcript, commitment
 from core.pairing.messages import M1, M2, Note, NoteWord, encode
@@ -413,7 +414,7 @@ def test_no_code_within_ten_seconds_ends_it_and_names_the_address(stage: int) ->
 def test_an_unreachable_address_ends_it_with_the_drivers_reason() -> None:
     side = Side(LOW, "10.0.0.1", nonces())
     side.step(side.started(Side(HIGH, "10.0.0.2", nonces())))
-    side.step(DialFailed(problems.unreachable("10.0.0.2:27600", "refused")))
+    side.step(DialFailed(unreachable("10.0.0.2:27600", "refused")))
     assert side.failures[0].code == "unreachable"
     assert side.state.attempts.failures == 0
 
@@ -520,7 +521,7 @@ _bodies = (
 _numbers = st.integers(1, 4)
 _inputs = st.one_of(
     st.builds(Dialled, _numbers),
-    st.just(DialFailed(problems.unreachable("a", "b"))),
+    st.just(DialFailed(unreachable("a", "b"))),
     st.builds(
         StrangerSpoke,
         _numbers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.net.tls import unreachable
 from core.pairing import problems
 from core.vocabulary.errors import Problem
 
@@ -21,7 +22,7 @@ from core.vocabulary.errors import Problem
         (problems.paused("on ben"), "pairing-paused", "pauses on ben for a while"),
         (problems.version(2, 1), "pairing-version", "uses version 2"),
         (
-            problems.unreachable("10.0.0.2:1", "no route"),
+            unreachable("10.0.0.2:1", "no route"),
             "unreachable",
             "10.0.0.2:1 can't be reached (no route)",
         ),

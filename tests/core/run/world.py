@@ -109,7 +109,7 @@ class World:
                     if device not in self.lost:
                         self.to_member[device].append(message)
                 case event if isinstance(event, ev.MirroredEvent):
-                    self.state = apply(self.state, event)  # raises for an event that cannot follow
+                    self.state = apply(self.state, event)  # raises for an event that does not fit
                     self.events.append(event)
                 case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
