@@ -86,7 +86,7 @@ def check_socket(view: Examined) -> Finding:
         return warning(
             "socket-gone",
             TOPIC,
-            "The socket by which other commands reach this Tandem was deleted.",
+            "The socket that connects other commands to this Tandem was deleted.",
             "Make it again (Tandem can), or restart Tandem.",
             mend=True,
         )
@@ -123,7 +123,7 @@ def mend(home: Home, code: str) -> None:
     if work is None:
         raise TandemError(
             code="no-such-mend",
-            what=f"Tandem can't mend {code[:60]!r} by itself.",
+            what=f"Tandem can't fix {code[:60]!r} by itself.",
             fix="Follow the doctor's advice.",
         )
     try:
@@ -131,6 +131,6 @@ def mend(home: Home, code: str) -> None:
     except OSError as error:
         raise TandemError(
             code="mend-failed",
-            what=f"Mending {code} failed ({error.strerror or error}).",
+            what=f"Fixing {code} failed ({error.strerror or error}).",
             fix="Follow the doctor's advice by hand.",
         ) from error

@@ -18,7 +18,7 @@ from core.vocabulary.errors import TandemError
 
 TOPIC = "network"
 ROUND_S = 6.0
-"""Registering takes 1.7 s, seeing 1.2 s."""
+"""Registering takes 1.7 s, discovery 1.2 s."""
 CONNECT_S = 3.0
 EPHEMERAL = range(32768, 61000)
 LOOPBACK = "127.0.0.1"
@@ -175,7 +175,7 @@ def command_to_let_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/ru
 
 
 def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Finding | None:
-    """Devices seen by mDNS, but out of reach: what separates two laptops in one network."""
+    """Devices seen by mDNS that can't be reached: something separates two laptops on one network."""
     for device in view.state.devices.values():
         if device.seen and device.paired and not device.linked:
             return warning(

@@ -18,7 +18,7 @@ _WENT: dict[Dialled, str] = {
     "answers": "was answered",
     "silent": "got no answer",
     "refused": "was refused",
-    "unreachable": "was turned back",
+    "unreachable": "was rejected on the way",
     "stranger": "was answered by something else",
 }
 _BOTH = "Scripts with a strategy that is not a mirrored one need both directions."

@@ -224,7 +224,7 @@ def _remove(folder: Path) -> None:
     try:
         folder.rmdir()
     except OSError:
-        (folder / MARK).touch()  # a command that died late wrote something more
+        (folder / MARK).touch()  # a command that was slow to die wrote something more
         raise
 
 

@@ -26,7 +26,7 @@ class MemberChange(NamedTuple):
 
 
 class Attendance:
-    """Pass every event of one run to ``hear``. Once the run stops, nobody comes back and waits only end."""
+    """Pass every event of one run to ``hear``. Once the run stops, nobody comes back, and no wait begins."""
 
     def __init__(self) -> None:
         self._joined: set[DeviceId] = set()
@@ -80,7 +80,7 @@ class Attendance:
 
 
 def _by_itself(end: Exit) -> bool:
-    """Whether the end was not caused by another lost member, or by the end of the run."""
+    """Whether neither another lost member nor the end of the run caused this end."""
     code = end.problem.code if end.problem is not None else ""
     return end.reason not in _CONSEQUENCES and code != _STOPPED
 

@@ -34,11 +34,11 @@ class History:
         self._folder = folder
         self._entries: dict[RunId, RunEntry] | None = None
         self._closed = False
-        self._our_own: dict[RunId, RunEntry] = {}
-        """Runs of this process, those labelled in it, and those found cut off: newer than the disk's version
-        where a write failed."""
-        self._owed: set[RunId] = set()
-        """Runs of ``_our_own`` whose summary could not be written."""
+        self._newer: dict[RunId, RunEntry] = {}
+        """Runs of this process, those labelled in it, and those found cut off. After a failed write they are
+        newer than on disk."""
+        self._unwritten: set[RunId] = set()
+        """Runs of ``_newer`` whose summary could not be written."""
         self.cut_off: RunEntry | None = None
         """The newest of those that were found cut off."""
         self.problem: Problem | None = None
@@ -53,29 +53,29 @@ class History:
                 remove_tree(leaving)
             found = self._read_folders()
             for entry in found.values():
-                if not ended(entry.phase) and entry.run not in self._our_own:
-                    was = self._our_own[entry.run] = replace(
+                if not ended(entry.phase) and entry.run not in self._newer:
+                    was = self._newer[entry.run] = replace(
                         entry,
                         phase=Failed(problem=_cut_off(entry.run)),
                         duration_s=read_taken_s(self._folder / entry.run),
                     )
-                    self._owed.add(entry.run)
+                    self._unwritten.add(entry.run)
                     if self.cut_off is None or self.cut_off.started_s < was.started_s:
                         self.cut_off = was
-            self._entries = found | self._our_own
-            self._pay()
+            self._entries = found | self._newer
+            self._retry_writes()
         except OSError as error:
             self.problem = _unusable(error, self._folder)
 
     def put(self, entry: RunEntry) -> None:
         """Record the newest state of a run under way, in its folder too. Raises ``OSError`` where the disk
         fails: every later call then retries it."""
-        self._our_own[entry.run] = entry
+        self._newer[entry.run] = entry
         if self._entries is not None:
             self._entries[entry.run] = entry
-        self._owed.add(entry.run)
+        self._unwritten.add(entry.run)
         self._write(entry)
-        self._pay()
+        self._retry_writes()
 
     def newest(self, limit: int) -> tuple[RunEntry, ...]:
         """At most ``limit`` runs. A run that was continued automatically is part of the next one."""
@@ -95,7 +95,7 @@ class History:
             raise TandemError(
                 code="run-unknown",
                 what=f"No run begins with {shown(beginning)!r}.",
-                fix="Look at the list of runs (tandem runs).",
+                fix="See the list of runs (tandem runs).",
             )
         raise TandemError(
             code="run-ambiguous",
@@ -112,14 +112,14 @@ class History:
                 write_atomically(folder / SUMMARY, wire.to_json(entry))
         except OSError as error:
             raise TandemError.of(_unusable(error, self._folder)) from error
-        self._our_own[entry.run] = self._all()[entry.run] = entry
+        self._newer[entry.run] = self._all()[entry.run] = entry
         return entry
 
     def delete(self, run: RunId) -> None:
         """Remove a run and its folder for good; ``open`` completes an interrupted deletion. Raises
         ``TandemError`` for a run under way, for an unknown one, and where the disk fails."""
         entry = self.find(run)
-        if entry.run in self._our_own and not ended(entry.phase):
+        if entry.run in self._newer and not ended(entry.phase):
             raise TandemError.of(_under_way())
         folder, leaving = self._folder / entry.run, self._folder / (DELETED + entry.run)
         try:
@@ -127,13 +127,13 @@ class History:
                 folder.replace(leaving)
         except OSError as error:
             raise TandemError.of(_unusable(error, self._folder)) from error
-        self._our_own.pop(entry.run, None)
-        self._owed.discard(entry.run)
+        self._newer.pop(entry.run, None)
+        self._unwritten.discard(entry.run)
         del self._all()[entry.run]
         remove_tree(leaving)
 
     def close(self) -> None:
-        self._pay()
+        self._retry_writes()
         self._closed, self._entries = True, None
 
     def _all(self) -> dict[RunId, RunEntry]:
@@ -142,20 +142,20 @@ class History:
             self.open()  # the folder may be readable again by now
         if self._entries is None:
             raise TandemError.of(self.problem or _closed())
-        self._pay()
+        self._retry_writes()
         return self._entries
 
-    def _pay(self) -> None:
+    def _retry_writes(self) -> None:
         """Retry failed writes. Those that fail again stay pending."""
-        for run in tuple(self._owed):
+        for run in tuple(self._unwritten):
             with suppress(OSError):
-                self._write(self._our_own[run])
+                self._write(self._newer[run])
 
     def _write(self, entry: RunEntry) -> None:
         folder = self._folder / entry.run
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(folder / SUMMARY, wire.to_json(entry))
-        self._owed.discard(entry.run)
+        self._unwritten.discard(entry.run)
 
     def _read_folders(self) -> dict[RunId, RunEntry]:
         """Damaged summaries become the ``problem``."""
@@ -204,12 +204,12 @@ def _closed() -> Problem:
 
 
 def _incomplete(unread: list[str], folder: Path) -> Problem:
-    runs = "Of one run" if len(unread) == 1 else f"Of {len(unread)} runs"
+    runs = "one run" if len(unread) == 1 else f"{len(unread)} runs"
     places = ", ".join(shown(str(folder / name)) for name in unread[:MOST_NAMED])
     return Problem(
         code="history-incomplete",
-        what=f"{runs} {SUMMARY} is damaged, and the list lacks {'it' if len(unread) == 1 else 'them'}.",
-        fix=f"Whatever else was recorded is still there: {places}{' …' if len(unread) > MOST_NAMED else ''}.",
+        what=f"The list lacks {runs}, because {SUMMARY} is damaged.",
+        fix=f"The rest of the record is still there: {places}{' …' if len(unread) > MOST_NAMED else ''}.",
     )
 
 
@@ -217,7 +217,7 @@ def _unusable(error: Exception, folder: Path) -> Problem:
     return Problem(
         code="history-unusable",
         what=f"The history in {shown(str(folder))} cannot be used ({error}).",
-        fix="Make the folder writable for you and free some space; then look at the runs again.",
+        fix="Make the folder writable for you and free some space; then open the list of runs again.",
         detail=repr(error),
     )
 

@@ -45,7 +45,7 @@ _MOST_LOSSES = 48
 
 
 class RunRecord:
-    """This node's record of one run. ``on_trouble`` is called once, on the writer's thread."""
+    """This node's record of one run. ``on_trouble`` is called at most once, on the writer's thread."""
 
     def __init__(
         self,

@@ -93,8 +93,8 @@ class TurnPoint(NamedTuple):
 
 
 class RunPoints:
-    """All curves of one run. Steps count on over several ``fit`` calls, and from the resumed run; seconds
-    from the first report."""
+    """All curves of one run. Steps continue over several ``fit`` calls, and from the resumed run; seconds
+    count from the first report."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.curves: dict[CurveKey, Points] = {}
@@ -218,8 +218,8 @@ class RunPoints:
         step: float | None = None,
         place: float | None = None,
     ) -> None:
-        """Without ``step`` it is at the run's last step. Ignores joining, and repeated absence, which a
-        window hears that opens meanwhile."""
+        """Without ``step`` it is at the run's last step. Ignores joining, and repeated reports of an absence,
+        which a window gets if it opens meanwhile."""
         before = next((turn.change for turn in reversed(self.turns) if turn.device == device), "joined")
         if change in ("joined", before) or (step is None and self.newest is None):
             return
@@ -228,8 +228,8 @@ class RunPoints:
         self.turns.append(TurnPoint(at, max(0.0, second), device, change, place))
 
     def _place(self, device: DeviceId, report: Progress | EpochEnd) -> float:
-        """The position in epochs. A later fit's epochs count on, unless they do so themselves. While an
-        epoch's number of steps is unknown, its steps are at its beginning."""
+        """The position in epochs, counted over all fits, whether or not the script itself continues the
+        numbers. While an epoch's number of steps is unknown, its steps are at its beginning."""
         fit, before, place = self._epochs.get(device, (report.fit, 0, 0.0))
         if fit != report.fit:
             before = max(0, math.ceil(place) - report.epoch)

@@ -9,7 +9,7 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class BoundedFile:
-    """Never raises once made: a full disk must not end a training. ``trouble`` reports it, once.
+    """Never raises after ``__init__``: a full disk must not end a training. ``trouble`` reports it, once.
 
     ``shortened``: the oldest part is gone.
     """

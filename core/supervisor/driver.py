@@ -51,7 +51,7 @@ _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(tr
 
 
 class _Pace:
-    """Rate limit: ``rate_s`` a second for ever, ``at_once`` at once."""
+    """Rate limit: ``rate_s`` a second sustained, ``at_once`` at once."""
 
     def __init__(self, rate_s: float, at_once: float) -> None:
         self._rate_s, self._at_once = rate_s, at_once
@@ -147,7 +147,7 @@ class TrainerProcess:
         except TandemError as error:
             exit = Exit(reason="killed", problem=error.problem, shared=False)
         except Exception as error:  # Whatever broke here, the run must be told of an end.
-            _log.exception("the supervision of %s broke", self._train.task)
+            _log.exception("the supervision of %s failed", self._train.task)
             exit = Exit(reason="killed", problem=problems.supervision_broke(error), shared=False)
         finally:
             self._asked.close()
@@ -371,7 +371,7 @@ class _Attendance:
                 case "kill":
                     self._child.signal(spawn.KILL)
                 case "try-peers":
-                    peers, limit_s = self._supervision.train.peers, self._supervision.limits.knock_s
+                    peers, limit_s = self._supervision.train.peers, self._supervision.limits.probe_s
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
 
     def order(self, order: trainer_messages.Order, limit_s: float | None = None) -> None:

@@ -18,7 +18,7 @@ from core.vocabulary.limits import LOAD_MOST_S, LOAD_S
 
 KEPT = 5
 TIMES = 4.0
-"""Allowed factor over the slowest recent time: other programs may now use the same disk and processors."""
+"""The limit as a multiple of the slowest recent time: other programs may now use the disk and processors."""
 _log = logging.getLogger(__name__)
 
 

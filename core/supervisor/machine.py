@@ -40,11 +40,11 @@ class Supervision:
                 self._meet_by_s = now_s + self.train.meet_timeout_s
                 if self.train.exchange is not None:  # such a trainer reports a better reason by then
                     self._meet_by_s += self.limits.own_verdict_s
-                knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
+                probe_s = min(self.limits.probe_s, self.train.meet_timeout_s / 2)
                 if self._rung == "asked":  # Stop arrived just before; a waiting trainer reads no orders.
                     return self._kill(Exit(reason="stopped"))
-                self._to("meeting", self._meet_by_s - knock_s)
-            case trainer_messages.Met() if self._phase in ("meeting", "knocking", "unmet"):
+                self._to("meeting", self._meet_by_s - probe_s)
+            case trainer_messages.Met() if self._phase in ("meeting", "probing", "unmet"):
                 self._to("running", None)
             case trainer_messages.Ended():
                 if self._exit is None:
@@ -59,7 +59,7 @@ class Supervision:
             return []
         if force == 2:
             return self._kill(problems.forced("The script was ended at once, as asked."))
-        if self._phase in ("booting", "meeting", "knocking", "unmet"):
+        if self._phase in ("booting", "meeting", "probing", "unmet"):
             # No code of a managed script has run yet, and orders are not read there.
             return self._kill(Exit(reason="stopped"))
         if force == 1:
@@ -88,7 +88,7 @@ class Supervision:
             self.too_slow = True
             return self._kill(problems.slow_boot(self.limits.boot_s))
         if self._phase == "meeting":
-            self._phase = "knocking"
+            self._phase = "probing"
             return ["try-peers"]
         if self._phase == "unmet":
             return self._kill(self._unmet)
@@ -96,7 +96,7 @@ class Supervision:
 
     def on_answers(self, answers: dict[str, Answer]) -> None:
         """The results of trying the peers' ports."""
-        if self._phase == "knocking":
+        if self._phase == "probing":
             problem = problems.never_met(self.train.peers, answers, self.train.meet_timeout_s)
             self._unmet = Exit(reason="never-met", problem=problem, shared=False)
             self._to("unmet", self._meet_by_s)

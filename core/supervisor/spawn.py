@@ -281,7 +281,7 @@ def _start(surroundings: dict[str, str], words: list[str]) -> Child:
         for fd in theirs:
             os.close(fd)
     kinship.on_start(process.pid)
-    step_back(process.pid)
+    lower_priority(process.pid)
     child = Child(
         process=process,
         orders=orders_write,
@@ -305,7 +305,7 @@ def _not_started(error: OSError) -> TandemError:
     )
 
 
-def step_back(pid: int) -> None:
+def lower_priority(pid: int) -> None:
     """Call before the process has threads: each inherits its creator's priority."""
     with contextlib.suppress(OSError, psutil.Error):
         process = psutil.Process(pid)

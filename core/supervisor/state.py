@@ -7,8 +7,8 @@ from typing import Literal
 
 from core.vocabulary.limits import LOAD_S, STOP_S
 
-Phase = Literal["booting", "running", "meeting", "knocking", "unmet", "leaving"]
-"""``knocking``: trying the peers' ports. ``unmet``: they were tried, and the limit has not passed yet."""
+Phase = Literal["booting", "running", "meeting", "probing", "unmet", "leaving"]
+"""``probing``: trying the peers' ports. ``unmet``: they were tried, and the limit has not passed yet."""
 
 Rung = Literal["none", "asked", "terminated", "killed"]
 """Its position on the stop ladder."""
@@ -34,8 +34,8 @@ class Limits:
     leave_s: float = 15.0
     """From the trainer's last report to the end of its process."""
     drain_s: float = 2.0
-    """How long a dead trainer's pipes are read: a grandchild may hold them open for ever."""
-    knock_s: float = 3.0
+    """How long a dead trainer's pipes are read: a process that it started may never close them."""
+    probe_s: float = 3.0
     """How long before the meeting's limit the peers' ports are tried."""
     own_verdict_s: float = 15.0
     """After the meeting's limit, where the trainer itself reports the missing members."""

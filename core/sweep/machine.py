@@ -29,7 +29,7 @@ ABSENT_S = 600.0
 MOST_BEGUN = 5
 """How often a trial that keeps being lost is started before it counts as failed."""
 BY_THE_SCRIPT = ("script-error", "out-of-memory")
-"""Ends of a trainer that would recur on every laptop."""
+"""Reasons of a trainer's end that would recur on every laptop."""
 PASSING = frozenset(
     {"device-lost", "device-away", "device-busy", "device-offline", "busy", "killed", "train-crossed"}
 )

@@ -89,7 +89,7 @@ def taken_back(laptop: str) -> Problem:
 
 
 def nobody_left(why: Sequence[Problem]) -> Problem:
-    """Every laptop is out. ``why``: each one's reason."""
+    """No laptop takes trials any more. ``why``: each one's reason."""
     first = why[0]
     return Problem(
         code=first.code,
@@ -111,6 +111,6 @@ def cut_off(script: str, sweep: str) -> Problem:
     return Problem(
         code=SWEEP_CUT_OFF,
         what=f"Tandem ended while a sweep of {plain(script, 60)} was under way. It can go on.",
-        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting can do this.",
+        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting makes this automatic.",
         detail=sweep,
     )

@@ -1,9 +1,9 @@
-"""Moves files of a manifest from one node to another, as fast as the network and both disks go.
+"""Moves files of a manifest from one node to another, as fast as the network and both disks allow.
 
 A node that needs files *asks* for parts of them, in order; the node that has them *offers* the manifest to
 that device and answers. Only requested parts are sent, so a slow disk slows its own files alone, and parts
-that came before a break, a restart or another run are not requested again: the asking side looks into its
-store, and keeps no other memory. ::
+that came before a break, a restart or another run are not requested again: the asking side checks its store,
+and keeps no other state. ::
 
     Ask(number, manifest, extents)      -->   at most 1 MiB of files, small ones together
                                         <--   Here(number), and the bytes; or Denied(number, why)
@@ -13,5 +13,5 @@ the node's one port, with the certificates that the link pins. It belongs to the
 key, and it ends with it. Either side may call.
 
 **Modules.** ``words`` are the messages, ``machine`` decides what to ask for next and what may come (pure),
-``connections`` sets up connections, ``lane`` is the session with one device, ``hub`` has all of them.
+``connections`` sets up connections, ``lane`` is the session with one device, ``hub`` manages all of them.
 """

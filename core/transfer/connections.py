@@ -70,4 +70,4 @@ def _secured(sock: socket.socket, context: ssl.SSLContext, sockets: Sockets, *, 
 def _check(stream: TlsStream, pins: Collection[bytes]) -> None:
     """Security invariant: OpenSSL's chain building alone does not make a certificate trusted."""
     if stream.peer_der not in pins:
-        raise ConnectionError("another certificate than a pinned one")
+        raise ConnectionError("the certificate is not pinned")

@@ -1,4 +1,4 @@
-"""One fetch of files from one device: asks for what a receipt wants, and hands it what comes."""
+"""One fetch of files from one device: asks for what a receipt wants, and gives it what arrives."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ class Fetch:
 
 _TRICKLES = Problem(
     code="transfer-too-slow",
-    what="The files come too slowly: less than 10 kB a second.",
-    fix="Bring the laptops closer to each other or use a cable, and start the run again; what came is kept.",
+    what="The files arrive too slowly: less than 10 kB a second.",
+    fix="Bring the laptops closer together or use a cable, and start the run again; it continues from here.",
 )
-_SILENT = Problem(code="transfer-silent", what="The other laptop sends none of the files.")
+_SILENT = Problem(code="transfer-silent", what="The other laptop is not sending the files.")
 
 
 def broken(detail: str) -> Problem:
     return Problem(
         code="transfer-broken",
-        what="The other laptop sent something that is no message of Tandem's.",
+        what="The other laptop sent something that is not a Tandem message.",
         fix="Start the run again. If it happens again, update Tandem on both laptops.",
         detail=detail[:200],
     )

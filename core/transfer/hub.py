@@ -33,7 +33,7 @@ TOLD_EACH_S = 0.2
 _RENEWED = Problem(
     code="link-renewed", what="The link to the other laptop was renewed.", fix="Start the run again."
 )
-_CALLED_OFF = Problem(code="called-off", what="It was called off.")
+_CALLED_OFF = Problem(code="called-off", what="The transfer was cancelled.")
 _log = logging.getLogger(__name__)
 
 
@@ -173,8 +173,7 @@ class Transfers:
         return Lane(peer.name, peer.session_key, dial, leads=leads, limits=SessionLimits())
 
     def _accept(self, sock: socket.socket, guest: Guest, pins: Collection[bytes]) -> None:
-        """Runs in a separate thread. A caller that never stops counts as one of the few strangers at once,
-        too."""
+        """Runs in a separate thread. Until its call is read, a caller counts as a stranger."""
         try:
             context = tls.server_context(self._identity, pins)
             stream, call = connections.accept(sock, context, pins, self._arriving)

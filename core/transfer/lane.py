@@ -31,10 +31,10 @@ from core.vocabulary.ids import ProjectId
 MOST_ASKS, MOST_EARLY = 64, 32
 """Limits per device: asks that wait for their answers; among them, those for files that are not here yet."""
 RESTS, LEAST_BLOCK_S, SLOWER = 6, 0.005, 1.25
-"""Beside a training: how many times longer than a block took the sender rests; the least that a block counts;
-by how much it is taken to be slower than the one before if nothing tells."""
+"""While a training runs here: the pause after each block, as a multiple of the block's duration; the shortest
+duration to assume; the factor by which the assumed duration grows while none can be measured."""
 MOST_UNREAD_BYTES = 2 * WINDOW * BLOCK_BYTES
-"""Answers that the device has not read yet; no more is read for it meanwhile."""
+"""Answers that the device has not read yet; beyond it no more files are read for the device."""
 _ENCODER = msgspec.msgpack.Encoder()
 _log = logging.getLogger(__name__)
 
@@ -56,9 +56,9 @@ class Lane:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         """For the serving thread."""
         self._early: list[Ask | Outline] = []
-        """Requests that wait, in their order; changed by the serving thread alone."""
+        """Pending requests, in order; changed by the serving thread alone."""
         self._due: set[ProjectId] = set()
-        """Manifests of which more has come, for the serving thread."""
+        """Manifests with newly arrived data, for the serving thread."""
         self._withdrawn: SimpleQueue[OfferedFiles] = SimpleQueue()
         """Offers to be closed by the serving thread."""
         self._waiting = 0
@@ -67,9 +67,9 @@ class Lane:
         """Buffer for the incoming message."""
         self._ended: Problem | None = None
         self._asked = threading.Event()
-        """Set by each request, and where nothing more will be sent."""
+        """Set by each request, and once nothing more will be sent."""
         self._block_s = LEAST_BLOCK_S
-        """How long the last block took beside a training."""
+        """How long the last block took while a training ran here."""
         self._session = SessionDriver(self, f"files-{name}", leads=leads, can_call=True, limits=limits)
         self._server = threading.Thread(target=self._serve, name=f"files-{name}-serve", daemon=True)
 
@@ -105,7 +105,7 @@ class Lane:
             self._jobs.put(partial(self._deny_waiting, offer.manifest))
 
     def _more(self, offer: OfferedFiles) -> None:
-        """More of these files can be read. Any thread."""
+        """Called when more of these files can be read. Any thread."""
         with self._lock:
             if (
                 self._offers.get(offer.manifest) is not offer
@@ -223,13 +223,13 @@ class Lane:
                     )
                 self._asked.set()
                 if is_too_much:
-                    raise MalformedFrame("more was asked for than may be")
+                    raise MalformedFrame("too much was requested")
                 self._jobs.put(partial(self._answer, ask))
             case Here(number) | Denied(number) as said:
                 with self._lock:
                     is_asked, fetch = number in self._fetches, self._fetches.pop(number, None)
                 if not is_asked:
-                    raise MalformedFrame("something came that was not asked for")
+                    raise MalformedFrame(f"an answer to request {number}, which was never sent")
                 if fetch and isinstance(said, Here):
                     fetch.arrived(number, self._room)
                 elif fetch and isinstance(said, Denied):
@@ -258,7 +258,7 @@ class Lane:
                 self.broke(error)
 
     def _answer(self, ask: Ask | Outline) -> None:
-        """An earlier request for the same files is answered first: the other side insists on the order."""
+        """Earlier requests for the same files are answered first: the other side requires this order."""
         with self._lock:
             self._early.append(ask)
         self._answer_waiting(ProjectId(ask.manifest))
@@ -269,7 +269,7 @@ class Lane:
     def _answer_waiting(self, manifest: ProjectId) -> None:
         """Answer the requests for these files, as far as they are here.
 
-        What comes while one is read leads to a further call, since that request is among ``_early``.
+        Data that arrives while a request is read for leads to another call, because ``_early`` still has it.
         """
         with self._lock:
             self._due.discard(manifest)
@@ -297,7 +297,7 @@ class Lane:
             self._withdrawn.get().close()
 
     def _deny(self, asks: Iterable[Ask | Outline]) -> None:
-        """Those of these requests that still wait."""
+        """Deny those of these requests that are still pending."""
         for ask in asks:
             if ask in self._early:
                 self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(NOT_OFFERED)))))
@@ -308,8 +308,8 @@ class Lane:
         self._deny(left)
 
     def _say(self, ask: Ask | Outline, answer: Message, offer: OfferedFiles | None = None) -> None:
-        """Waits while the device reads nothing, unless the lane ends or the offer is withdrawn. Meanwhile no
-        other offer's files stay open."""
+        """Send an answer. Waits while the device reads nothing, unless the lane ends or the offer is
+        withdrawn; closes withdrawn offers meanwhile."""
 
         def is_off() -> bool:
             is_over = self._ended is not None or (offer is not None and offer.withdrawn.is_set())
@@ -327,10 +327,10 @@ class Lane:
         self._session.wake()
 
     def _rest(self, offer: OfferedFiles) -> None:
-        """Leave the network to a training: for each second of sending, ``RESTS`` seconds of none, unless the
-        offer ends.
+        """Leave the network to a training: after each block pause ``RESTS`` times as long, unless the offer
+        ends.
 
-        A block has arrived when the other side asks for the next one; at the end it asks for no more.
+        A block has arrived when the other side requests the next one; after the last block no request comes.
         """
         since_s = time.monotonic()
         if self._asked.wait(2 * self._block_s):

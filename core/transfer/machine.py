@@ -9,12 +9,12 @@ from core.project.send import Extent
 from core.transfer.words import BLOCK_BYTES, MOST_EXTENTS
 
 WINDOW = 8
-"""Most outstanding blocks: they fill 8 MiB of the way there and back."""
+"""Maximum number of outstanding blocks: 8 MiB in transit keep a slow connection busy."""
 
 
 GRACE_S, SLOWEST_BYTES_S = 120.0, 10_000.0
 LONGEST_GAP_S = 30.0
-"""What one silence counts at most: a laptop that was away for minutes is not slow."""
+"""Longest wait that counts: a laptop that was away for minutes is not slow."""
 
 
 class Patience:
@@ -24,7 +24,7 @@ class Patience:
         self._left_s = GRACE_S
 
     def holds(self, waited_s: float, size: int) -> bool:
-        """After a wait for ``size`` bytes. False: all waits together were too long for what came."""
+        """Call after a wait for ``size`` bytes. False: all waits together were too long for what arrived."""
         self._left_s += size / SLOWEST_BYTES_S - min(waited_s, LONGEST_GAP_S)
         self._left_s = min(self._left_s, GRACE_S)
         return self._left_s > 0

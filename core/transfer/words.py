@@ -54,7 +54,7 @@ class Here(WireWord, frozen=True):
 
 
 class Denied(WireWord, frozen=True):
-    """The bytes can't be had."""
+    """The bytes are not available."""
 
     number: Number
     why: Goodbye

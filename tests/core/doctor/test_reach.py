@@ -70,7 +70,7 @@ def test_a_closed_way_names_whose_firewall_and_that_one_is_enough() -> None:
 def test_where_neither_way_is_open_both_are_told_and_how_to_open_one() -> None:
     found = finding("ben", went("unreachable", "stranger"))
 
-    assert "was turned back" in found.what and "was answered by something else" in found.what
+    assert "was rejected on the way" in found.what and "was answered by something else" in found.what
     assert found.fix.startswith("Open one of the two. On this laptop:") and "On ben:" in found.fix
 
 

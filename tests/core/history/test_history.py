@@ -131,7 +131,7 @@ def test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone(tmp_p
     history = opened(tmp_path)
     assert history.newest(5) == (entry(2),)
     assert history.problem is not None
-    assert "Of one run summary.json is damaged" in history.problem.what
+    assert "The list lacks one run, because summary.json is damaged" in history.problem.what
     assert damaged.parent.name in history.problem.fix
     assert damaged.read_bytes() == b'{"run": "2026'
     history.close()
@@ -196,7 +196,10 @@ def test_a_folder_that_is_no_folder_is_said_and_reading_refused(tmp_path: Path) 
     assert caught.value.code == "history-unusable"
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, "Of one run"), (2, "Of 2 runs"), (30, "Of 30 runs")])
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(1, "The list lacks one run"), (2, "The list lacks 2 runs"), (30, "The list lacks 30 runs")],
+)
 def test_how_many_runs_are_damaged_is_said_and_some_are_named(tmp_path: Path, count: int, words: str) -> None:
     for number in range(count):
         keep_folder(tmp_path, entry(number))
@@ -206,7 +209,7 @@ def test_how_many_runs_are_damaged_is_said_and_some_are_named(tmp_path: Path, co
     history.close()
     assert problem is not None and problem.code == "history-incomplete"
     assert problem.what.startswith(words)
-    assert problem.what.endswith("the list lacks it." if count == 1 else "the list lacks them.")
+    assert problem.what.endswith(", because summary.json is damaged.")
     named = problem.fix.count("20261121-")
     assert named == min(count, MOST_NAMED)
     assert problem.fix.endswith(" ….") == (count > MOST_NAMED)

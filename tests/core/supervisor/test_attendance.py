@@ -283,20 +283,20 @@ async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(run: Make) ->
         os.close(fd)
 
 
-async def test_peers_that_do_not_come_are_knocked_at(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    knocked: list[tuple[dict[str, str], float]] = []
+async def test_peers_that_do_not_come_are_probed(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    probed: list[tuple[dict[str, str], float]] = []
 
-    def knock(peers: dict[str, str], limit_s: float) -> dict[str, str]:
-        knocked.append((peers, limit_s))
+    def probe(peers: dict[str, str], limit_s: float) -> dict[str, str]:
+        probed.append((peers, limit_s))
         return dict.fromkeys(peers, "refused")
 
-    monkeypatch.setattr(port_probe, "try_peers", knock)
+    monkeypatch.setattr(port_probe, "try_peers", probe)
     peers = {"worker:0": "Ben at 10.0.0.3:20002"}
     child, trainer = run(peers=peers, meet_timeout_s=0.02)
     child.say(BOOTED, trainer_messages.Connecting())
     end = await trainer.exit()
     assert end.reason == "never-met" and end.problem is not None and "Ben" in end.problem.what
-    assert knocked == [(peers, GENEROUS.knock_s)]
+    assert probed == [(peers, GENEROUS.probe_s)]
 
 
 async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from core.vocabulary.phases import Exit
 BOOTED = trainer_messages.Booted(seconds=5.0, devices=())
 MET = trainer_messages.Met(strategy="S", replicas=2)
 FINISHED = Exit(reason="finished", weights_sha256="ab")
-LIMITS = Limits(boot_s=120, grace_s=20, terminate_s=5, leave_s=15, knock_s=3)
+LIMITS = Limits(boot_s=120, grace_s=20, terminate_s=5, leave_s=15, probe_s=3)
 PEERS = {"worker:0": "Anna's at 10.0.0.2:20001", "worker:1": "Ben's at 10.0.0.3:20002"}
 
 

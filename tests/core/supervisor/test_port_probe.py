@@ -19,7 +19,7 @@ def test_the_place_is_what_follows_the_last_at() -> None:
 
 
 @pytest.mark.real
-def test_knocking_tells_listening_ports_from_closed_ones() -> None:
+def test_probing_tells_listening_ports_from_closed_ones() -> None:
     with socket.create_server(("127.0.0.1", 0)) as here:
         peers = {
             "a": f"A at 127.0.0.1:{here.getsockname()[1]}",

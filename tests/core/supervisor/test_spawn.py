@@ -40,7 +40,7 @@ def popen(monkeypatch: pytest.MonkeyPatch) -> list[Started]:
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    monkeypatch.setattr(spawn, "step_back", lambda pid: None)
+    monkeypatch.setattr(spawn, "lower_priority", lambda pid: None)
     return started
 
 
@@ -167,7 +167,7 @@ def test_a_trainer_steps_back_behind_what_the_user_does(monkeypatch: pytest.Monk
     groups: list[tuple[Path, str]] = []
     monkeypatch.setattr(psutil, "Process", Process)
     monkeypatch.setattr(Path, "write_text", lambda path, text: groups.append((path, text)))
-    spawn.step_back(4711)
+    spawn.lower_priority(4711)
     assert values == [19], "no further than the system allows"
     if sys.platform == "linux":
         assert groups == [(Path("/proc/4711/autogroup"), str(spawn.NICE))]
@@ -178,7 +178,7 @@ def test_a_trainer_that_cannot_step_back_runs_all_the_same(monkeypatch: pytest.M
         raise psutil.NoSuchProcess(pid)
 
     monkeypatch.setattr(psutil, "Process", gone)
-    spawn.step_back(1 << 30)
+    spawn.lower_priority(1 << 30)
 
 
 def test_python_looks_into_no_folder_of_a_project_as_it_starts(
