@@ -19,7 +19,7 @@ from core.vocabulary.text import listed, plain
 
 MORE = """\
 The laptop is asked first, and gets the files, while the run goes on. Then the run stops at the end of a step
-and goes on from there with all laptops. A laptop that was lost comes back by itself.
+and goes on from there with all laptops. A laptop that was lost comes back automatically.
 """
 
 

@@ -138,7 +138,7 @@ class AgentTalk:
             return
         at = ", ".join(state.me.addresses) or "no network"
         self._screen.say(f"{plain(state.me.name, 63)} ({short(state.me.device)}) is ready at {at}.", "bold")
-        self._screen.say("Other laptops in this network can find it now. Ctrl-C ends it.")
+        self._screen.say("Other laptops on this network can find it now. Ctrl-C ends it.")
 
     def _on_event(self, event: ev.Event, state: State) -> None:
         say = self._screen.say
@@ -206,7 +206,7 @@ class AgentTalk:
             decision = await decide(self._follower.node, self._asker, self._screen, run, name)
         if decision is None:
             self._screen.say(
-                "Nobody can answer here (the input has ended): no. Use --allow DEVICE, or --jsonl."
+                "Nobody can answer here (the input has ended): refused. Use --allow DEVICE, or --jsonl."
             )
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 

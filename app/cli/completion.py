@@ -30,7 +30,7 @@ def answer(parser: argparse.ArgumentParser) -> None:
 
 
 def completes(action: argparse.Action, completer: Completer) -> None:
-    """Sets ``completer`` as the source of this argument's values."""
+    """Sets ``completer`` as the source of values for this argument."""
     vars(action)["completer"] = completer
 
 

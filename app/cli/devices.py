@@ -47,7 +47,7 @@ async def devices(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.show(_table(state))
         if not state.devices:
             screen.say(
-                "No other device is seen or paired. Start Tandem on the other laptop, in the same network."
+                "No other device is seen or paired. Start Tandem on the other laptop, on the same network."
             )
     return ExitCode.OK
 

@@ -1,4 +1,4 @@
-"""``tandem doctor``: what works here and what does not, each problem with its fix."""
+"""``tandem doctor``: shows what works here and what does not, each problem with its fix."""
 
 from __future__ import annotations
 

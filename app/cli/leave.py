@@ -19,7 +19,7 @@ from core.vocabulary.text import listed, plain
 MORE = """\
 The training here ends after the present step, and the others go on with the result of one machine. On the
 laptop that started the run, Tandem goes on coordinating it: leave it open. A laptop that left does not come
-back by itself: tandem add NAME brings it back.
+back automatically: tandem add NAME brings it back.
 """
 
 

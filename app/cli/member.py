@@ -100,7 +100,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     for mistake in read.mistakes:
         screen.say(str(mistake.problem))
     if loops:
-        _say_what_is_left_out(arguments, screen)
+        _say_ignored_options(arguments, screen)
     with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
         folder = await asyncio.to_thread(_folder, script, arguments.script_arguments, run.rank, Path(place))
         order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
@@ -126,7 +126,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
 
 
-def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
+def _say_ignored_options(arguments: argparse.Namespace, screen: Screen) -> None:
     """Name ignored options that only ``fit`` supports: a custom loop has equal replicas and its own steps."""
     options = {
         "--share": arguments.share,

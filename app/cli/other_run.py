@@ -23,10 +23,10 @@ from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 REQUESTS_S = {"train-crossed": 30.0, "busy": 30.0, "would-be-alone": 3.0, "device-busy": 3.0}
-"""Why this laptop's own run did not begin, and how many seconds to wait for the other laptop's request. A
-laptop that is merely busy with others asks nobody here."""
+"""Reasons why this laptop's own run did not begin, and seconds to wait for the other laptop's request. A
+laptop that is merely busy with others sends none."""
 SHOWN_S = 15.0
-"""Seconds from this user's yes until the run is shown here."""
+"""Longest time from this user's yes until the run is shown here."""
 
 
 async def request(follower: Follower, problem: Problem) -> RunId | None:
@@ -61,12 +61,12 @@ async def join(
 async def _decide(
     follower: Follower, screen: Screen, consent: ConsentAsked, keyboard: AsyncIterable[bytes] | None
 ) -> Decision:
-    """``no`` if nobody can answer, or the request is gone meanwhile."""
+    """``no`` if nobody can answer, or if the request is withdrawn meanwhile."""
     name = plain(consent.name, 40)
     for line in consent_lines(consent, name, follower.state):
         screen.say(line)
     if keyboard is None:
-        screen.say("Nobody can answer here (no terminal): no. An agent with --allow would take part.")
+        screen.say("Nobody can answer here (no terminal): refused. An agent with --allow would take part.")
         return "no"
     async with Asker(screen, keyboard) as asker:
         asking = asyncio.create_task(

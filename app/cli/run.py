@@ -35,7 +35,7 @@ from core.vocabulary.text import plain
 DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired", "train-crossed"})
 """Failures caused by another laptop's refusal."""
 NOT_GONE_ON = "not-gone-on"
-"""The notice that a run could not continue as intended."""
+"""Code of the notice that a run could not continue as intended."""
 FOLLOWS_S = 120.0
 """Maximum time between a run's end and the start of the run that continues it."""
 ALONE = {"yes": True, "no": False}
@@ -264,7 +264,7 @@ async def _watch(follower: Follower, display: Display, run: RunId) -> tuple[RunI
             async with asyncio.timeout(None if last is None else FOLLOWS_S):
                 event, state = await follower.next()
         except TimeoutError:
-            assert last is not None, "else there is no limit"
+            assert last is not None, "without it there is no limit"
             return run, last
         display.on_event(event, state)
         match event:

@@ -102,8 +102,8 @@ class Plain:
 
 
 class FetchLines:
-    """Reports the progress of what takes long before a run: reading its files, fetching the checkpoint that
-    it resumes from, and sending the files to a laptop that is to join. A listener: prints a line at the first
+    """Reports the progress of long preparations: reading a run's files, fetching the checkpoint that it
+    resumes from, and sending the files to a laptop that will join. A listener: prints a line at the first
     piece, at a checkpoint's last, and now and then. ``clock``: seconds."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:

@@ -35,7 +35,7 @@ def copy_example(folder: Path) -> Path:
 
 
 async def train(nodes: Sequence[Agent], script: Path, epochs: int, say: Say) -> RunId:
-    """From pressing Train until every node has seen the end. Raises ``TandemError`` unless it finished."""
+    """Press Train, and wait until every node has seen the end. Raises ``TandemError`` unless it finished."""
     starter, *others = nodes
     spec = RunSpec(
         script=str(script),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import gc
 
 THRESHOLDS = (700, 10, 50)
-"""Objects made, and collections of the generation before, that trigger each generation. The last one walks
-through the whole window, and takes 30 ms."""
+"""Number of new objects, and of collections of the generation before, that triggers each generation. The last
+one traverses the whole window, and takes 30 ms."""
 
 
 def take_over() -> None:

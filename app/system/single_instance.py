@@ -40,7 +40,7 @@ class SingleInstance(QObject):
         super().__init__(parent)
         self._answer_limit_ms = answer_limit_ms
         path = os.fsencode(home)
-        # This only distinguishes one user's few homes; importing hashlib would take longer than all the rest.
+        # A CRC suffices for one user's few homes; importing hashlib would take longer than all the rest.
         name = f"tandem-window-{binascii.crc32(path):08x}{binascii.crc32(path[::-1]):08x}"
         folder = _folder()
         self._address = str(folder / name) if os.name == "posix" else name
@@ -51,7 +51,7 @@ class SingleInstance(QObject):
     def claim(self, script: str = "") -> bool:
         """True: this is the first. False: another one exists, came to the front and got ``script``.
 
-        A window that does not answer in time is ignored: the home's own lock still keeps the nodes apart.
+        A window that does not answer in time is ignored: the home's own lock still prevents a second node.
         """
         return bool(self._lock.tryLock(0)) or not self._ask_first(script)
 

@@ -54,7 +54,7 @@ def is_me(state: State, text: str) -> bool:
 
 
 def unknown(state: State, text: str) -> TandemError:
-    """No device has that name; lists those that exist."""
+    """The error that no device has that name; lists those that exist."""
     names = [
         plain(device.shown_name, 40) for device in state.devices.values() if device.seen or device.paired
     ]
@@ -62,7 +62,7 @@ def unknown(state: State, text: str) -> TandemError:
     return TandemError(
         code="unknown-device",
         what=f"No device is called {plain(text, 60)!r}. {there}",
-        fix="Start Tandem on the other laptop, in the same network, or name its address: pair ADDRESS.",
+        fix="Start Tandem on the other laptop, on the same network, or give its address: pair ADDRESS.",
     )
 
 

@@ -31,7 +31,7 @@ _NETWORKS = {
     "": "everything that this laptop reaches",
 }
 _GAPS: Mapping[Gap, str] = {
-    "network": "services on this laptop and in its network",
+    "network": "services on this laptop and on its network",
     "processes": "ending your other programs",
 }
 _ANYTHING = (
@@ -63,7 +63,7 @@ def takes_words(consent: ConsentAsked) -> str:
         return f"Sending all of it, {files}, {units.size(total)}, takes about {units.duration(seconds)}."
     if total < LARGE_BYTES:
         return ""
-    known = "" if consent.rate_bytes_s > 0 else " How long that takes shows once they come."
+    known = "" if consent.rate_bytes_s > 0 else " The time that this takes is shown once it begins."
     return f"Up to {files}, {units.size(total)}, will be sent here.{known}"
 
 

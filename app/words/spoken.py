@@ -40,7 +40,7 @@ class News:
         self._run: RunId | None = None
         """The newest announced run: every member reports its start, and again with each new plan."""
         self._waits: tuple[object, ...] = ()
-        """The gist of the last wait message: waits are reported again every few seconds."""
+        """The key of the last wait message: waits are reported again every few seconds."""
 
     def of(self, events: Sequence[Event], state: State) -> list[Said]:
         """``state``: after all of them."""

@@ -297,8 +297,8 @@ def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_told_now_and_then(
     come(1_000)
     come(0, 0)
     assert screen.said.splitlines() == [
-        "Ben is to join the run, and receives the files: 0 % of 2 GB.",
-        "Ben is to join the run, and receives the files: 50 % of 2 GB, 2 MB/s, 8 min left.",
+        "Ben will join the run, and is receiving the files: 0 % of 2 GB.",
+        "Ben will join the run, and is receiving the files: 50 % of 2 GB, 2 MB/s, 8 min left.",
     ]
 
 

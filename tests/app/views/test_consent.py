@@ -136,7 +136,7 @@ def test_data_that_comes_along_is_named_with_its_size(sheet: ConsentSheet, core:
 def test_a_large_project_is_said_at_once(sheet: ConsentSheet, core: FakeCore) -> None:
     large = ProjectFile(path="photos/a.jpg", size=2_000_000_000, sha256="a" * 64)
     core.happen(replace(consent_asked(), files=(large,)))
-    at_first = "Up to 1 file, 2 GB, will be sent here. How long that takes shows once they come."
+    at_first = "Up to 1 file, 2 GB, will be sent here. The time that this takes is shown once it begins."
     assert sheet.comes.isVisible() and sheet.comes.text() == at_first
 
 

@@ -500,7 +500,9 @@ def test_how_far_the_files_of_a_run_to_join_are_stands_above_the_form(
     assert core.state.me is not None
     here = core.state.me.device
     core.happen(ev.JoinProgressed(device=here, done=10**9, total=2 * 10**9, rate_bytes_s=2e6))
-    told = "This laptop is to join a run under way, and receives the files: 50 % of 2 GB, 2 MB/s, 8 min left."
+    told = (
+        "This laptop will join a run under way, and is receiving the files: 50 % of 2 GB, 2 MB/s, 8 min left."
+    )
     assert setup.banner.isVisible() and told in str(setup.banner.problem)
     core.happen(ev.JoinProgressed(device=here, done=0, total=0))
     assert not setup.banner.isVisible()

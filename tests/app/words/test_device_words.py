@@ -60,7 +60,7 @@ def test_what_a_script_could_do_here_is_said_with_what_the_system_cannot_refuse(
     assert "through Tandem's proxy" in reach_words("default", (), "downloads")
     older = reach_words("default", ("network", "processes"), "")
     assert older.endswith(
-        "This system's Linux is too old to keep it from services on this laptop and in its network "
+        "This system's Linux is too old to keep it from services on this laptop and on its network "
         "and from ending your other programs."
     )
     sealed = reach_words("default", ("network", "processes"), "none")
