@@ -45,11 +45,9 @@ async def add_on(follower: Follower, screen: Screen, names: str) -> int:
     known = tuple(device.device for device in devices)
     await follower.submit(AddLaptops(run=run.plan.run, devices=known), Done)
     who = plain(listed([device.shown_name for device in devices]), 200)
-    if screen.json:
-        screen.result({"ok": True, "run": run.plan.run, "devices": known})
-    else:
-        screen.say(
-            f"Asking {who}. Once everything is there, the run stops at the end of a step and goes on with "
-            f"{who} as well."
-        )
+    screen.end(
+        {"ok": True, "run": run.plan.run, "devices": known},
+        f"Asking {who}. Once everything is there, the run stops at the end of a step and goes on with {who} "
+        "as well.",
+    )
     return ExitCode.OK

@@ -50,14 +50,9 @@ async def leave_on(follower: Follower, screen: Screen, *, or_stop: bool = False)
         if not or_stop or error.code != departure.CANNOT:
             raise
         await follower.submit(StopRun(), Done)
-        if screen.json:
-            screen.result({"ok": True, "run": run.plan.run, "did": "stop"})
-        else:
-            screen.say(f"{error.what} The run is being stopped.")
-        return ExitCode.OK
-    if screen.json:
-        screen.result({"ok": True, "run": run.plan.run, "did": "leave"})
+        did, words = "stop", f"{error.what} The run is being stopped."
     else:
         go_on = "goes" if len(others) == 1 else "go"
-        screen.say(f"This laptop leaves the run after the present step; {who} {go_on} on.")
+        did, words = "leave", f"This laptop leaves the run after the present step; {who} {go_on} on."
+    screen.end({"ok": True, "run": run.plan.run, "did": did}, words)
     return ExitCode.OK

@@ -65,9 +65,7 @@ def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
 def has(said: str, wanted: WantedVersions) -> bool:
     """Whether the output of ``tandem --version`` has the wanted versions."""
     named = set(re.split(r"[(),\s]*[(),][(),\s]*", said.strip()))
-    packages = (("TensorFlow", wanted.tensorflow), ("Keras", wanted.keras))
-    needed = {f"Python {wanted.python}", *(f"{label} {version}" for label, version in packages if version)}
-    return needed <= named
+    return named.issuperset(wanted.named)
 
 
 class Making:

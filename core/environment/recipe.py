@@ -50,10 +50,14 @@ class WantedVersions:
     def like(cls, theirs: Versions) -> WantedVersions:
         return cls(theirs.python, theirs.tensorflow, theirs.keras)
 
-    def __str__(self) -> str:
+    @property
+    def named(self) -> list[str]:
+        """``Python 3.12``, ``Keras 3.15.1``: those that are not ``""``."""
         packages = (("TensorFlow", self.tensorflow), ("Keras", self.keras))
-        said = [f"Python {self.python}", *(f"{label} {version}" for label, version in packages if version)]
-        return listed(said)
+        return [f"Python {self.python}", *(f"{label} {version}" for label, version in packages if version)]
+
+    def __str__(self) -> str:
+        return listed(self.named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from core.pairing.ending import Step, ended, name_of
 from core.pairing.messages import (
     M1,
     M2,
+    REFUSALS,
     Note,
-    NoteWord,
     decode,
     decode_m2_or_note,
     decode_nonce_or_note,
@@ -115,9 +115,7 @@ def on_stranger(pairing: PairingState, spoke: StrangerSpoke, now_s: float) -> St
         m1 = decode(spoke.body, M1)
         peer = _checked_peer(pairing, m1, spoke.host)
     except TandemError as error:
-        words: dict[str, NoteWord] = {"pairing-version": "version", "pairing-self": "self"}
-        refuse = Refuse(spoke.connection, words.get(error.code, "refused"), error.what)
-        return pairing, (refuse,)
+        return pairing, (Refuse(spoke.connection, REFUSALS.get(error.code, "refused"), error.what),)
     match pairing.phase:
         case Idle():
             if pairing.calls.left_s(now_s):

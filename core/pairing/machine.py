@@ -21,7 +21,7 @@ from core.pairing.handshake import (
     on_started,
     on_stranger,
 )
-from core.pairing.messages import Note, NoteWord, decode, encode
+from core.pairing.messages import REFUSALS, Note, decode, encode
 from core.pairing.state import (
     Answered,
     AwaitM2,
@@ -108,8 +108,7 @@ def _on_frame(pairing: PairingState, body: bytes, now_s: float) -> Step:
             return _proving(replace(pairing, phase=replace(phase, theirs=True)), now_s)
         return on_note(pairing, note, now_s)
     except TandemError as error:
-        words: dict[str, NoteWord] = {"pairing-version": "version", "pairing-self": "self"}
-        return ended(pairing, error.problem, now_s, words.get(error.code, "refused"))
+        return ended(pairing, error.problem, now_s, REFUSALS.get(error.code, "refused"))
 
 
 def _on_answered(pairing: PairingState, same: bool, now_s: float) -> Step:

@@ -30,6 +30,8 @@ Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 NoteWord = Literal[
     "version", "busy", "paused", "self", "refused", "glare", "same", "different", "cancelled", "timeout"
 ]
+REFUSALS: dict[str, NoteWord] = {"pairing-version": "version", "pairing-self": "self"}
+"""The note for a refused message, by the code of its problem; for all others ``refused``."""
 
 
 class M1(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

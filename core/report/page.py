@@ -41,7 +41,7 @@ from core.vocabulary.ids import DeviceId, short, started_s
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Member
 from core.vocabulary.progress import Progress
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -231,12 +231,12 @@ def _members(details: RunDetails, exits: Exits) -> list[_Row]:
 
 def _share(details: RunDetails, member: Member) -> str:
     """Rows of the batch at the end; if unreported, the plan's; ``""`` for a single laptop."""
-    if len(details.plan.members if details.plan is not None else ()) < 2:
+    members = details.plan.members if details.plan is not None else ()
+    if len(members) < 2:
         return ""
     settled = details.entry.summary.settled
     if settled is not None and settled.shares:
         return f"{settled.shares.get(member.device, 0):,} of {sum(settled.shares.values()):,} rows"
-    members = details.plan.members if details.plan is not None else ()
     return f"{member.share} of {sum(each.share for each in members)}"
 
 
@@ -246,7 +246,7 @@ def _together(details: RunDetails) -> Sequence[str]:
         return ()
     summary = details.entry.summary
     met = met_words(summary.met_every)
-    told = (met[:1].upper() + met[1:], *(f"Not as on one machine: {words}" for words in summary.told))
+    told = (capitalised(met), *(f"Not as on one machine: {words}" for words in summary.told))
     speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
     audits = audits_words(summary.audits) if summary.audits is not None else ""
     return tuple(filter(None, (*told, audits, speed.what)))
@@ -320,11 +320,8 @@ def _about(details: RunDetails) -> list[tuple[str, str]]:
         ("strategy", entry.summary.strategy),
     ]
     if plan is not None:
-        starter = {member.device: member.name for member in plan.members}.get(
-            plan.starter, short(plan.starter)
-        )
         found += [
-            ("started on", starter),
+            ("started on", member_names(details).get(plan.starter, short(plan.starter))),
             ("seed", str(plan.seed)),
             ("numbers on the wire", plan.wire),
             ("meetings", plan.sync if not plan.solo else ""),
