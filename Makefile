@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-# Whether there is a card of NVIDIA's that works. A broken driver may leave nvidia-smi hanging.
+# Whether an NVIDIA card works. A broken driver can make nvidia-smi hang.
 ANSWERS := timeout 20 nvidia-smi --list-gpus
 
-# No GPU chatter from TensorFlow, and no reaching for a screen where none is.
+# Fewer messages from TensorFlow.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: help demo app test test-all cluster-test fuzz trainer-tests node-tests lab lab-tests soak check lint types-elsewhere format mutants bench gui-tour dist clean
@@ -21,20 +21,20 @@ demo: $(READY)  ## Two nodes on this machine find each other, pair and train the
 app: $(READY)  ## Opens the window.
 	$(BIN)/tandem
 
-# Fast tests take every core. Of those with real parts, nodes and windows go one after the other, as they find each
-# other by name on the loopback; trainers by themselves, and laptops in namespaces, go beside them. What holds a promise
-# in seconds goes alone.
+# Fast tests use every core. Tests with nodes and windows run one after the other, because these find each other by name
+# on the loopback; trainers without nodes, and laptops in namespaces, run beside them. Tests that promise a time run
+# alone.
 FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab and not launchers
 # Leaves out the tests marked `complete`.
 SHORT ?= --short
 PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)" $(SHORT)
-# What takes long is named.
+# Names the slowest tests.
 SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
+# Every part runs, even if an earlier one fails. The output of parallel parts is shown when each ends.
 test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (about an hour on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \

@@ -191,7 +191,7 @@ def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Findi
             "nobody-found",
             TOPIC,
             f"No other laptop was found over {', '.join(sorted(wireless))}.",
-            "If Tandem is open there in the same Wi-Fi, the access point may keep its guests apart "
+            "If Tandem is open there on the same Wi-Fi, the access point may keep its guests apart "
             "(client isolation, guest network): use a hotspot of one of the laptops, or pair by address.",
         )
     return None

@@ -153,7 +153,7 @@ class Link:
         """Say goodbye after everything queued, and end the link."""
         if self.is_over:
             return
-        while (body := self._outbox.take()) is not None:
+        while (body := self._outbox.pop()) is not None:
             self._put(body)
         self._session.leave(problem, self._clock.time() + self._limits.flush_s)
         self._to_send.set()
@@ -267,7 +267,7 @@ class Link:
         if (output := self._session.next(now_s)) is not None:
             return output
         has_room = self._session.is_flowing and self._unconfirmed_bytes < UNCONFIRMED_BYTES
-        if not has_room or (body := self._outbox.take()) is None:
+        if not has_room or (body := self._outbox.pop()) is None:
             return None
         self._put(body)
         return self._session.next(now_s)
@@ -293,9 +293,9 @@ class Link:
                 self._heard(connection)
                 received += data
                 while not self._session.is_over and connection is self._connection:
-                    if (frame := words.take(received)) is None:
+                    if (frame := words.pop(received)) is None:
                         break
-                    if not await self._take(connection, *frame) or self._session.is_over:
+                    if not await self._on_frame(connection, *frame) or self._session.is_over:
                         return
         except (BadFrame, MalformedFrame, NotSent) as error:
             _log.warning("%s: %s", self._owner.name, error)
@@ -326,7 +326,7 @@ class Link:
             self.is_away, self._why = False, None
             self._owner.on_back(self)
 
-    async def _take(self, connection: Connection, kind: int, body: bytes) -> bool:
+    async def _on_frame(self, connection: Connection, kind: int, body: bytes) -> bool:
         """Handle one frame. False: the peer said goodbye."""
         if kind == words.PIECE:
             self._session.piece(len(body))
@@ -371,7 +371,7 @@ class Link:
             self._to_send.set()
         if isinstance(message, Hello | Bye):
             raise BadFrame(f"{type(message).__name__} within a session")
-        ruling = self._allowance.take(message, self._clock.time())
+        ruling = self._allowance.charge(message, self._clock.time())
         if not ruling.left_out:
             self._owner.on_message(self, message)
         if ruling.told is not None:

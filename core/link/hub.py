@@ -103,14 +103,14 @@ class Links:
         for peer in self._peers.values():
             peer.try_now()
 
-    def take(self, streams: Streams, hello: Hello) -> None:
+    def accept(self, streams: Streams, hello: Hello) -> None:
         """A connection that a pinned device opened, with its first message."""
         peer = self._peers.get(device_id(peer_der(streams[1])))
         if peer is None:
             closing = turn_away(streams, Bye(problem=problems.forgotten()), self.limits.flush_s)
             self.background.start("turning a stranger away", closing)
         else:
-            peer.take(streams, hello)
+            peer.accept(streams, hello)
 
     # --- the links -------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class Outbox:
             self._optional[self._count] = None
         return True
 
-    def take(self) -> bytes | None:
+    def pop(self) -> bytes | None:
         """The next message to send; None: the queue is empty."""
         return self._remove(next(iter(self._waiting))) if self._waiting else None
 

@@ -78,7 +78,7 @@ class Neighbours:
             identity,
             on_pairing=lambda sock, guest: self.pairing.accept_plain(sock, guest),
             on_files=lambda sock, guest: self.transfers.accept(sock, guest),
-            on_hello=lambda streams, hello: self.links.take(streams, hello),
+            on_hello=lambda streams, hello: self.links.accept(streams, hello),
             on_proof=lambda streams: self.pairing.accept_proof(streams),
             strangers=strangers,
         )

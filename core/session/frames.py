@@ -110,7 +110,7 @@ def read_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
     return kind, length
 
 
-def take(received: bytearray) -> tuple[int, bytes] | None:
+def pop(received: bytearray) -> tuple[int, bytes] | None:
     """Removes the first frame and returns its kind and body; None: it is incomplete. Raises
     ``MalformedFrame``."""
     if len(received) < HEADER.size:

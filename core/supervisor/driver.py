@@ -238,7 +238,7 @@ class _Asked:
     def __bool__(self) -> bool:
         return bool(self._asked)
 
-    def take(self) -> Force | trainer_messages.Order:
+    def pop(self) -> Force | trainer_messages.Order:
         """The oldest request."""
         return self._asked.popleft()
 
@@ -288,7 +288,7 @@ class _Attendance:
             for key, _ in self._selector.select(self._timeout_s()):
                 self._on_ready(key.fd, key.data)
             while self._asked:
-                match self._asked.take():
+                match self._asked.pop():
                     case (0 | 1 | 2) as force:
                         self._do(self._supervision.on_stop(force, time.monotonic()))
                     case order:
@@ -395,5 +395,5 @@ class _Attendance:
         if words := self._log.trouble():
             lines = LogLines(task=self._supervision.train.task, stream="tandem", text=words)
             self._on_output(lines)
-        for batch in self._batches.take(time.monotonic(), all_of_it=last):
+        for batch in self._batches.pop_due(time.monotonic(), all_of_it=last):
             self._on_output(batch)

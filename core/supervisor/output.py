@@ -54,10 +54,10 @@ class Batches:
 
     @property
     def due_s(self) -> float | None:
-        """When ``take`` has something to give; None while nothing waits."""
+        """When ``pop_due`` has something to give; None while nothing waits."""
         return self._next_s if any(self._waiting.values()) else None
 
-    def take(self, now_s: float, *, all_of_it: bool = False) -> list[LogLines]:
+    def pop_due(self, now_s: float, *, all_of_it: bool = False) -> list[LogLines]:
         """The messages due now. ``all_of_it``: the process ended, nothing more will come."""
         due_s = self.due_s
         if due_s is None or (now_s < due_s and not all_of_it):

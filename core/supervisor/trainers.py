@@ -57,7 +57,7 @@ def real_trainers(warm: WarmTrainer, loading: LoadingTimes) -> MakeTrainer:
     """Real processes, starting with the warm one, if any. ``loading``: TensorFlow's earlier loading times."""
 
     def make(train: Train, **callbacks: Any) -> Trainer:
-        return TrainerProcess(train, child=warm.take(), loading=loading, **callbacks)
+        return TrainerProcess(train, child=warm.hand_over(), loading=loading, **callbacks)
 
     return make
 

@@ -28,7 +28,7 @@ LEAST_FREE_BYTES, GIVEN_UP_BYTES = 1_500_000_000, 700_000_000
 class WarmTrainer:
     """``always``: the setting keeps one between runs. ``foresee`` starts one for a run in preparation.
 
-    ``take`` hands the child over for one run; a later ``keep`` starts the next. ``is_wanted``: whether the
+    ``hand_over`` gives the child to one run; a later ``keep`` starts the next. ``is_wanted``: whether the
     user wants this. ``is_in_a_run``: then one waits in case a lost laptop comes back. ``foresees``: off where
     a test replaces trainers.
     """
@@ -129,7 +129,7 @@ class WarmTrainer:
             self._foreseen.cancel()
             self._foreseen = None
 
-    def take(self) -> spawn.Child | None:
+    def hand_over(self) -> spawn.Child | None:
         """The warm child, for ``TrainerProcess``; None where none is alive."""
         self._forget()
         self._wanted = self.always

@@ -57,7 +57,7 @@ def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Eff
     if not state.sweep.under_way:
         return state, ()
     turn = _Turn(state)
-    turn.take(input)
+    turn.on_input(input)
     turn.go_on()
     return turn.state, tuple(turn.effects)
 
@@ -84,7 +84,7 @@ class _Turn:
 
     # --- inputs --------------------------------------------------------------------------------------------
 
-    def take(self, input: sw.Input) -> None:
+    def on_input(self, input: sw.Input) -> None:
         match input:
             case sw.SweepBegun():
                 self._announce()

@@ -142,7 +142,7 @@ class PeerDriver:
     def try_now(self) -> None:
         self._happened(NetworkChanged())
 
-    def take(self, streams: tls.Streams, theirs: Hello) -> None:
+    def accept(self, streams: tls.Streams, theirs: Hello) -> None:
         """The device called, authenticated itself, and said hello."""
         mine = self._hub.hello()
         if (problem := greeting.difference(mine, theirs, self.name)) is not None:

@@ -158,7 +158,7 @@ class LinkNode:
             self.identity,
             on_pairing=self.on_pairing,
             on_files=lambda sock, guest: sock.close(),
-            on_hello=self.links.take,
+            on_hello=self.links.accept,
             on_proof=self.on_proof,
             limits=listen_limits,
         )

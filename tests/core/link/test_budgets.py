@@ -37,7 +37,7 @@ def said(
     """How many messages were accepted, when the last was read, and which."""
     taken, told = 0, list[Kind]()
     for message in messages:
-        ruling = allowance.take(message, now_s)
+        ruling = allowance.charge(message, now_s)
         taken += not ruling.left_out
         now_s += ruling.pause_s
         if ruling.told is not None:

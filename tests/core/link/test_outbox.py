@@ -22,7 +22,7 @@ PING = BusyTold(busy=True)
 
 def taken(outbox: Outbox) -> list[bytes]:
     frames = []
-    while (frame := outbox.take()) is not None:
+    while (frame := outbox.pop()) is not None:
         frames.append(frame)
     return frames
 

@@ -153,7 +153,7 @@ def test_frames_are_taken_out_whole_however_the_bytes_are_cut(
     for length in (*cuts, len(stream)):
         received += stream[:length]
         stream = stream[length:]
-        while (frame := frames.take(received)) is not None:
+        while (frame := frames.pop(received)) is not None:
             taken.append(frame)
     assert [decode(body, WORDS) for _, body in taken[:-1]] == words
     assert taken[-1] == (frames.PIECE, piece) and not received

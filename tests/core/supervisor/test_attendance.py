@@ -361,13 +361,13 @@ def close(child: FakeChild) -> None:
 
 async def test_a_trainer_kept_ready_is_given_away_once(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
-    assert warm.take() is None
+    assert warm.hand_over() is None
     await warm.keep()
     await warm.keep()
     assert len(started) == 1
-    assert warm.take() is started[0] and warm.take() is None
+    assert warm.hand_over() is started[0] and warm.hand_over() is None
     await warm.keep()
-    assert warm.take() is started[1]
+    assert warm.hand_over() is started[1]
     assert not any(child.reaped for child in started)
     for child in started:
         close(child)
@@ -377,11 +377,11 @@ async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: li
     warm = WarmTrainer()
     await warm.keep()
     started[0].die(1)
-    assert warm.take() is None and started[0].reaped
+    assert warm.hand_over() is None and started[0].reaped
     await warm.keep()
     started[1].die(1)
     await warm.keep()
-    assert started[1].reaped and warm.take() is started[2]
+    assert started[1].reaped and warm.hand_over() is started[2]
     close(started[2])
 
 
@@ -390,18 +390,18 @@ async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild])
     await warm.end()
     await warm.keep()
     await warm.end()
-    assert started[0].reaped and warm.take() is None
+    assert started[0].reaped and warm.hand_over() is None
     starting = asyncio.create_task(warm.keep())
     await asyncio.sleep(0)
     await warm.end()
     await starting
-    assert started[1].reaped and warm.take() is None
+    assert started[1].reaped and warm.hand_over() is None
 
 
 async def test_of_two_that_were_started_at_once_one_is_kept(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     await asyncio.gather(warm.keep(), warm.keep())
-    kept = warm.take()
+    kept = warm.hand_over()
     assert kept is not None
     assert sorted(child.reaped for child in started) == [False, True]
     close(next(child for child in started if child is kept))
@@ -425,7 +425,7 @@ async def test_one_for_a_run_in_preparation_is_given_to_it_and_no_other_follows(
     warm.foresee()
     warm.foresee()
     await warm._background.wait_idle()
-    assert len(started) == 1 and warm.take() is started[0]
+    assert len(started) == 1 and warm.hand_over() is started[0]
     assert warm._foreseen is None
     await warm.end()
     assert len(started) == 1
@@ -448,7 +448,7 @@ async def test_one_for_a_run_that_never_came_ends(started: list[FakeChild], why:
     else:
         warm._on_time()  # as its timer does
     await warm._background.wait_idle()
-    assert [child.reaped for child in started] == [True] and warm.take() is None
+    assert [child.reaped for child in started] == [True] and warm.hand_over() is None
 
 
 @pytest.mark.usefixtures("free_bytes")

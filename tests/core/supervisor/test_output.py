@@ -32,14 +32,14 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
 
 def test_the_first_line_goes_at_once_and_the_next_wait_their_turn() -> None:
     batches = Batches("chief:0", interval_s=0.1)
-    assert batches.due_s is None and batches.take(5.0) == []
+    assert batches.due_s is None and batches.pop_due(5.0) == []
     batches.add("stdout", [b"one"])
-    assert [lines.text for lines in batches.take(5.0)] == ["one"]
+    assert [lines.text for lines in batches.pop_due(5.0)] == ["one"]
     batches.add("stdout", [b"two"])
     batches.add("stdout", [b"three"])
-    assert batches.take(5.05) == []
+    assert batches.pop_due(5.05) == []
     assert batches.due_s == pytest.approx(5.1)
-    assert [lines.text for lines in batches.take(5.11)] == ["two\nthree"]
+    assert [lines.text for lines in batches.pop_due(5.11)] == ["two\nthree"]
     assert batches.due_s is None
 
 
@@ -47,23 +47,23 @@ def test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted() -> None:
     batches = Batches("chief:0", most_lines=3)
     batches.add("stdout", [str(number).encode() for number in range(10)])
     batches.add("stderr", [b"alone"])
-    out, err = batches.take(0.0)
+    out, err = batches.pop_due(0.0)
     assert (out.stream, out.text, out.dropped) == ("stdout", "7\n8\n9", 7)
     assert (err.stream, err.text, err.dropped) == ("stderr", "alone", 0)
     batches.add("stdout", [b"x"])
-    assert batches.take(1.0)[0].dropped == 0
+    assert batches.pop_due(1.0)[0].dropped == 0
 
 
 def test_long_lines_count_by_their_length() -> None:
     batches = Batches("chief:0", most_chars=100)
     batches.add("stdout", [b"a" * 60, b"b" * 60])
-    (lines,) = batches.take(0.0)
+    (lines,) = batches.pop_due(0.0)
     assert (lines.text, lines.dropped) == ("b" * 60, 1)
 
 
 def test_at_the_end_everything_goes() -> None:
     batches = Batches("chief:0")
     batches.add("stdout", [b"one"])
-    batches.take(0.0)
+    batches.pop_due(0.0)
     batches.add("stdout", [b"two"])
-    assert batches.take(0.01, all_of_it=True)[0].text == "two"
+    assert batches.pop_due(0.01, all_of_it=True)[0].text == "two"

@@ -27,19 +27,19 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> WarmTrainer:
 async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     warm: WarmTrainer, tmp_path: Path
 ) -> None:
-    assert warm.take() is None
+    assert warm.hand_over() is None
     await warm.keep()
     await warm.keep()
-    child = warm.take()
+    child = warm.hand_over()
     assert child is not None
-    assert warm.take() is None
+    assert warm.hand_over() is None
     pid = child.pid
     trainer = Attended(tmp_path / "log", script=f"import os; print(os.getpid()); {FINISH}", child=child)
     assert (await trainer.exit()).reason == "finished"
     assert trainer.text() == str(pid)
     assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
     await warm.keep()
-    again = warm.take()
+    again = warm.hand_over()
     assert again is not None and again.pid != pid
     again.end()
 
@@ -49,7 +49,7 @@ async def test_one_that_was_foreseen_says_that_it_has_loaded_and_is_then_taken(
 ) -> None:
     assert await warm.loaded(60.0)
     assert await warm.loaded(60.0), "of two that ask, both learn it"
-    child = warm.take()
+    child = warm.hand_over()
     assert child is not None
     trainer = Attended(tmp_path / "log", script=FINISH, child=child)
     assert (await trainer.exit()).reason == "finished"

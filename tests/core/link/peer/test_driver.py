@@ -56,7 +56,7 @@ async def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_the
         came_up=lambda device, hello, address: told.append(address),
     )
     peer = PeerDriver(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
-    peer.take(called(), hello("bert", port=said, nonce=NONCE))
+    peer.accept(called(), hello("bert", port=said, nonce=NONCE))
     assert told == [f"10.0.0.2:{port}"]
 
 
@@ -98,7 +98,7 @@ async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refus
     peer = PeerDriver(
         cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ("10.0.0.2:27600", "10.0.0.9:27600")
     )
-    peer.take(called(), hello("bert", port=27_600, nonce=NONCE))
+    peer.accept(called(), hello("bert", port=27_600, nonce=NONCE))
     link = peer.link
     assert link is not None
     await peer._dial()
