@@ -3,7 +3,8 @@ sides.
 
 Clocks differ between laptops, and crossing calls are seen in different orders. So one side, the one with the
 lower device id, numbers the connections, and both only ever move to a higher number. The numbers travel in
-``Hello.nonce``: this run of a session (8 random bytes), the numbering side's (8), number (u64).
+``Hello.nonce``: the sender's incarnation (8 bytes, drawn at random for each session), the numbering side's as
+far as the sender knows it (8), and the number (u64).
 
 The numbering side turns a call away only when it crossed its own: when the caller's nonce shows that it did
 not yet know of a connection on which the numbering side had already said hello. Any other call means that the
@@ -17,40 +18,40 @@ from dataclasses import dataclass
 
 from core.vocabulary.ids import DeviceId
 
-RUN_BYTES = 8
+INCARNATION_BYTES = 8
 _NONCE = struct.Struct(">8s8sQ")
 
 
 class BadNonce(ValueError):
-    """A hello whose nonce no node of this protocol writes."""
+    """The nonce of a hello is malformed."""
 
 
-def run_of(nonce: bytes) -> bytes:
-    """The other side's run that a nonce comes from. Raises ``BadNonce``."""
-    return _Nonce.read(nonce).run
+def incarnation_of(nonce: bytes) -> bytes:
+    """The incarnation of the side that sent a nonce. Raises ``BadNonce``."""
+    return _Nonce.read(nonce).incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class _Nonce:
-    run: bytes
-    numbering_run: bytes
+    incarnation: bytes
+    numbering_incarnation: bytes
     number: int
 
     @classmethod
     def read(cls, nonce: bytes) -> _Nonce:
         if len(nonce) != _NONCE.size:
-            raise BadNonce(f"{len(nonce)} bytes where {_NONCE.size} belong")
+            raise BadNonce(f"{len(nonce)} bytes instead of {_NONCE.size}")
         return cls(*_NONCE.unpack(nonce))
 
     def written(self) -> bytes:
-        return _NONCE.pack(self.run, self.numbering_run, self.number)
+        return _NONCE.pack(self.incarnation, self.numbering_incarnation, self.number)
 
 
 class Numbering:
     """The side with the lower device id."""
 
-    def __init__(self, run: bytes) -> None:
-        self.run = run
+    def __init__(self, incarnation: bytes) -> None:
+        self.incarnation = incarnation
         self._given = 0
         self._called: int | None = None
         """The number of our call that waits for its answer."""
@@ -58,7 +59,7 @@ class Numbering:
         """The highest number that became the link."""
         self._link_by_our_call = False
         """The link with number ``_taken`` is up, and we had called."""
-        self._peer_run = b""
+        self._peer_incarnation = b""
 
     def call(self) -> bytes:
         """The nonce for our hello on a connection that we opened. One call at a time."""
@@ -75,18 +76,18 @@ class Numbering:
         number, self._called = self._called, None
         if number is None or number < self._taken:
             return False
-        self._taken, self._peer_run, self._link_by_our_call = number, nonce.run, True
+        self._taken, self._peer_incarnation, self._link_by_our_call = number, nonce.incarnation, True
         return True
 
     def judge_call(self, theirs: bytes) -> bytes | None:
         """The peer called: the nonce to answer with, or None to turn it away. Raises ``BadNonce``."""
         nonce = _Nonce.read(theirs)
-        known = nonce.number if nonce.numbering_run == self.run else 0
+        known = nonce.number if nonce.numbering_incarnation == self.incarnation else 0
         if self._called is not None and known < self._called:
             return None
-        if self._link_by_our_call and nonce.run == self._peer_run and known < self._taken:
+        if self._link_by_our_call and nonce.incarnation == self._peer_incarnation and known < self._taken:
             return None
-        self._taken, self._peer_run, self._link_by_our_call = self._next(), nonce.run, False
+        self._taken, self._peer_incarnation, self._link_by_our_call = self._next(), nonce.incarnation, False
         return self._nonce(self._taken)
 
     def lost(self) -> None:
@@ -98,15 +99,15 @@ class Numbering:
         return self._given
 
     def _nonce(self, number: int) -> bytes:
-        return _Nonce(self.run, self.run, number).written()
+        return _Nonce(self.incarnation, self.incarnation, number).written()
 
 
 class Following:
     """The side with the higher device id: accepts any number higher than its last one."""
 
-    def __init__(self, run: bytes) -> None:
-        self.run = run
-        self._numbering_run, self._taken = bytes(RUN_BYTES), 0
+    def __init__(self, incarnation: bytes) -> None:
+        self.incarnation = incarnation
+        self._numbering_incarnation, self._taken = bytes(INCARNATION_BYTES), 0
 
     def call(self) -> bytes:
         return self._nonce()
@@ -116,10 +117,10 @@ class Following:
 
     def judge_answer(self, theirs: bytes) -> bool:
         nonce = _Nonce.read(theirs)
-        # A new run of the numbering side starts a new order: numbers of its last run are void.
-        if nonce.numbering_run == self._numbering_run and nonce.number <= self._taken:
+        # A new incarnation of the numbering side numbers anew: its earlier numbers are void.
+        if nonce.numbering_incarnation == self._numbering_incarnation and nonce.number <= self._taken:
             return False
-        self._numbering_run, self._taken = nonce.numbering_run, nonce.number
+        self._numbering_incarnation, self._taken = nonce.numbering_incarnation, nonce.number
         return True
 
     def judge_call(self, theirs: bytes) -> bytes | None:
@@ -129,12 +130,12 @@ class Following:
         pass
 
     def _nonce(self) -> bytes:
-        return _Nonce(self.run, self._numbering_run, self._taken).written()
+        return _Nonce(self.incarnation, self._numbering_incarnation, self._taken).written()
 
 
 TieBreak = Numbering | Following
 
 
-def tie_break(own: DeviceId, peer: DeviceId, run: bytes) -> TieBreak:
-    """``run``: eight random bytes, new with each session."""
-    return Numbering(run) if own < peer else Following(run)
+def tie_break(own: DeviceId, peer: DeviceId, incarnation: bytes) -> TieBreak:
+    """``incarnation``: eight random bytes, new with each session."""
+    return Numbering(incarnation) if own < peer else Following(incarnation)

@@ -38,7 +38,7 @@ from core.link.peer.state import (
     TryAddresses,
     WentDown,
 )
-from core.link.tie_break import RUN_BYTES, BadNonce, TieBreak, run_of, tie_break
+from core.link.tie_break import INCARNATION_BYTES, BadNonce, TieBreak, incarnation_of, tie_break
 from core.net import tls
 from core.net.address import Address, host_of, parse
 from core.runtime.background import Background
@@ -90,9 +90,9 @@ class PeerDriver:
         """This laptop's name in its last hello."""
         self._allowance = Allowance()
         self._hub = hub
-        self._tie_break = self._new_run()
-        self._their_run = b""
-        """The device's run that the link is with."""
+        self._tie_break = self._new_incarnation()
+        self._their_incarnation = b""
+        """The device's incarnation that the link is with."""
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
@@ -108,9 +108,9 @@ class PeerDriver:
         self._state: State
         self._enter(begun())
 
-    def _new_run(self) -> TieBreak:
-        """A new run for each session: numbers begin at zero, and the other side must see that."""
-        return tie_break(self._hub.identity.device_id, self.device, os.urandom(RUN_BYTES))
+    def _new_incarnation(self) -> TieBreak:
+        """A new incarnation for each session: numbers begin at zero, and the other side must notice that."""
+        return tie_break(self._hub.identity.device_id, self.device, os.urandom(INCARNATION_BYTES))
 
     @property
     def trouble(self) -> Problem | None:
@@ -120,7 +120,9 @@ class PeerDriver:
     @property
     def session_key(self) -> bytes:
         """The same on both sides, and different for each session of the link."""
-        return hashlib.sha256(b"".join(sorted((self._tie_break.run, self._their_run)))).digest()
+        return hashlib.sha256(
+            b"".join(sorted((self._tie_break.incarnation, self._their_incarnation)))
+        ).digest()
 
     @property
     def address(self) -> Address | None:
@@ -197,7 +199,7 @@ class PeerDriver:
         if link is not self.link:
             return
         self.link = self._shown = None
-        self._tie_break = self._new_run()
+        self._tie_break = self._new_incarnation()
         if isinstance(self._state, Linked):
             self._happened(WentDown(problem))
         self._hub.went_down(self.device, problem)
@@ -206,14 +208,14 @@ class PeerDriver:
         self, streams: tls.Streams, mine: Hello, theirs: Hello, address: Address, *, ours: bool
     ) -> None:
         """Continue over this connection, on which both hellos were exchanged."""
-        run = run_of(theirs.nonce)
-        if self.link is not None and run != self._their_run:
+        incarnation = incarnation_of(theirs.nonce)
+        if self.link is not None and incarnation != self._their_incarnation:
             old, self.link, self._shown = self.link, None, None
             old.end(problems.renewed(self.name))
             self._hub.went_down(self.device, problems.renewed(self.name))
         if self.link is None:
             hub, leads = self._hub, self._hub.identity.device_id < self.device
-            self._their_run = run
+            self._their_incarnation = incarnation
             self.link = Link(
                 self,
                 hub.background,

@@ -101,7 +101,7 @@ def test_who_only_follows_takes_the_first_number_and_each_one_once() -> None:
 
 
 def test_a_fresh_node_is_let_in_whatever_numbers_it_says_that_it_knows() -> None:
-    """Numbers from another run of the numbering side mean nothing here."""
+    """Numbers from another incarnation of the numbering side mean nothing here."""
     anna = Numbering(b"anna-two")
     anna.call()
     assert anna.judge_call(b"bert-run" + b"anna-one" + bytes(7) + b"\x09") is None
