@@ -275,6 +275,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
     QLineEdit, QComboBox, QSpinBox {{ border-color: {c.edge}; }}
+    QSpinBox {{ padding-left: 8px; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
     QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0 0 0 4px;
         background: transparent; }}

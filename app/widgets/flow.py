@@ -77,6 +77,7 @@ class Flow(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self.updateGeometry()  # Qt does not tell a hidden widget that its children came and went
         self._place()
 
     def event(self, event: QEvent) -> bool:

@@ -20,6 +20,8 @@ from app import theme
 Field = TypeVar("Field", bound=QWidget)
 NAME_BYTES = 63
 """Maximum bytes of a laptop's name, which goes into an mDNS label."""
+_INSET = 4
+"""Pixels between a spin box's number and its edge."""
 
 
 class _PassWheel(QObject):
@@ -40,6 +42,8 @@ def unscrolled(field: Field) -> Field:
     """
     field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not the wheel's
     field.installEventFilter(_PassWheel(field))
+    if isinstance(field, QAbstractSpinBox):
+        field.lineEdit().setTextMargins(_INSET, 0, 0, 0)  # a style sheet's padding does not reach it
     return field
 
 

@@ -121,14 +121,15 @@ class RunProgress(Card):
         # With no known end there is no bar: an animated one takes time from the training.
         self.bar.setVisible(part is not None)
         self._show_part(round(PARTS * (part or 0.0)))
-        if progress is not None:
-            step = run_words.step_words(progress)
-            rate = "" if headline.stands(run) else run_words.rate_words(progress)
-            self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
-        self.step.setVisible(progress is not None)
         me = state.me.device if state.me is not None else None
-        for view, figure in zip(self.figures, headline.figures(run, me, self._paces.recent), strict=True):
+        figures = headline.figures(run, me, self._paces.recent)
+        for view, figure in zip(self.figures, figures, strict=True):
             view.show_figure(figure)
+        if progress is not None:
+            step, rate = run_words.step_words(progress), run_words.rate_words(progress)
+            said = headline.stands(run) or rate.startswith(f"{figures[-1].value} ")
+            self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], "" if said else rate))))
+        self.step.setVisible(progress is not None)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)
         back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}

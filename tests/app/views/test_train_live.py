@@ -16,6 +16,7 @@ from app.models.headline import Figure
 from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
+from app.widgets.flow import Flow
 from app.widgets.run_progress import RunProgress
 from core.report.points import CPU_USE, GPU_USE, USES, CurveKey
 from core.run.departure import left
@@ -93,7 +94,7 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
         core.happen(world.progressed(ME, world.progress(step)))
     assert progress.state.text() == "Training"
     qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
-    assert progress.step.text() == "Epoch 2/8, step 23/23 · 640 samples/s"
+    assert progress.step.text() == "Epoch 2/8, step 23/23", "the rate is among the figures"
     assert [figure.figure for figure in progress.figures] == [
         Figure("Loss", "0.500"),
         Figure("Accuracy", "0.833"),
@@ -692,6 +693,26 @@ class LayoutRequests(QObject):
         if event.type() == QEvent.Type.LayoutRequest:
             self.of.append(watched)
         return False
+
+
+def test_buttons_that_a_result_does_not_have_leave_no_gap(
+    qtbot: QtBot, core: FakeCore, view: TrainView, live: TrainLive
+) -> None:
+    view.resize(700, 640)
+    core.happen(*world.linked(), *world.begun())
+    for step in range(120):
+        core.happen(*(world.progressed(device, world.progress(step)) for device in (ME, OTHER)))
+    qtbot.waitUntil(lambda: live.charts.redraws > 0, timeout=LIMIT_MS)
+    view.hide()  # another screen is in front
+    core.happen(*world.finished())
+    view.show()
+
+    def gaps() -> list[int]:
+        rows = [each for each in live.outcome.findChildren(Flow) if each.isVisible()]
+        assert rows
+        return [each.height() - each.heightForWidth(each.width()) for each in rows]
+
+    qtbot.waitUntil(lambda: not any(gaps()), timeout=5_000)
 
 
 def test_lines_that_were_left_out_are_counted(core: FakeCore, live: TrainLive) -> None:
