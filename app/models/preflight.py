@@ -325,7 +325,8 @@ def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str
 
 
 def told(level: Literal["warning", "error"], problem: Problem) -> Finding:
-    return replace(_line(level, problem.code, problem.what, problem.fix), command=problem.command)
+    line = _line(level, problem.code, problem.what, problem.fix)
+    return replace(line, command=problem.command, command_on=problem.command_on)
 
 
 def disk_level(device: Device) -> _Level | None:

@@ -37,6 +37,11 @@ def command_in(fix: str, command: str) -> str:
     return command if seen else ""
 
 
+def copy_words(laptop: str) -> str:
+    """For a button that copies a command for that laptop; ``""``: for this one."""
+    return f"{COPY_COMMAND} for {safe.plain(laptop, 40)}" if laptop else COPY_COMMAND
+
+
 def copy_button(text: Callable[[], str], words: str = "Copy", kind: Kind = "", *, name: str) -> QPushButton:
     """Copies ``text`` to the clipboard, if there is any."""
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.models.offers import Offer, Offers
 from app.theme import GAP
-from app.widgets.buttons import COPY_COMMAND, button, command_in, copy_button
+from app.widgets.buttons import button, command_in, copy_button, copy_words
 from app.widgets.card import ByKey, column, row
 from app.widgets.flow import Flow
 from app.widgets.labels import Label, name_for_readers
@@ -59,8 +59,9 @@ class FindingsList(QWidget):
         words = column(Label(finding.what, wraps=True), *fix, spacing=0)
         made = [self._offered(finding, offer) for offer in offered]
         if command := command_in(finding.fix, finding.command):
-            copy = copy_button(lambda: command, COPY_COMMAND, name=f"copy-{finding.code}")
-            name_for_readers(copy, f"{COPY_COMMAND}: {finding.what}")
+            copy_it = copy_words(finding.command_on)
+            copy = copy_button(lambda: command, copy_it, name=f"copy-{finding.code}")
+            name_for_readers(copy, f"{copy_it}: {finding.what}")
             made.append(copy)
         if made:
             words.addSpacing(GAP // 2)

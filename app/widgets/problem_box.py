@@ -7,7 +7,7 @@ from typing import Literal
 from PySide6.QtWidgets import QFrame
 
 from app.theme import GAP
-from app.widgets.buttons import COPY_COMMAND, command_in, copy_button
+from app.widgets.buttons import COPY_COMMAND, command_in, copy_button, copy_words, escape_mnemonic
 from app.widgets.card import column, row
 from app.widgets.labels import Label, name_for_readers, set_property
 from core.vocabulary.errors import Problem
@@ -42,6 +42,9 @@ class ProblemBox(QFrame):
             self._what.say(problem.what)
             self._fix.say_or_hide(problem.fix)
             name_for_readers(self, problem.what, problem.fix)
+            words = copy_words(problem.command_on)
+            self.copy_command.setText(escape_mnemonic(words))
+            self.copy_command.setAccessibleName(words)
         self.copy_command.setVisible(bool(self._command()))
         if problem is None:
             self.hide()

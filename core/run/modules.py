@@ -136,12 +136,14 @@ def missing(
     first = next(usage for usage in usages if any(usage.what in lack.modules for lack in lacks))
     line = f"the script imports {first.what} in {shown(first.path)}, line {first.line}"
     unsure = "" if sure else ", though perhaps not in every run"
+    on = plain(lacks[0].where, 40) if len(lacks) == 1 and lacks[0].where != HERE else ""
     told = [_fix(lack, _ordered(usages, lack.modules), requirement) for lack in lacks]
     return Problem(
         code="modules-missing",
         what=f"{'; '.join(said)}: {line}{unsure}.",
         fix=" ".join(fix for fix, _ in told),
         command=told[0][1] if len(told) == 1 else "",
+        command_on=on,
     )
 
 

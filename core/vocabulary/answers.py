@@ -232,8 +232,8 @@ class Cleared(Tagged, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of the doctor. ``mend`` True: Tandem can fix it (``Mend(code=...)``). ``command``: as in a
-    ``Problem``."""
+    """One finding of the doctor. ``mend`` True: Tandem can fix it (``Mend(code=...)``). ``command`` and
+    ``command_on``: as in a ``Problem``."""
 
     code: str
     topic: str
@@ -242,6 +242,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
     mend: bool = False
     command: str = ""
+    command_on: str = ""
 
 
 class Findings(Tagged, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``code`` is stable and machine-readable (``kebab-case``); ``detail`` is for the log drawer (may be long).
     ``command``: the one shell command in ``fix``, to be copied; ``""``: there is none, or several.
+    ``command_on``: the name of the laptop that it is for; ``""``: this one.
     """
 
     code: Word
@@ -32,9 +33,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     fix: Words = ""
     detail: Detail = ""
     command: Words = ""
+    command_on: Words = ""
 
     def __post_init__(self) -> None:
-        fit(self, what=WORDS, fix=WORDS, detail=DETAIL, command=WORDS)
+        fit(self, what=WORDS, fix=WORDS, detail=DETAIL, command=WORDS, command_on=WORDS)
 
     def __str__(self) -> str:
         return f"{self.what} {self.fix}".strip()

@@ -47,6 +47,9 @@ def test_a_finding_has_a_button_for_its_command_and_for_each_offer(qtbot: QtBot)
     findings.show_findings([wall], {wall: (now,)})
     around.click()
     assert taken == [now], "the line stayed, and its offer is the newest"
+    findings.show_findings([replace(wall, command_on="ben")])
+    copy = findings.findChildren(QPushButton, "copy-wall")[-1]
+    assert copy.text() == "Copy the command for ben"
 
 
 def test_a_line_that_stays_keeps_the_keyboard(qtbot: QtBot) -> None:

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
@@ -108,6 +109,17 @@ def test_only_a_command_that_the_reader_sees_is_copied(under: QWidget, fix: str,
     if seen:
         box.copy_command.click()
         assert QGuiApplication.clipboard().text() == command
+
+
+def test_a_copied_command_says_which_laptop_it_is_for(under: QWidget) -> None:
+    box = ProblemBox()
+    box.setParent(under)
+    told = Problem(code="x", what="It broke.", fix="On R&D: pip install x.", command="pip install x")
+    box.show_problem(replace(told, command_on="R&D"))
+    assert box.copy_command.text() == "Copy the command for R&&D"
+    assert box.copy_command.accessibleName() == "Copy the command for R&D"
+    box.show_problem(told)
+    assert box.copy_command.text() == "Copy the command"
 
 
 def test_news_go_after_a_while_and_what_went_wrong_stays(qtbot: QtBot) -> None:

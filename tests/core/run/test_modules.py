@@ -79,6 +79,7 @@ async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tu
     )
     assert told.fix == f"On ben, install it with `{told.problem.command}`."
     assert told.problem.command.endswith(" surely-nowhere")
+    assert told.problem.command_on == "ben"
     (answer,) = ben.sent
     assert isinstance(answer, ModulesTold) and set(answer.missing) == {"surely_nowhere", "perhaps_nowhere"}
 
@@ -89,6 +90,7 @@ async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side
     assert caught.value.what.startswith("surely_nowhere is missing on ben (and here): ")
     assert caught.value.fix.index("On ben, install it") < caught.value.fix.index("Here, install it")
     assert caught.value.problem.command == "", "one for each laptop"
+    assert caught.value.problem.command_on == ""
 
 
 async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -> None:
