@@ -20,7 +20,6 @@ from core.script.analysis import analyse
 from core.script.find import find_script
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
-from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 
 _SEEDS = 1 << 31
@@ -118,7 +117,7 @@ def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
     members = job.members if arguments.members is None else arguments.members
     shares = job.shares if members == job.members else ()
     if arguments.share is not None:
-        shares = _shares(arguments.share)
+        shares = run_flags.shares_by_rank(arguments.share)
         members = len(shares) if arguments.members is None else members
     return replace(
         job,
@@ -131,17 +130,6 @@ def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
         image=arguments.image,
         claim=arguments.claim,
     )
-
-
-def _shares(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(rows) for rows in text.split(","))
-    except ValueError as error:
-        raise TandemError(
-            code="bad-option",
-            what=f"--share does not accept {text!r}.",
-            fix="Write a number for each member, by rank: --share 48,16.",
-        ) from error
 
 
 def _show(job: Job, written: Written, screen: Screen) -> None:

@@ -17,7 +17,7 @@ from app.cli.member_waits import MemberWaits
 from app.cli.screen import Screen
 from core.exchange import keys, membership
 from core.exchange.membership import Membership
-from core.export.job import check_script
+from core.export.job import check_script, check_shares
 from core.home.private_file import read_private
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
@@ -199,16 +199,8 @@ def _names(run: Membership) -> dict[int, str]:
 
 
 def _shares(text: str, members: int) -> tuple[int, ...]:
-    try:
-        shares = tuple(int(rows) for rows in text.split(",")) if text else (1,) * members
-    except ValueError:
-        shares = ()
-    if len(shares) != members or min(shares) < 0 or not sum(shares):
-        raise TandemError(
-            code="bad-option",
-            what=f"--share {text} does not give each of {members} members a part.",
-            fix="Give as many numbers as there are members, by rank: --share 48,16.",
-        )
+    shares = run_flags.shares_by_rank(text) if text else (1,) * members
+    check_shares(shares, members)
     return shares
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
+from core.vocabulary.errors import TandemError
 from core.vocabulary.options import (
     ASK_AFTER_S,
     AWAY_S,
@@ -109,3 +110,15 @@ def options_of(arguments: argparse.Namespace, then: RunOptions) -> RunOptions:
     given = {name: getattr(arguments, name, None) for name in FLAGS}
     given["go_on_s"] = given["away_s"]
     return replace(then.options, **{name: value for name, value in given.items() if value is not None})
+
+
+def shares_by_rank(text: str) -> tuple[int, ...]:
+    """``48,16``. Raises ``TandemError``."""
+    try:
+        return tuple(int(rows) for rows in text.split(","))
+    except ValueError as error:
+        raise TandemError(
+            code="bad-option",
+            what=f"--share does not accept {text!r}.",
+            fix="Write a number for each member, by rank: --share 48,16.",
+        ) from error

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
-import app
 from app.connection import NodeConnection
 from app.follower import Follower
 from core.home import settings_file
@@ -19,7 +18,7 @@ from core.home.home import Home
 from core.node import json_lines
 from core.node.client import MAX_TOLD_BYTES, Client
 from core.runtime.background import Background
-from core.supervisor.spawn import program
+from core.supervisor.spawn import ROOT, program
 from core.vocabulary.answers import Refused
 from core.vocabulary.commands import Quit
 from core.vocabulary.errors import TandemError
@@ -38,7 +37,6 @@ END_S = 5.0
 READ_BYTES = 1 << 16
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024
-_HOUSE = Path(app.__file__).resolve().parent.parent
 LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 
 
@@ -76,7 +74,7 @@ class Agent:
                 stderr=errors,
                 limit=MAX_TOLD_BYTES,
                 # `-m` looks into the working directory first: it must be ours, never a script's folder.
-                cwd=_HOUSE if _HOUSE.is_dir() else None,
+                cwd=ROOT if ROOT.is_dir() else None,
                 env=_environment(),
                 # Ctrl-C at the terminal is for the demo, which then ends its agents in order.
                 start_new_session=True,

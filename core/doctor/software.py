@@ -6,9 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-import core
 from core.doctor.view import Examined, error, note, ok, warning
 from core.supervisor import spawn
 from core.vocabulary import units
@@ -28,7 +26,6 @@ from core.vocabulary.versions import (
 TOPIC = "software"
 _CUDA = "'tensorflow[and-cuda]==2.21.*'"
 LOAD_LIMIT_S = 120.0
-_HOUSE = Path(core.__file__).resolve().parent.parent
 
 
 def check_python(view: Examined, versions: Versions | None = None) -> Finding:
@@ -96,7 +93,7 @@ async def check_loading(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=_HOUSE if _HOUSE.is_dir() else None,  # `-m` searches the working directory first
+        cwd=spawn.ROOT if spawn.ROOT.is_dir() else None,  # `-m` searches the working directory first
         env=spawn.environment(),
     )
     try:
@@ -136,14 +133,12 @@ async def check_loading(
 
 def _gpu_fix() -> str:
     if sys.platform == "win32":
-        fix = "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
-    elif is_frozen():
-        fix = (
-            f"This program computes on the CPU. To use the GPU, install Tandem by pip instead, with {_CUDA}."
+        return "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
+    if is_frozen():
+        return (
+            f"This program computes on the CPU. To use the GPU, install Tandem with pip and {_CUDA} instead."
         )
-    else:
-        fix = f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
-    return fix
+    return f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
 
 
 def probe_command() -> list[str]:

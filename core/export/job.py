@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
@@ -109,16 +109,21 @@ def check(job: Job) -> None:
     """Raises ``TandemError`` for a job whose members cannot be started."""
     if not 2 <= job.members <= MOST_MEMBERS:
         raise _refused(f"A job cannot have {job.members} members.", f"Give 2 to {MOST_MEMBERS}: --members 4.")
-    if job.shares and (len(job.shares) != job.members or min(job.shares) < 0 or not sum(job.shares)):
-        given = ",".join(map(str, job.shares))
-        raise _refused(
-            f"--share {given} does not give each of {job.members} members a part.",
-            "Give as many numbers as there are members, by rank, or omit it for equal parts.",
-        )
+    if job.shares:
+        check_shares(job.shares, job.members)
     if any(not word.isprintable() for word in (str(job.script), *job.arguments, *job.program)):
         raise _refused(
             "The script's path or its arguments contain characters that a job file cannot hold.",
             "Rename it, without line breaks and control characters.",
+        )
+
+
+def check_shares(shares: Sequence[int], members: int) -> None:
+    """Raises ``TandemError`` unless each of the members has a part, by rank."""
+    if len(shares) != members or min(shares) < 0 or not sum(shares):
+        raise _refused(
+            f"--share {','.join(map(str, shares))} does not give each of {members} members a part.",
+            "Give as many numbers as there are members, by rank, or omit it for equal parts.",
         )
 
 
@@ -131,7 +136,7 @@ def check_script(read: ScriptReport) -> None:
 def _own_strategy(script: str) -> TandemError:
     return TandemError(
         code="own-strategy",
-        what=f"{script} brings a strategy of its own.",
+        what=f"{script} has its own strategy.",
         fix="Start it with the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
     )
 

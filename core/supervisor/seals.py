@@ -53,7 +53,7 @@ def trial() -> list[str]:
         "-I",
         "-S",
         "-c",
-        f"import sys; sys.path.insert(0, {str(spawn.HOUSE)!r}); {calls}",
+        f"import sys; sys.path.insert(0, {str(spawn.ROOT)!r}); {calls}",
     ]
 
 

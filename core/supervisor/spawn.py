@@ -44,7 +44,7 @@ PROBE_ARGUMENT = "--tensorflow-probe"
 SEAL_ARGUMENT = "--seal-trial"
 """First argument that makes a frozen program try to enter a network of its own."""
 
-HOUSE = Path(core.__file__).resolve().parent.parent
+ROOT = Path(core.__file__).resolve().parent.parent
 """The folder that contains ``core``."""
 
 _DEFAULTS = {
@@ -269,7 +269,7 @@ def _start(surroundings: dict[str, str], words: list[str]) -> Child:
             stderr=subprocess.PIPE,
             bufsize=0,
             # `-m` searches the working directory first: it must be ours, never a script's folder.
-            cwd=HOUSE if HOUSE.is_dir() else None,
+            cwd=ROOT if ROOT.is_dir() else None,
             env=surroundings,
             **inherited,
         )
