@@ -18,7 +18,7 @@ from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.plan import Role, RunSpec
-from core.vocabulary.state import Device, State
+from core.vocabulary.state import State
 from core.vocabulary.text import plain
 
 LINK_S = 10.0
@@ -175,17 +175,14 @@ async def _wait_linked(follower: Follower, names: Sequence[str], say: Say, limit
             wanted = [device_names.find(state, name) for name in names if not device_names.is_me(state, name)]
         else:
             wanted = [device for device in state.devices.values() if device.paired]
-        return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
+        missing = any(device is None or (device.paired and not device.linked) for device in wanted)
+        return None if missing else True
 
     state = follower.state
     if follower.own and linked(state) is None:
         called = (known.shown_name if (known := device_names.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
         await follower.until(linked, limit_s)
-
-
-def _can_wait_no_more(device: Device) -> bool:
-    return device.linked or not device.paired
 
 
 def _pairs(option: str, given: Sequence[str], value_of: Callable[[str, str], V]) -> dict[str, V]:

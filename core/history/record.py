@@ -153,7 +153,7 @@ class RunRecord:
 
     def keep_project(self, project: Manifest) -> None:
         """Record the files that the run begins with: resuming it compares its code with them."""
-        self._try(lambda: self._project(project))
+        self._try(lambda: self._store(PROJECT, project))
 
     def label(self, name: str | None, note: str | None) -> None:
         """As ``History.label``, for the run under way: otherwise the next phase would write the old name."""
@@ -176,9 +176,9 @@ class RunRecord:
         if isfinite(loss := logs.get("loss", float("nan"))):
             self._losses.add(float(f"{loss:.4g}"))
 
-    def _project(self, project: Manifest) -> None:
+    def _store(self, name: str, what: Manifest | Plan) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self.folder / PROJECT, wire.to_json(project))
+        write_atomically(self.folder / name, wire.to_json(what))
 
     def _plan(self, plan: Plan) -> None:
         self._planned = plan
@@ -187,8 +187,7 @@ class RunRecord:
             devices=tuple(member.name for member in plan.members),
             device_ids=tuple(member.device for member in plan.members),
         )
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self.folder / PLAN, wire.to_json(plan))
+        self._store(PLAN, plan)
         self._summary()
 
     def _summary(self) -> None:

@@ -66,10 +66,10 @@ async def reach(
             if won is not None:
                 _close(won)  # nobody uses it any more
             raise
-    raise min(failures, key=_told_after, default=_nowhere())
+    raise min(failures, key=_priority, default=_nowhere())
 
 
-def _told_after(failure: TandemError) -> int:
+def _priority(failure: TandemError) -> int:
     """A refused connection says more about the device than a stranger at one of its earlier addresses."""
     return {NOBODY_LISTENS: 0, "unreachable": 2}.get(failure.code, 1)
 
