@@ -38,6 +38,7 @@ def test_with_json_only_objects_go_to_stdout() -> None:
                 "fix": "Do this.",
                 "detail": "",
                 "command": "",
+                "command_on": "",
             },
         }
     ]
