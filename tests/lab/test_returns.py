@@ -39,6 +39,7 @@ BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
 """Steps of a training that is braked until they are needed; so many take less time than a start."""
 AWAY_S = 300.0
 Wanted = Callable[..., dict[str, np.ndarray]]
+COUNT = pytest.mark.parametrize("count", [2, 3], ids=["two", "three"])
 CLOSE = 2e-6
 """float32 sums are added in another order if one laptop has all the rows."""
 
@@ -110,6 +111,19 @@ def goes_on(agent: Agent, before: RunId, *them: Agent) -> Run:
     return agent.until(making_steps, f"go on with {before}", 2 * TRAINED_S)
 
 
+def all_train(agent: Agent, before: RunId, *them: Agent) -> Run:
+    """Waits until all of these make steps in a run after ``before``, in which they may come one by one."""
+
+    def making_steps(state: State) -> Run | None:
+        run = state.run
+        if run is None or run.plan.run == before or run.over:
+            return None
+        here = {member.device for member in run.plan.members} == {each.device for each in them}
+        return run if here and all(member.progress for member in run.members.values()) else None
+
+    return agent.until(making_steps, f"go on with {before} and all of them", 3 * TRAINED_S)
+
+
 def ends_with_the_weights(agent: Agent, run: RunId, wanted: dict[str, np.ndarray], *them: Agent) -> None:
     """All finish without anybody's help, with the weights and the batches of the undisturbed run."""
     for each in them:
@@ -146,28 +160,36 @@ def newest_step(agent: Agent) -> int:
 
 
 @pytest.mark.complete
+@pytest.mark.parametrize("who", [1, 0], ids=["worker", "chief"])
+@COUNT
 def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
-    laptops: Laptops, tmp_path: Path, wanted: Wanted
+    laptops: Laptops, tmp_path: Path, wanted: Wanted, who: int, count: int
 ) -> None:
-    anna, ben = laptops.anna, laptops.ben
+    them = anna, *others = laptops.first(count)
+    lost = them[who]
     expected = wanted(laptops)
-    run = train(laptops, tmp_path / "killed", 0.05, ben)
-    under_way(run, anna, ben)
-    (trainer,) = ben.trainers()
+    run = train(laptops, tmp_path / "killed", 0.05, *others)
+    under_way(run, *them)
+    assert anna.run().chief.device == anna.device
+    (trainer,) = lost.trainers()
 
     trainer.kill()
     assert gone([trainer])
     killed_s = time.monotonic()
 
-    left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
+    left = anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, lost.device))
     assert isinstance(left.event, ev.MemberLeft) and left.event.problem.code == "killed"
-    again = goes_on(anna, run, anna, ben).plan
+    again = goes_on(anna, run, *them).plan
     assert again.resume is not None
-    told = anna.hears(ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, ben.device))
+    told = anna.hears(
+        ev.MemberProgressed, lambda event: (event.run, event.device) == (again.run, lost.device)
+    )
     stopped = anna.hears(
         ev.RunPhaseChanged, lambda event: event.run == run and isinstance(event.phase, Stopped)
     )
-    assert stopped.event == ev.RunPhaseChanged(run=run, phase=Stopped(by="anna", goes_on=True, back=("ben",)))
+    assert stopped.event == ev.RunPhaseChanged(
+        run=run, phase=Stopped(by="anna", goes_on=True, back=(lost.name,))
+    )
     first = anna.hears(ev.MemberProgressed, lambda event: event.run == again.run)
     last = max(
         (each for each in anna.told if isinstance(each.event, ev.MemberProgressed) and each.event.run == run),
@@ -180,7 +202,7 @@ def test_a_laptop_whose_trainer_was_killed_is_back_in_the_run(
         f"killed → in {told.at_s - killed_s:.1f} s; pause of the other {first.at_s - last.at_s:.1f} s; "
         f"from step {again.resume.moment.step}"
     )
-    ends_well(anna, again.run, expected, anna, ben)
+    ends_well(anna, again.run, expected, *them)
 
 
 def goes_on_alone(agent: Agent) -> int:
@@ -332,20 +354,25 @@ def test_a_third_laptop_that_comes_late_trains_as_well(
 
 
 @pytest.mark.complete
+@COUNT
 def test_when_all_were_killed_at_once_the_run_goes_on_once_they_are_on_again(
-    laptops: Laptops, tmp_path: Path, wanted: Wanted
+    laptops: Laptops, tmp_path: Path, wanted: Wanted, count: int
 ) -> None:
     expected = wanted(laptops)
-    anna, ben = laptops.restart(0, go_on=True), laptops.ben
-    linked(anna, ben)
-    run = train(laptops, tmp_path / "power", 0.05, ben)
-    under_way(run, anna, ben)
-    trainers = [*anna.trainers(), *ben.trainers()]
+    laptops.restart(0, go_on=True)
+    them = anna, *others = laptops.first(count)
+    for other in others:
+        linked(anna, other)
+    run = train(laptops, tmp_path / "power", 0.05, *others)
+    under_way(run, *them)
+    trainers = [trainer for agent in them for trainer in agent.trainers()]
 
-    for agent in (anna, ben):
+    for agent in them:
         agent.kill()
-    assert all(agent.waits_until_gone() < 0 for agent in (anna, ben)) and gone(trainers)
-    anna, ben = laptops.restart(0, go_on=True), laptops.restart(1)
+    assert all(agent.waits_until_gone() < 0 for agent in them) and gone(trainers)
+    for number in range(count):
+        laptops.restart(number, go_on=number == 0)
+    them = laptops.first(count)
 
-    again = goes_on(anna, run, anna, ben).plan
-    ends_well(anna, again.run, expected, anna, ben)
+    again = all_train(them[0], run, *them).plan
+    ends_well(them[0], again.run, expected, *them)

@@ -17,7 +17,17 @@ from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import linked, pair
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
-from tests.lab.test_returns import ends_well, goes_on, gone, newest_step, train, under_way, wanted
+from tests.lab.test_returns import (
+    COUNT,
+    all_train,
+    ends_well,
+    goes_on,
+    gone,
+    newest_step,
+    train,
+    under_way,
+    wanted,
+)
 
 __all__ = ["wanted"]
 
@@ -139,23 +149,29 @@ def test_a_starter_whose_lid_was_closed_is_in_its_run_again(
     ends_well(anna, again.run, expected, anna, ben)
 
 
+@COUNT
 def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(
     laptops: Laptops,
     network: Network,
     tmp_path: Path,
     wanted: Callable[[Laptops], dict[str, np.ndarray]],
+    count: int,
 ) -> None:
-    anna, ben = laptops.anna, laptops.ben
+    """Anna's on one side; the others, which need not be paired, on the other."""
+    them = anna, ben, *_ = laptops.first(count)
     expected = wanted(laptops)
-    run = train(laptops, tmp_path / "halves", 0.05, ben)
-    under_way(run, anna, ben)
-    with faults.cable_out(network, 1):
+    run = train(laptops, tmp_path / "halves", 0.05, *them[1:])
+    under_way(run, *them)
+    for third in them[2:]:
+        linked(ben, third)
+    with faults.cable_out(network, 0):
         anna.hears(ev.MemberLeft, lambda event: (event.run, event.device) == (run, ben.device))
         alone = goes_on_alone(ben, run).plan.run
         anna.until(lambda state: newest_step(anna) > newest_step(ben) or None, "be ahead")
         step, other = newest_step(anna), newest_step(ben)
         ben.until(lambda state: newest_step(ben) > other + 5 or None, "go on as well")
-    again = goes_on(anna, run, anna, ben).plan
+        assert {member.device for member in ben.run().plan.members} == {each.device for each in them[1:]}
+    again = all_train(anna, run, *them).plan
     assert again.resume is not None and again.resume.moment.step > step
     assert (ben.home.runs / alone / "summary.json").is_file()
-    ends_well(anna, again.run, expected, anna, ben)
+    ends_well(anna, again.run, expected, *them)
