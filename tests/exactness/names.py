@@ -8,7 +8,16 @@ from pathlib import Path
 from tests.exactness.expected import Named
 from tests.exactness.script_names import SCRIPTS
 
-AUDITED_MODULES = ("audited", "families", "from_papers", "in_practice", "invented", "planted", "rarely")
+AUDITED_MODULES = (
+    "audited",
+    "families",
+    "from_papers",
+    "in_practice",
+    "invented",
+    "planted",
+    "rarely",
+    "unaudited",
+)
 
 
 def _found(modules: str = "*") -> dict[str, Named]:

@@ -24,6 +24,7 @@ from tests.exactness.scenarios import (
     planted,
     rarely,
     scripts,
+    unaudited,
 )
 from tests.exactness.scenarios.registry import SCENARIOS
 
@@ -52,4 +53,5 @@ __all__ = [
     "planted",
     "rarely",
     "scripts",
+    "unaudited",
 ]

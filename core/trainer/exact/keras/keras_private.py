@@ -114,6 +114,15 @@ class Epochs(TFEpochIterator):
         return self._num_batches
 
     @property
+    def arrays(self) -> Any:
+        """The data in arrays, nested as a batch; None if it is anything else."""
+        return self.data_adapter._inputs if self.is_of_arrays else None
+
+    @property
+    def is_of_arrays(self) -> bool:
+        return isinstance(self.data_adapter, ArrayDataAdapter)
+
+    @property
     def reader(self) -> Any:
         """The iterator over the data that the current epoch reads."""
         return self._current_iterator

@@ -45,6 +45,8 @@ class Notes:
     moments: list[Any] = field(default_factory=list)
     """Means and variances of batches, as ``BatchNormalization`` takes them."""
 
+    gradients: list[Any] = field(default_factory=list)
+    """Those of a member's own rows, as they are sent to be summed."""
     sizes: dict[int, int] = field(default_factory=dict)
     """How many numbers each gradient has, by its place among the marks that audits compare."""
     own_draws: set[str] = field(default_factory=set)

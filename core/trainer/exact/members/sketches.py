@@ -16,6 +16,8 @@ from tensorflow.python.eager.polymorphic_function import attributes
 MOST = 512
 """Gradients with marks of their own; any further ones share them, as marks may be added."""
 WAYS = 4
+MARKS = 1 + WAYS
+"""Numbers for each gradient: its squared norm, and its marks."""
 NONE = 1e300
 """Sent in place of marks of NaN and infinity."""
 FAULT = (
@@ -83,6 +85,11 @@ class Sketches:
             None if isinstance(each, tf.IndexedSlices) else each.shape.num_elements() for each in present
         ]
         return {place: size for [place], size in zip(places, sizes, strict=True) if size is not None}
+
+
+def marks_of(gradients: Sequence[Any]) -> np.ndarray:
+    """float64 [gradients, MARKS]: of gradients outside of a graph."""
+    return np.asarray(_marks(*map(_sized, gradients)).numpy())
 
 
 def wrong_sums(sent: np.ndarray, received: np.ndarray, rounding: float) -> bool:

@@ -68,6 +68,8 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     computes others, with fewer bits if configured (``Cluster.wire``). Sparse ones are gathered in full, not
     summed: Keras squares and clips them slice by slice, repeated rows separately.
     """
+    if not tf.executing_eagerly():
+        step.notes.gradients += [grad for grad in grads if grad is not None]
     reduced: list[Any] = list(grads)
     groups = _packs(grads)
     if groups:

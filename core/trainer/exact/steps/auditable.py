@@ -45,14 +45,19 @@ _IN_SCRIPTS = {
 
 def unable(engine: Engine, model: Any, traced: Traced) -> str:
     """Why a step cannot be computed twice, worded for the summary; "" if it can."""
+    if tf.config.list_logical_devices("GPU") and not traced.row_limits:
+        return "how much fits into a graphics card's memory is not known"
+    return unrepeatable(engine, model, traced)
+
+
+def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
+    """Likewise, if that is so of the step itself."""
     if is_narrow(engine, model):
         return NARROW
     if traced.notes.own_draws:
         return "members draw their own random numbers"
-    if tf.config.list_logical_devices("GPU") and not traced.row_limits:
-        return "how much fits into a graphics card's memory is not known"
-    if unrepeatable := unrepeatable_op(traced.step.graph):
-        return f"{_words(unrepeatable)} in a step cannot be done twice"
+    if op := unrepeatable_op(traced.step.graph):
+        return f"{_words(op)} in a step cannot be done twice"
     try:
         copied = StateSnapshot([traced.step.graph]).bytes
     except ValueError as error:
@@ -79,7 +84,15 @@ def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:
 
 def lacks_memory(traced: Traced, rows: int) -> bool:
     """Whether this member may lack the memory to compute all of these rows."""
-    return not traced.row_limits and most_bytes(traced.step.graph, rows) > memory.free_bytes() // 2
+    return not traced.row_limits and fitting_rows(traced, rows) < rows
+
+
+def fitting_rows(traced: Traced, rows: int) -> int:
+    """How many of these rows surely fit into this member's memory: half of them, a quarter … if not all."""
+    free = memory.free_bytes() // 2
+    while rows and most_bytes(traced.step.graph, rows) > free:
+        rows //= 2
+    return rows
 
 
 def _words(op: str) -> str:

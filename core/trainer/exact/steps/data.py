@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume.position import Positioned
 from core.trainer.exact.steps.pace import PortionPace
 
@@ -62,11 +62,24 @@ class SharedEpochIterator(Positioned):
 
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
         self.open_whole(untuned, *args, **kwargs)
-        self._of_arrays = isinstance(self.data_adapter, private.ArrayDataAdapter)
         self._endless = int(self.dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
         self.pace = PortionPace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
+
+    def middle(self, batch: Any) -> Any:
+        """As many rows as `batch` has, from the middle of the data, in the same form; None if the data is not
+        in arrays that can be read there."""
+        arrays, leaves = tf.nest.flatten(self.arrays), tf.nest.flatten(batch)
+        known = (np.ndarray, tf.Tensor)
+        if len(arrays) != len(leaves) or not all(isinstance(each, known) for each in (*arrays, *leaves)):
+            return None
+        rows = len(leaves[0])
+        begin = max(0, min(len(arrays[0]) // 2, len(arrays[0]) - rows))
+        found = [
+            tf.cast(each[begin : begin + rows], leaf.dtype) for each, leaf in zip(arrays, leaves, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(batch, found)
 
     def read(self, item: Any) -> int:
         portion: Portion = item[2]
@@ -105,7 +118,7 @@ class SharedEpochIterator(Positioned):
                 # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
                 # may draw seeds each time, so it is reopened; arrays draw nothing, and reopening them takes
                 # 15 ms.
-                if self.steps_per_epoch or not self._of_arrays:
+                if self.steps_per_epoch or not self.is_of_arrays:
                     self.reader = self.opened_anew()
                 self.steps_seen = 0
         self.data_adapter.on_epoch_end()

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import tensorflow as tf
+
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.notes import Notes, Scalar, Site, line_of
-from core.trainer.exact.steps import probe
+from core.trainer.exact.steps import auditable, probe
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
@@ -23,6 +25,8 @@ from core.trainer.exact.steps.sight import Discrepancy, metric_of
 
 _GATHERED_BYTES = 1 << 20
 """Most bytes of a batch's predictions and targets: more takes as long to send as a big model's gradients."""
+_ROWS = 256
+"""Most rows on which gradients are checked: backwards, a row takes twice as long as forwards."""
 ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
@@ -106,7 +110,39 @@ class Sharings:
         """The step, shared as the losses of `batch`, a call's first one, allow: retraced if necessary."""
         while not traced.judged and not self._judge(key, traced, batch):
             traced = trace()
+        if self._is_training and not traced.sharing.whole and not self._judge_gradients(key, traced, batch):
+            traced = trace()
         return traced
+
+    def _judge_gradients(self, key: str, traced: Traced, batch: Batch) -> bool:
+        """Whether a step may be shared by its gradients, which are checked if audits will not do it.
+
+        On the first batch; then, with other weights, on part of its entries, and on rows from the middle of
+        the data if that is in arrays.
+        """
+        engine, notes, rows = self._engine, traced.notes, steps.count_rows(batch)
+        if not notes.gradients or engine.draws_apart or auditable.is_narrow(engine, self._model):
+            return True
+        is_unable = self._model.run_eagerly or bool(auditable.unrepeatable(engine, self._model, traced))
+        on_card = bool(tf.config.list_logical_devices("GPU"))
+        own = [float(is_unable), float(auditable.fitting_rows(traced, rows)), float(on_card)]
+        told = engine.collectives.gather_numbers(own, "to decide on audits")
+        unable, fitting, cards = zip(*told, strict=True)
+        if (not any(unable) and max(fitting) >= rows) or fitting[0] < 2:
+            return True
+        fit = engine.innermost
+        middle = fit.iterator.middle(batch) if fit is not None and fit.iterator is not None else None
+        batches = [batch, probe.thinned(batch), *([] if middle is None else [middle])]
+        batches = [steps.take_rows(each, 0, min(int(fitting[0]), _ROWS)) for each in batches]
+        verdict = probe.gradients_judged(engine, traced, batches, self._weights, coarse=any(cards))
+        if verdict == "whole":
+            self.share_nothing(
+                key, f"the gradients are of the batch as a whole, not a mean over its rows{_at_loss(notes)}"
+            )
+        elif verdict == "unseen" and any(unable):
+            what = "whether the gradients are a mean over the rows of a batch"
+            self.share_nothing(key, f"{what} cannot be checked beforehand")
+        return not self.of(key).whole
 
     def _judge(self, key: str, traced: Traced, batch: Batch) -> bool:
         """Whether the losses of `batch`, a call's first one, are as the step assumes.
@@ -174,12 +210,11 @@ class Sharings:
         self._engine.whole.add(self._model)
         course = traced.course
         right, first = course.steps - again, step - again
-        lines = {line_of(each.tensor.op) for each in traced.notes.scalars if each.site == "loss"} - {""}
-        at = f" (the loss: {lines.pop()})" if len(lines) == 1 else ""
         slower = f" Such a step takes {course.slower:.1f} times as long." if course.slower >= 1.2 else ""
         on = (
             f"From step {first} on every laptop computes each batch whole, since an audit found that {which} "
-            f"of the batch as a whole there, not a mean over its rows{at}.{slower}"
+            f"of the batch as a whole there, not a mean over its rows"
+            f"{_at_loss(traced.notes)}.{slower}"
         )
         if right > course.confirmed:
             unaudited = right - course.confirmed
@@ -255,6 +290,12 @@ def _words_of_loss(notes: Notes, verdict: Verdict) -> str:
         return f"whether the loss{at} is a mean over the rows of a batch cannot be checked beforehand"
     scalar = verdict.whole or notes.scalars[min(verdict.sums)]
     return f"the loss{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows"
+
+
+def _at_loss(notes: Notes) -> str:
+    """Names the script line of the losses, if it is one."""
+    lines = {line_of(each.tensor.op) for each in notes.scalars if each.site == "loss"} - {""}
+    return f" (the loss: {lines.pop()})" if len(lines) == 1 else ""
 
 
 def _words_of_write(model: Any, write: OwnWrite) -> str:

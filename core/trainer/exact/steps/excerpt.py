@@ -7,6 +7,7 @@ are not normalised, so that its value follows from the rows alone.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ _CREATE = inspect.unwrap(tf.Graph.create_op)
 """Unwrapped: the wrapper's check for old argument names takes longer than making an operation."""
 
 _TURN = 12.9898
-"""Radians between two entries of a perturbed bias, to make them differ."""
+"""Radians between two entries of a perturbed weight, to make them differ."""
 
 
 class Unreadable(Exception):
@@ -34,16 +35,22 @@ class Unreadable(Exception):
 def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: Sequence[Any]) -> Any:
     """A function of (batch, shares, stir, wider), the first two as in the traced `step`, to `tensors`.
 
-    ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables; those with one axis,
-    mostly biases, are perturbed by at most `stir`. ``wider``: entries added to rows that are padded to the
-    longest of them, which may be longer in another batch. Raises Unreadable.
+    ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables that are perturbed: a
+    bias by at most `stir`, a kernel so that what it adds up changes by about as much. ``wider``: entries
+    added to rows that are padded to the longest of them, which may be longer in another batch.
+
+    Raises Unreadable.
     """
     own = len(step.graph.inputs) - len(step.captured_inputs)
     inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
 
-    biases = {id(weight.handle) for weight in weights if weight.shape.rank == 1 and weight.dtype.is_floating}
+    summands = {
+        id(weight.handle): math.prod(weight.shape[:-1]) for weight in weights if weight.dtype.is_floating
+    }
     stirred = {
-        inner.name for inner, outer in zip(captured, step.captured_inputs, strict=True) if id(outer) in biases
+        inner.name: max(1, summands[id(outer)]) ** -0.5
+        for inner, outer in zip(captured, step.captured_inputs, strict=True)
+        if id(outer) in summands
     }
 
     def values(batch: Any, shares: Any, stir: Any, wider: Any) -> list[Any]:
@@ -67,7 +74,7 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
 class _Copy:
     """Copies into the graph being traced. Tensors go by name: a loop's are recreated for its gradient."""
 
-    def __init__(self, known: dict[str, Any], stirred: set[str], stir: Any, wider: Any) -> None:
+    def __init__(self, known: dict[str, Any], stirred: dict[str, float], stir: Any, wider: Any) -> None:
         self._known = known
         self._wider = wider
         self._stirred, self._stir = stirred, stir
@@ -120,9 +127,9 @@ class _Copy:
         for old, new in zip(op.outputs, copy.outputs, strict=True):
             new.set_shape(old.shape)
             if op.type == "ReadVariableOp" and op.inputs[0].name in self._stirred:
-                new += tf.cast(self._stir, new.dtype) * tf.sin(
-                    tf.range(1.0, tf.size(new) + 1, dtype=new.dtype) * _TURN
-                )
+                turns = tf.range(1.0, tf.size(new) + 1, dtype=new.dtype) * _TURN
+                most = tf.cast(self._stir * self._stirred[op.inputs[0].name], new.dtype)
+                new += most * tf.reshape(tf.sin(turns), tf.shape(new))
             if pads(op):
                 new = tf.concat([new, self._padding(new, inputs[2])], axis=1)
             self._known.setdefault(old.name, new)

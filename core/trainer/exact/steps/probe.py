@@ -10,9 +10,9 @@ same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +20,8 @@ import tensorflow as tf
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.notes import Scalar, Site
+from core.trainer.exact.members.sketches import MARKS, marks_of
+from core.trainer.exact.resume import randomness
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.excerpt import Unreadable, excerpt
 from core.trainer.exact.steps.result import Traced
@@ -33,14 +35,19 @@ _TOLERANCE_HALF = 3e-2
 """Tolerance for 16-bit numbers."""
 _NONE = 1e300
 """Sent in place of NaN."""
-_LOOKS = 3
-"""On the batch; on part of its entries; on these with other biases."""
+_TOLERANCE_OF_GRADIENTS = 1e-3
+_OF_ALL = 0.05
+"""A gradient counts at least as this part of all gradients' norm: it may be zero, except for rounding."""
 _BROKE = -1e300
 """Sent in place of a result that a member's part of the batch could not give."""
 _BLOCK = 64
 """Numbers of a step are sent in multiples of this, so that one trace serves for nearly all steps."""
 _WIDER = 3
 """Padding entries added to the rows of parts, where the longest row sets the length."""
+
+
+_Numbers = Callable[..., list[float]]
+"""Of (batch, shares, stir, wider), as an excerpt takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,69 +76,156 @@ def judged(
     ``batch``: as the traced step takes it. ``weights``: the trained variables. ``half``: numbers have 16
     bits.
     """
-    step, rows, there = traced.step, steps.count_rows(batch), engine.collectives.present
-    unequal = _unequal(there, engine.members)
     noted = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites]
-    chosen = [each for each in noted if each[1].tensor.graph is step.graph]
+    chosen = [each for each in noted if each[1].tensor.graph is traced.step.graph]
     scalars = [scalar for _, scalar in chosen]
-    unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not step.graph), None)
-    if rows < 2 or not scalars:  # a single row belongs to one member, whole
+    unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not traced.step.graph), None)
+    if steps.count_rows(batch) < 2 or not scalars:  # a single row belongs to one member, whole
         return Verdict(unseen=unseen)
-    size = -(-len(scalars) // _BLOCK) * _BLOCK
-    found, known = np.zeros((_LOOKS, 2, size)), np.zeros((_LOOKS, 2, size))
-    snapshot, no_memory = None, False
-    try:
-        values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments, weights)
-        snapshot = StateSnapshot([step.graph])
-        thinned = _thinned(batch)
-        for number, (given, stir) in enumerate(((batch, 0.0), (thinned, 0.0), (thinned, 1.0))):
-            for place, shares in enumerate((_on_chief(there, engine.members), unequal)):
-                snapshot.restore()  # a number may be computed after a variable is written
-                wider = tf.constant(place * _WIDER)
-                computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir), wider)
-                told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
-                found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
-    except tf.errors.ResourceExhaustedError:
-        _log.info("Not enough memory to check the losses", exc_info=True)
-        no_memory = True
-    except tf.errors.OpError:
-        _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
-        if engine.rank != there[0] or known[0, 0, 0]:
-            found[0, 1], known[0] = _BROKE, 1.0
-    except Exception as why:  # Any failure becomes a verdict.
-        _log.info("The losses are not checked: %s", why, exc_info=not isinstance(why, Unreadable))
-    finally:
-        if snapshot is not None:
-            snapshot.restore()
-    finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
-    own = [*finite.ravel(), *known.ravel(), float(no_memory)]
-    gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
-    if engine.collectives.met != there:  # a member has left meanwhile
-        return judged(engine, traced, batch, sites, weights, half=half)
-    by_rank = gathered[:, :-1].reshape(len(there), 2, *found.shape)
-    values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
-    splits = split_rows(rows, unequal)
-    by_rows = np.array([splits[rank][1] - splits[rank][0] for rank in there]) / rows
+    biases = [weight for weight in weights if weight.shape.rank == 1]
+
+    def made() -> _Numbers:
+        values = excerpt(traced.step, [each.tensor for each in scalars], traced.notes.moments, biases)
+
+        def numbers(*given: Any) -> list[float]:
+            return [
+                float(np.sum(value)) - scalar.before
+                for value, scalar in zip(values(*given), scalars, strict=True)
+            ]
+
+        return numbers
+
+    fewer = thinned(batch)
+    looks = ((batch, 0.0), (fewer, 0.0), (fewer, 1.0))
+    trial = _tried(engine, traced, looks, made, len(scalars))
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
     sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
         kinds = []
-        for number in range(_LOOKS):
-            at_once, parts = values_of[0, number, 0, number_of], values_of[:, number, 1, number_of]
-            if at_once == _NONE or not known_of[number, :, number_of].all():
+        for number in range(len(looks)):
+            at_once, parts = trial.at_once[number, number_of], trial.parts[:, number, number_of]
+            if at_once == _NONE or not trial.known[number]:
                 continue
-            kinds.append(_kind(at_once, parts, by_rows, tolerance))
+            kinds.append(_kind(at_once, parts, trial.by_rows, tolerance))
         if "neither" in kinds or len({kind for kind in kinds if kind != "both"}) > 1:
             whole = whole or scalar
         elif "sum" in kinds:
             sums.add(place)
         if {"neither", "mean"} & set(kinds):
             unsummed.append(scalar)
-    broke = bool((values_of[:, 0, 1] == _BROKE).any())
-    if not known_of.all(axis=1).any() or gathered[:, -1].any():
+    if not trial.known.any() or trial.no_memory:
         unseen = unseen or scalars[0]
-    whole = whole or (scalars[0] if broke else None)
-    return Verdict(frozenset(sums), whole, tuple(unsummed), broke, unseen, bool(gathered[:, -1].any()))
+    whole = whole or (scalars[0] if trial.broke else None)
+    return Verdict(frozenset(sums), whole, tuple(unsummed), trial.broke, unseen, trial.no_memory)
+
+
+def gradients_judged(
+    engine: Engine, traced: Traced, batches: Sequence[Any], weights: Sequence[Any], *, coarse: bool
+) -> Literal["means", "whole", "unseen"]:
+    """Judges the gradients on `batches` with equally many rows: from the second one on with other weights.
+
+    "unseen" if they could not be computed separately; but "means" if memory is lacking. Every variable gets
+    its value back. ``coarse``: rounding is that of 16 bits.
+    """
+    gradients = traced.notes.gradients
+    parts = tf.nest.flatten(gradients, expand_composites=True)
+    if any(part.graph is not traced.step.graph for part in parts):
+        return "unseen"
+
+    def made() -> _Numbers:
+        values = excerpt(traced.step, parts, traced.notes.moments, weights)
+
+        def numbers(*given: Any) -> list[float]:
+            found = tf.nest.pack_sequence_as(gradients, values(*given), expand_composites=True)
+            return marks_of(found).ravel().tolist()
+
+        return numbers
+
+    looks = [(batch, float(place > 0)) for place, batch in enumerate(batches)]
+    trial = _tried(engine, traced, looks, made, len(gradients) * MARKS)
+    if trial.broke or not (trial.known.any() or trial.no_memory):
+        return "whole" if trial.broke else "unseen"
+    shape = (len(looks), -1, MARKS)
+    wholes = trial.at_once[:, : len(gradients) * MARKS].reshape(shape)
+    sums = np.tensordot(trial.by_rows, trial.parts, 1)[:, : len(gradients) * MARKS].reshape(shape)
+    tolerance = _TOLERANCE_HALF if coarse else _TOLERANCE_OF_GRADIENTS
+    for whole, of_parts, known in zip(wholes, sums, trial.known, strict=True):
+        if not known or (whole == _NONE).any():
+            continue
+        sizes = np.sqrt(whole[:, 0])
+        apart = np.abs(whole[:, 1:] - of_parts[:, 1:]).max(axis=1)
+        if (apart > tolerance * np.maximum(sizes, _OF_ALL * np.linalg.norm(sizes))).any():
+            return "whole"
+    return "means"
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Numbers of a step, computed from whole batches on the chief and from their parts on each member."""
+
+    at_once: np.ndarray
+    """[looks, numbers]"""
+    parts: np.ndarray
+    """[members present, looks, numbers]"""
+    by_rows: np.ndarray
+    """[members present]: parts of the rows."""
+    known: np.ndarray
+    """[looks]: whether every member computed them."""
+    broke: bool
+    """Parts of the first batch cannot be computed."""
+    no_memory: bool
+
+
+def _tried(
+    engine: Engine,
+    traced: Traced,
+    looks: Sequence[tuple[Any, float]],
+    made: Callable[[], _Numbers],
+    count: int,
+) -> _Trial:
+    """``looks``: batches, and how much weights are perturbed. ``made``: makes the function that computes
+    `count` numbers. All variables and random numbers are afterwards as before."""
+    rows, there = steps.count_rows(looks[0][0]), engine.collectives.present
+    unequal = _unequal(there, engine.members)
+    size = -(-count // _BLOCK) * _BLOCK
+    found, known = np.zeros((len(looks), 2, size)), np.zeros((len(looks), 2))
+    snapshot, no_memory, drawn = None, False, randomness.capture()
+    engine.gauge.repeats.assign(True)
+    try:
+        values = made()
+        snapshot = StateSnapshot([traced.step.graph])
+        for number, (given, stir) in enumerate(looks):
+            for place, shares in enumerate((_on_chief(there, engine.members), unequal)):
+                snapshot.restore()  # a number may be computed after a variable is written
+                wider = tf.constant(place * _WIDER)
+                computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir), wider)
+                found[number, place, :count], known[number, place] = computed, 1.0
+    except tf.errors.ResourceExhaustedError:
+        _log.info("Not enough memory to check a step", exc_info=True)
+        no_memory = True
+    except tf.errors.OpError:
+        _log.info("Parts of a batch cannot be computed", exc_info=True)
+        if engine.rank != there[0] or known[0, 0]:
+            found[0, 1], known[0] = _BROKE, 1.0
+    except Exception as why:  # Any failure becomes a verdict.
+        _log.info("A step is not checked: %s", why, exc_info=not isinstance(why, Unreadable))
+    finally:
+        if snapshot is not None:
+            snapshot.restore()
+        engine.gauge.repeats.assign(False)
+        randomness.restore(drawn)
+    finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
+    own = [*finite.ravel(), *known.ravel(), float(no_memory)]
+    gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
+    if engine.collectives.met != there:  # a member has left meanwhile
+        return _tried(engine, traced, looks, made, count)
+    values_of = gathered[:, : found.size].reshape(len(there), *found.shape)
+    known_of = gathered[:, found.size : -1].reshape(len(there), *known.shape).min(axis=(0, 2)) > 0
+    splits = split_rows(rows, unequal)
+    by_rows = np.array([splits[rank][1] - splits[rank][0] for rank in there]) / rows
+    broke = bool((values_of[:, 0, 1] == _BROKE).any())
+    parts = np.where(by_rows[:, None, None] > 0, values_of[:, :, 1], 0.0)
+    return _Trial(values_of[0, :, 0], parts, by_rows, known_of, broke, bool(gathered[:, -1].any()))
 
 
 def _kind(at_once: float, parts: Any, by_rows: Any, tolerance: float) -> str:
@@ -151,7 +245,7 @@ def _unequal(there: Sequence[int], members: int) -> tuple[int, ...]:
     return tuple(2 * (members - rank) + 1 if rank in there else 0 for rank in range(members))
 
 
-def _thinned(batch: Any) -> Any:
+def thinned(batch: Any) -> Any:
     """The batch with some of its numbers set to zero, most of them in its first rows."""
 
     def thin(leaf: Any) -> Any:

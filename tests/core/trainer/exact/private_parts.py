@@ -66,6 +66,7 @@ SOURCES = {
         "self._current_iterator",
         "self.data_adapter.on_epoch_begin()",
     ],
+    (private.ArrayDataAdapter, "__init__"): ["self._inputs = inputs"],
     (private.EpochIterator, "__init__"): ["self._num_batches", "self._epoch_iterator"],
     (private.TFEpochIterator, "__init__"): ["self._distributed_dataset = dataset"],
     (private.TFEpochIterator, "_get_iterator"): ["return self._distributed_dataset"],
