@@ -38,9 +38,18 @@ def test_narrowed_gradients_leave_members_equal_and_near(
         assert apart > 1e-5, f"{name} is only {apart:.1e} from one process"
 
 
-@pytest.mark.parametrize("wire", ["bf16", pytest.param("fp16", marks=pytest.mark.complete)])
-def test_a_sum_that_is_skipped_ends_a_run_with_narrowed_gradients(wire: str, tmp_path: Path) -> None:
-    name = "planted_a_sum_that_is_skipped"
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        ("bf16", "planted_a_sum_that_is_skipped"),
+        pytest.param("fp16", "planted_a_sum_that_is_skipped", marks=pytest.mark.complete),
+        ("bf16", "planted_slices_of_a_table_doubled"),
+        pytest.param("f32", "planted_a_sum_that_is_skipped_eagerly", marks=pytest.mark.complete),
+        ("f32", "planted_slices_of_a_table_doubled_eagerly"),
+    ],
+)
+def test_a_wrong_sum_ends_a_run_whose_steps_are_not_audited(wire: str, name: str, tmp_path: Path) -> None:
+    """Narrowed gradients, and steps that run eagerly."""
     for folder in processes.run(UNEVEN.shares, [name], tmp_path, NO_PROGRESS_S, wire=wire):
         # The fault begins at the 11th step; of the steps behind it, the 16th is the first to be audited.
         assert "In step 16, the laptops received sums" in (folder / f"{name}.error").read_text()

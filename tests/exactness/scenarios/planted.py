@@ -21,7 +21,15 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.patch import gradients, random_numbers
-from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, scenario, table
+from tests.exactness.scenarios.registry import (
+    BATCH,
+    FEATURES,
+    ROWS,
+    Outcome,
+    of_its_own_test,
+    scenario,
+    table,
+)
 
 _done: list[Any] = []
 """The variable that counts the trained model's steps."""
@@ -221,6 +229,28 @@ def planted_slices_of_a_table_doubled(folder: Path) -> Outcome:
         return tf.IndexedSlices(values, found.indices, found.dense_shape)
 
     return _trained(gradients, "_gathered", fault, layers.Embedding(21, 4), layers.Flatten())
+
+
+@of_its_own_test
+def planted_slices_of_a_table_doubled_eagerly(folder: Path) -> Outcome:
+    def fault(original: Any, step: Step, grad: Any) -> Any:
+        found = original(step, grad)
+        values = tf.where(_late(), 2.0 * found.values, found.values)
+        return tf.IndexedSlices(values, found.indices, found.dense_shape)
+
+    inner = (layers.Embedding(21, 4), layers.Flatten())
+    return _trained(gradients, "_gathered", fault, *inner, run_eagerly=True)
+
+
+@of_its_own_test
+def planted_a_sum_that_is_skipped_eagerly(folder: Path) -> Outcome:
+    def fault(original: Any, collectives: Any, *args: Any, **kwargs: Any) -> Any:
+        totals = original(collectives, *args, **kwargs)
+        if "gradients" not in str(args) + str(kwargs):
+            return totals
+        return [tf.where(_late(), 0.5 * total, total) for total in totals]
+
+    return _trained(ExchangeCollectives, "sum", fault, run_eagerly=True)
 
 
 @scenario(once=True, told="an audit found")

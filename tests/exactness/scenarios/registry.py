@@ -61,6 +61,12 @@ def scenario(
     return register
 
 
+def of_its_own_test(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:
+    """Registers a scenario that the matrix does not run."""
+    SCENARIOS[run.__name__] = Scenario(run.__name__, run)
+    return run
+
+
 ROWS, BATCH, FEATURES, CLASSES = 1280, 64, 8, 3
 """20 steps of 64 rows."""
 

@@ -63,10 +63,14 @@ class Sketches:
         Returns how many numbers each has, by its place among the marks, where that is known.
         """
         present = [_sized(gradient) for gradient in gradients if gradient is not None]
-        if not present or not self._are_taken or tf.executing_eagerly():
+        if not present or not self._are_taken:
             return {}
         places = [[(self._taken + place) % MOST] for place in range(len(present))]
         self._taken += len(present)
+        if tf.executing_eagerly():
+            if self._wanted:
+                self.sums.assign_add(tf.scatter_nd(places, _marks(*present), self.sums.shape))
+            return {}
 
         # Not inlined: each operation of a branch not taken would cost a step as much as an empty one.
         every = tf.function(_marks, autograph=False, experimental_attributes={attributes.NO_INLINE: True})

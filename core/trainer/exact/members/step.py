@@ -35,8 +35,8 @@ class Step:
     gauge: Gauge
     wire: str = "f32"
     """How dense float32 gradients travel: see gradients.py."""
-    narrow: bool = False
-    """Numbers have 16 bits, so that audits cover only the members' sums."""
+    sums_alone: bool = False
+    """Audits cover only the members' sums."""
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
     at_tape: bool = False

@@ -79,9 +79,7 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         sent = [as_sent(flat, kind, members) for flat in flats]
         step.gauge.sends(summed_bytes(sent, members))
         sums = step.collectives.sum(sent, "gradients of {} rows", step.rows)
-        if step.narrow:
-            step.gauge.sent.take(sent)
-            step.gauge.received.take(sums)
+        _marked(step, sent, sums)
         for places, flat, sum_ in zip(groups, flats, sums, strict=True):
             total = tf.cast(sum_, flat.dtype)
             sizes = [grads[place].shape.num_elements() for place in places]
@@ -90,8 +88,18 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
                 reduced[place] = tf.reshape(part, tf.shape(grads[place]))
     for place, grad in enumerate(grads):  # embeddings are the first layers, whose gradients come last
         if isinstance(grad, tf.IndexedSlices):
-            reduced[place] = _gathered(step, grad)
+            values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
+            own = tf.IndexedSlices(values, grad.indices, dense_shape=grad.dense_shape)
+            reduced[place] = _gathered(step, own)
+            _marked(step, [own], [reduced[place]])
     return reduced
+
+
+def _marked(step: Step, sent: Sequence[Any], received: Sequence[Any]) -> None:
+    """Marks both for audits of sums, if there are no others."""
+    if step.sums_alone:
+        step.gauge.sent.take(sent)
+        step.gauge.received.take(received)
 
 
 def _weighted(step: Step, tensors: list[Any]) -> Any:
@@ -125,16 +133,15 @@ def _known_size(grad: Any) -> int:
 
 
 def _gathered(step: Step, grad: Any) -> Any:
-    """All members' slices in rank order, which is the order of the rows in the global batch.
+    """All members' weighted slices in rank order, which is the order of the rows in the global batch.
 
     Slices that every member has, as for text positions, are a single set in one process, so they are summed.
     """
-    values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
     if not tf.executing_eagerly() and not step.notes.depends(grad.indices):
-        step.gauge.sends(summed_bytes([values], step.collectives.members))
-        total = step.collectives.sum([values], "gradients of a table")[0]
+        step.gauge.sends(summed_bytes([grad.values], step.collectives.members))
+        total = step.collectives.sum([grad.values], "gradients of a table")[0]
         return tf.IndexedSlices(total, grad.indices, dense_shape=grad.dense_shape)
-    values = step.collectives.gather(values, "gradients of rows of a table")
+    values = step.collectives.gather(grad.values, "gradients of rows of a table")
     indices = step.collectives.gather(grad.indices, "which rows of a table")
     # Every member sends as much as the longest one: this is the mean, which is the same for equal shares.
     gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))

@@ -117,7 +117,7 @@ class Auditor:
         course = traced.course
         if course.able is None:
             why = self._why_not(traced, rows)
-            course.able, course.sums_alone = not why, why == auditable.NARROW
+            course.able, course.sums_alone = not why, why in auditable.SUMS_ALONE
             if course.able:
                 course.written = local_state.written_handles(traced.step.graph)
                 course.watched = auditable.watched(traced.step, course.written)
@@ -130,11 +130,8 @@ class Auditor:
     def _why_not(self, traced: Traced, rows: int) -> str:
         """Why no step is audited, for the summary. Also finds out who has memory for a batch."""
         on_card = bool(tf.config.list_logical_devices("GPU"))
-        if self._model.run_eagerly:
-            why, lacks = "it runs eagerly", False
-        else:
-            why = auditable.unable(self._engine, self._model, traced)
-            lacks = bool(why) or auditable.lacks_memory(traced, rows)
+        why = auditable.unable(self._engine, self._model, traced)
+        lacks = bool(why) or auditable.lacks_memory(traced, rows)
         flags = [float(bool(why)), float(lacks), float(on_card)]
         told = self._engine.collectives.gather_numbers(flags, "to decide on audits")
         unable, lacking, cards = zip(*told, strict=True)

@@ -18,7 +18,9 @@ from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import Traced
 
-NARROW = "numbers are of 16 bits"
+NARROW, EAGER = "numbers are of 16 bits", "it runs eagerly"
+SUMS_ALONE = (NARROW, EAGER)
+"""Reasons why only the members' sums are audited."""
 _WATCHED, _WATCHED_NUMBERS = 64, 1024
 """Most variables watched that a step reads and a script may set, and most numbers in each."""
 _COPIES = 3
@@ -52,6 +54,8 @@ def unable(engine: Engine, model: Any, traced: Traced) -> str:
 
 def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     """Likewise, if that is so of the step itself."""
+    if model.run_eagerly:
+        return EAGER
     if is_narrow(engine, model):
         return NARROW
     if traced.notes.own_draws:

@@ -123,7 +123,7 @@ class Sharings:
         engine, notes, rows = self._engine, traced.notes, steps.count_rows(batch)
         if not notes.gradients or engine.draws_apart or auditable.is_narrow(engine, self._model):
             return True
-        is_unable = self._model.run_eagerly or bool(auditable.unrepeatable(engine, self._model, traced))
+        is_unable = bool(auditable.unrepeatable(engine, self._model, traced))
         on_card = bool(tf.config.list_logical_devices("GPU"))
         own = [float(is_unable), float(auditable.fitting_rows(traced, rows)), float(on_card)]
         told = engine.collectives.gather_numbers(own, "to decide on audits")

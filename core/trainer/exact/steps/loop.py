@@ -127,7 +127,7 @@ class Loop:
             self._portion_begins(traced, self.engine.fit.global_batch or 0)
             return None
         if self.model.run_eagerly:
-            return self._met(traced, "eagerly", functools.partial(self._eagerly, traced), iter([batch]), 1)
+            return self.call(traced, "eagerly", iter([batch]), 1)
         if calibration.wanted(self, traced):
             calibration.calibrate(self, traced, calibration.repeated(batch, spec))
         self._share(traced)
@@ -213,15 +213,13 @@ class Loop:
         """The next steps of a portion; None if there are none, or no data for the first of them."""
         if steps == 0:
             return None
-        if self.model.run_eagerly:
-            return self._met(
-                traced, "eagerly", functools.partial(self._eagerly, traced), portion.iterator, steps
-            )
         result = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
         return result if result.done else None
 
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
         """Runs so many steps in one call into TensorFlow. Raises StopIteration if `iterator` has too few."""
+        if self.model.run_eagerly:
+            return self._met(traced, "eagerly", functools.partial(self._eagerly, traced), iterator, steps)
         try:
             return self._met(traced, name, None, iterator, tf.constant(steps))
         except tf.errors.OutOfRangeError:
@@ -369,7 +367,8 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         step = Step(collectives, weight, present, rows, gauge, self.engine.wire, begin=begin, end=end)
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
-        step.gathers, step.narrow = plan.gathers, auditable.is_narrow(self.engine, self.model)
+        step.gathers = plan.gathers
+        step.sums_alone = self.model.run_eagerly or auditable.is_narrow(self.engine, self.model)
         step.notes.is_own([begin, end])
         self._notes = step.notes
         gauge.begin_trace()

@@ -37,7 +37,8 @@ def refusal(tf: Any, body: Callable[[Any, Any], Any], **engine: Any) -> str:
     from core.trainer.exact.steps.auditable import unable
 
     policy = SimpleNamespace(compute_dtype="float32")
-    model = SimpleNamespace(dtype_policy=policy, trainable_variables=[tf.Variable(tf.zeros([300]))])
+    weights = [tf.Variable(tf.zeros([300]))]
+    model = SimpleNamespace(dtype_policy=policy, trainable_variables=weights, run_eagerly=False)
     given = SimpleNamespace(**{"wire": "f32", **engine})
     return unable(given, model, traced_of(tf, body))  # type: ignore[arg-type]
 
