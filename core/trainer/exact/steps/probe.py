@@ -1,4 +1,5 @@
-"""Checks, before a step is trained, that its losses are means over rows, as the engine assumes.
+"""Checks, before a step is trained, that its losses, or its gradients, are means over rows, as the engine
+assumes.
 
 The step's own numbers are computed from the whole batch at once, then from unequal parts by all members
 together: the parts' mean, weighted by rows, must be the whole's. The same again with some of the batch's
