@@ -72,7 +72,7 @@ def find_again(
     data: Data, place: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
 ) -> LocalData | None:
     """Another laptop's data, at ``place`` here; None: it is not the same. ``hashes`` as in ``scan_data``."""
-    if data.is_file and place.name != Path(data.path).name:
+    if data.is_file != place.is_file() or (data.is_file and place.name != Path(data.path).name):
         return None
     try:
         manifest = scan_data(place, place.name, hashes, meter)

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 from core.home.home import Home
 from core.project.data import LocalData, find_again
+from core.project.files import UNWATCHED, ReadMeter
 from core.project.light_receipts import AnyReceipt
 from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
 from core.project.store import ProjectStore
@@ -187,7 +188,8 @@ class RunContext:
         )
 
     def lacking_data(self, plan: Plan) -> tuple[Data, ...]:
-        """Data that no earlier run brought here, and that Keras has not downloaded here either. Blocks."""
+        """Data that no earlier run brought here, and that Keras has not downloaded here either. Blocks: reads
+        the latter, once."""
         has = self.store.has
         return tuple(
             data
@@ -195,15 +197,18 @@ class RunContext:
             if self.has_from_keras(data) is None and not has(ProjectId(data.listing.digest))
         )
 
-    def has_from_keras(self, data: Data) -> Path | None:
-        """Where a download of Keras' is here already. Blocks.
+    def has_from_keras(self, data: Data, meter: ReadMeter = UNWATCHED) -> Path | None:
+        """Where the same download of Keras' is here already. Blocks.
 
-        On Windows a script has its user's own folder, in which it would find none that was sent.
+        Keras leaves empty folders and parts of files behind. On Windows a script has its user's own folder,
+        in which it would find none that was sent: whatever is there, it stays.
         """
         if not data.kept_by_keras:
             return None
         place = Path(places.keras_home() or Path.home() / places.KERAS, data.kept_by_keras)
-        return place if place.exists() or sys.platform == "win32" else None
+        if sys.platform == "win32" or find_again(data, place, self.hashes, meter) is not None:
+            return place
+        return None
 
     def data_folders(self, plan: Plan) -> dict[str, Grant]:
         """This user's data folders that another laptop's run names, with their real paths.

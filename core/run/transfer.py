@@ -174,9 +174,8 @@ class Delivery:
         return [receipt for receipt in found if receipt is not None]
 
     def _find(self, data: Data, meter: ReadMeter) -> bool:
-        place = self._context.has_from_keras(data) or self._context.store.find_data(
-            data, self._context.hashes, meter
-        )
+        context = self._context
+        place = context.has_from_keras(data, meter) or context.store.find_data(data, context.hashes, meter)
         if place is not None:
             self.places[data.name] = str(place)
         return place is not None

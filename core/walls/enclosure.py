@@ -31,18 +31,9 @@ def prepare(enclosure: Enclosure) -> None:
         Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     if sys.platform == "win32":
         return  # The script keeps this user's folder, and ordinary users can't make links.
-    for theirs in _datasets(enclosure):
-        own = Path(enclosure.home, places.KERAS, theirs.name)
+    keras = [(Path(enclosure.home, places.KERAS, each.name), each) for each in _datasets(enclosure)]
+    for own, _ in keras:
         own.mkdir(parents=True, exist_ok=True)
-        # They may be missing, or belong to root.
-        with contextlib.suppress(OSError):
-            found = list(theirs.iterdir())
-            names = {each.name for each in found}
-            for each in found:
-                # Keras extracts an archive each time, into a folder that the script must be able to write.
-                extracted = f"{each.name}_archive" in names or each.name.endswith("_extracted")
-                if not extracted and not os.path.lexists(own / each.name):
-                    (own / each.name).symlink_to(each)
     for cached in places.CACHES:
         for each in Path(enclosure.user).glob(cached):
             _copy(each, Path(enclosure.home, each.relative_to(enclosure.user)))
@@ -55,6 +46,17 @@ def prepare(enclosure: Enclosure) -> None:
                 if os.path.realpath(link.parent) == str(link.parent) and not os.path.lexists(link):
                     link.parent.mkdir(parents=True, exist_ok=True)
                     link.symlink_to(opened.path)
+    for own, theirs in keras:
+        # They may be missing, or belong to root.
+        with contextlib.suppress(OSError):
+            found = list(theirs.iterdir())
+            names = {each.name for each in (*found, *own.iterdir())}
+            for each in found:
+                # Keras extracts an archive each time, into a folder that the script must be able to write.
+                extracted = f"{each.name}_archive" in names or each.name.endswith("_extracted")
+                # What was sent precedes what this user has under the same name.
+                if not extracted and not os.path.lexists(own / each.name):
+                    (own / each.name).symlink_to(each)
 
 
 def computing(given: dict[str, str]) -> dict[str, str]:

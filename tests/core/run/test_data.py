@@ -252,36 +252,57 @@ async def test_no_run_goes_on_without_its_data(tmp_path: Path, spec: RunSpec) ->
             await ben.runs.start(RunSpec(script="", solo=True, resume=began))
 
 
-MNIST = "import keras\n(x, y), _ = keras.datasets.mnist.load_data()\nkeras.Sequential().fit(x, y)\n"
+KEPT = {"mnist.npz": b"digits", "fashion-mnist/images.gz": b"shirts", "fashion-mnist/labels.gz": b"names"}
+LOADS = "".join(f"keras.datasets.{name}.load_data()\n" for name in ("mnist", "fashion_mnist"))
+LOADING = f"import keras\n{LOADS}keras.Sequential().fit(1)\n"
 
 
 @pytest.mark.parametrize("walled", [True, False])
-async def test_what_keras_downloaded_here_is_offered_to_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walled: bool
+@pytest.mark.parametrize(
+    ("has", "comes"),
+    [
+        ({}, {"mnist.npz", "fashion-mnist"}),
+        ({"fashion-mnist/": b""}, {"mnist.npz", "fashion-mnist"}),
+        ({"mnist.npz": b"other"}, {"mnist.npz", "fashion-mnist"}),
+        ({"mnist.npz": b"dig", "fashion-mnist/images.gz": b"shirts"}, {"mnist.npz", "fashion-mnist"}),
+        ({"mnist.npz/mnist.npz": b"digits"}, {"mnist.npz", "fashion-mnist"}),
+        ({"mnist.npz": b"digits"}, {"fashion-mnist"}),
+        (KEPT, set()),
+    ],
+    ids=["nothing", "an empty folder", "another file", "parts", "a folder", "one of them", "both"],
+)
+async def test_what_keras_downloaded_here_is_what_the_others_scripts_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: dict[str, bytes], comes: set[str], walled: bool
 ) -> None:
-    """Another laptop's script looks below a home of its own, within walls or without. One home stands for
-    both: the question is looked up in Ben's, which moves in between."""
+    """Another laptop's script looks below a home of its own, within walls or without. One variable stands for
+    both homes: the question is looked up in Ben's, which moves in between."""
     homes = {name: tmp_path.resolve() / f"home-{name}" for name in ("anna", "ben")}
-    kept = homes["anna"] / ".keras" / "datasets" / "mnist.npz"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("digits")
+    for name, files in (("anna", KEPT), ("ben", has)):
+        for path, content in files.items():
+            place = homes[name] / ".keras" / "datasets" / path
+            (place if path.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
+            if not path.endswith("/"):
+                place.write_bytes(content)
     monkeypatch.setenv("HOME", str(homes["anna"]))
     async with Lan(tmp_path, level=WALLS if walled else Level(0, False)) as lan:
         anna, ben = both(lan)
         ben.ask_before_running(anna)
-        await anna.runs.start(project(tmp_path / "thesis", MNIST))
+        await anna.runs.start(project(tmp_path / "thesis", LOADING))
         monkeypatch.setenv("HOME", str(homes["ben"]))
         await lan.wait_until(lambda: ben.state.consents)
-        (data,) = ben.state.consents[0].data
-        assert (data.asked, data.total_bytes) == ("~/.keras/datasets/mnist.npz", 6)
-        assert data.may_carry_code
+        asked = {data.asked: data for data in ben.state.consents[0].data}
+        assert asked["~/.keras/datasets/mnist.npz"].may_carry_code
+        assert asked.keys() == {f"~/.keras/datasets/{name}" for name in ("mnist.npz", "fashion-mnist")}
+        sent = fetches(ben)
         await ben.runs.answer_consent(ben.state.consents[0].run, "once")
         await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+        names = {path.rpartition("/")[2]: path.partition("/")[0] for path in KEPT}
+        assert {names[file.path] for each in sent for file in each.files if file.path in names} == comes
         walls = ben.trainers[-1].train.walls
         assert walls is not None
         enclosure.prepare(walls)
-        home = enclosure.environment(walls, {})["HOME"]
-        assert Path(home, ".keras", "datasets", "mnist.npz").read_text() == "digits"
+        found = Path(enclosure.environment(walls, {})["HOME"], ".keras", "datasets")
+        assert {path: (found / path).read_bytes() for path in KEPT} == KEPT
         await end(lan)
 
 

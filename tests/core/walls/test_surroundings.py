@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.vocabulary.access import Grant
 from core.vocabulary.trainer_messages import Enclosure
 from core.walls import enclosure, places
 
@@ -39,6 +40,23 @@ def test_datasets_are_linked_and_what_an_earlier_script_left_is_gone(tmp_path: P
     # Keras writes into the others.
     assert linked == ["cifar_archive", "flowers.zip", "imdb.npz"]
     assert (own / "datasets/imdb.npz").read_text() == "user" and (own / "keras.json").read_text() == "{}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="only administrators make links there")
+def test_what_was_sent_precedes_the_users_own_of_that_name(tmp_path: Path) -> None:
+    theirs, sent = tmp_path / "user/.keras/datasets", tmp_path / "sent"
+    for folder, text in ((theirs, "user"), (sent, "sent")):
+        (folder / "flowers_archive").mkdir(parents=True)
+        (folder / "flowers_archive" / "f.tgz").write_text(text)
+    (theirs / "cifar").mkdir()  # extracted from an archive that is gone
+    opened = [
+        Grant(asked=f"~/.keras/datasets/{name}_archive", path=str(sent / "flowers_archive"))
+        for name in ("flowers", "cifar")
+    ]
+    enclosure.prepare(replace(walls_in(tmp_path), opened=tuple(opened)))
+    found = tmp_path / "own/.keras/datasets"
+    assert sorted(path.name for path in found.iterdir()) == ["cifar_archive", "flowers_archive"]
+    assert (found / "flowers_archive" / "f.tgz").read_text() == "sent"
 
 
 def test_datasets_that_the_user_cannot_read_keep_no_run_from_starting(
