@@ -95,6 +95,7 @@ class Receipt:
         self._turn = WritingTurn(parts)
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.utime(parts)
             self._gather()
             for number in range(len(manifest.files)):
                 if number not in unneeded:

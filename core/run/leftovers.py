@@ -59,14 +59,16 @@ class Leftovers:
     def trim(self, keep_s: float, keep_bytes: int) -> int:
         """Remove everything unused for ``keep_s``, then the oldest until the rest fits into ``keep_bytes``.
 
-        The newest of each kind stays, however large: it may be a model's only copy. Returns the freed bytes.
-        Raises ``TandemError`` where something could not be removed.
+        The newest of each kind stays, however large: it may be a model's only copy. So does all that another
+        laptop sent for its last run, also in part. Returns the freed bytes. Raises ``TandemError`` where
+        something could not be removed.
         """
         now_s, kept, removed, refused = time.time(), DiskUse(), DiskUse(), list[str]()
         kinds = [sorted(kind, key=_used_s) for kind in self._kinds()]
-        newest = [each for kind in kinds for each in kind[-1:]]
+        newest, sent = [each for kind in kinds for each in kind[-1:]], self._last_sent()
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
-            fits = each in newest or kept.total + each.use.beyond(kept) <= keep_bytes
+            is_newest = each in newest or bool(sent & {each.name, *(path.name for path in each.paths)})
+            fits = is_newest or kept.total + each.use.beyond(kept) <= keep_bytes
             if fits and max(0.0, now_s - each.used_s) < keep_s:
                 kept |= each.use
                 continue
@@ -108,20 +110,31 @@ class Leftovers:
                 yield _Leftover("incoming", path.stat().st_mtime, disk_use(path), (path,))
 
     def _run_files(self, *, own: bool) -> Iterator[_Leftover]:
-        try:
-            folders = [path for path in self._runs.iterdir() if path.is_dir() and not path.is_symlink()]
-        except OSError:
-            return
-        for folder in folders:
-            plan = read_plan(folder) if run_folder.is_run_id(folder.name) else None
-            if plan is None or plan.run != folder.name or self._is_own(plan, folder) != own:
-                continue
+        for used_s, folder, plan in self._plans(own=own):
             with suppress(OSError):  # it was deleted meanwhile
                 goes = _is_left if own else _is_leftover
                 paths = tuple(path for path in folder.iterdir() if goes(path.name))
-                used_s = (folder / run_folder.PLAN).stat().st_mtime
                 if paths:
                     yield _Leftover(plan.run, used_s, disk_use(*paths), paths)
+
+    def _plans(self, *, own: bool) -> Iterator[tuple[float, Path, Plan]]:
+        """Runs with their folders and the Unix times of their plans; the newest first."""
+        found = list[tuple[float, Path]]()
+        with suppress(OSError):
+            for folder in self._runs.iterdir():
+                if run_folder.is_run_id(folder.name) and folder.is_dir() and not folder.is_symlink():
+                    with suppress(OSError):
+                        found.append(((folder / run_folder.PLAN).stat().st_mtime, folder))
+        for used_s, folder in sorted(found, reverse=True):
+            plan = read_plan(folder)
+            if plan is not None and plan.run == folder.name and self._is_own(plan, folder) == own:
+                yield used_s, folder, plan
+
+    def _last_sent(self) -> frozenset[str]:
+        """Digests of the project and data of the last run that another laptop started."""
+        for _, _, plan in self._plans(own=False):
+            return frozenset((plan.project, *(data.listing.digest for data in plan.data)))
+        return frozenset()
 
     def _is_own(self, plan: Plan, folder: Path) -> bool:
         """True even if this laptop had another key when it started the run."""

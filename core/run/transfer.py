@@ -139,6 +139,8 @@ class Delivery:
             tell()
             for receipt in self._receipts:
                 await self._fetch(receipt, tell)
+            if self._project is not None:
+                await self._keep(self._project)
             for data in self._lacking:
                 if data.name not in self._folders or not await self._is_here(data, tell):
                     await self._fetch_data(data, tell)
@@ -151,15 +153,13 @@ class Delivery:
         self._context.emit(JoinProgressed(device=me, done=done, total=total, rate_bytes_s=rate_bytes_s))
 
     def store(self) -> None:
-        """Put everything into place once it came. Blocks. Raises ``TandemError``."""
-        if self._project is not None:
-            self._context.store.keep(self._project)
+        """Put what belongs to this run alone into place once everything came. Blocks. Raises
+        ``TandemError``."""
         if self._resumed is not None:
             self._resumed.finish()
         if self._brought is not None:
             self._brought.finish()
-        for data, receipt in self._data:
-            self._context.store.keep(receipt)
+        for data, _ in self._data:
             self._find(data, self._storing)
 
     @property
@@ -225,6 +225,12 @@ class Delivery:
         self.giving.come(manifest.digest, receipt)
         if receipt.wanted:
             await self._fetch(receipt, tell)
+        if not same:
+            await self._keep(receipt)
+
+    async def _keep(self, receipt: Receipt) -> None:
+        """At once, so that the next run has it even if this one breaks while more travels."""
+        await self._context.files.do(self._context.store.keep, receipt)
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
         starter = self._plan.starter

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from core.project.data import read_kept
 from core.project.files import ReadMeter
 from core.project.light_receipts import AnyReceipt
+from core.project.receipt import PIECE_BYTES
 from core.project.store import ProjectStore
 from core.run import admission, transfer
 from core.vocabulary import events as ev
@@ -104,6 +107,33 @@ async def test_the_same_data_under_two_names_comes_once(tmp_path: Path, spec: Ru
         assert places["~/photos"] == places["~/album"]
         assert len(list(Path(places["~/album"]).rglob("*.jpg"))) == 3
         assert len([file for each in sent for file in each.files if file.path.endswith(".jpg")]) == 3
+        await end(lan)
+
+
+async def test_data_that_came_stays_if_the_run_breaks_while_more_travels(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    """However little the settings keep: the next run fetches only the rest."""
+    home = tmp_path.resolve() / "home"
+    data = {name: str(photos(home / name, name)) for name in ("album", "beach", "city")}
+    (home / "city" / "large.bin").write_bytes(bytes(20 * PIECE_BYTES))
+    async with Lan(tmp_path, level=WALLS) as lan:
+        anna, ben = both(lan)
+        ben.emit(ev.SettingsChanged(settings=Settings(name="Ben", keep_gb=0)))
+        anna.files.limit_bytes = 5 * PIECE_BYTES
+        await anna.runs.start(replace(spec, data=data))
+        await lan.wait_until(lambda: ben.files.came["large.bin"] or ben.trainers)
+        assert not ben.trainers and anna.files.limit_bytes < 5 * PIECE_BYTES
+        ben.runs.stop()
+        await lan.wait_until(lambda: all(node.over and not node.runs.busy for node in both(lan)))
+        await ben.runs._context.background.wait_idle()
+        assert len(list(ben.home.projects.glob("*.json"))) == 3, "the project and two of the data"
+        came, anna.files.limit_bytes = Counter(ben.files.came), math.inf
+        await anna.runs.start(replace(spec, data=data))
+        await lan.wait_until(lambda: ben.runs_a_trainer)
+        came = ben.files.came - came
+        assert not [name for name in came if name.endswith(".jpg") and came[name] > len("city 0")]
+        assert 0 < came["large.bin"] < 20 * PIECE_BYTES and "train.py" not in came
         await end(lan)
 
 
@@ -354,7 +384,8 @@ async def test_a_change_while_it_travels_ends_the_run(tmp_path: Path, spec: RunS
         await ben.runs.answer_consent(ben.state.consents[0].run, "once")
         await lan.wait_until(lambda: anna.over)
         assert "project-changed" in repr(anna.phase)
-        assert list(ben.home.projects.glob("*.json")) == []
+        (kept,) = ben.home.projects.glob("*.json")
+        assert anna.state.run is not None and kept.stem == anna.state.run.plan.project, "none of the data"
 
 
 async def test_a_folder_with_pickles_is_announced_as_such(tmp_path: Path, spec: RunSpec) -> None:

@@ -17,9 +17,10 @@ from core.run import leftovers as module
 from core.run.leftovers import DAY_S, GB, RECORD, Leftovers, sweep_copies
 from core.vocabulary import run_folder, wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Plan, RunSpec
 from tests.core.project.making import manifest_for, pieces, write
@@ -137,6 +138,24 @@ def test_the_newest_run_and_project_stay_however_large(
     leftovers.trim(30 * DAY_S, 1)
     assert [store.has(each.digest) for each in data] == [False, True] and store.has(new.digest)
     assert leftovers.trim(2 * DAY_S, GB) == BYTES + new.total_bytes + data[1].total_bytes
+
+
+def test_all_that_was_sent_for_the_last_run_stays_however_large(
+    tmp_path: Path, store: ProjectStore, leftovers: Leftovers
+) -> None:
+    data = [sent(store, tmp_path, f"a = {days}", days, script="") for days in (9, 8, 7, 6)]
+    part, other = came_in_part(store, tmp_path, "a = 1", days=5), came_in_part(store, tmp_path, "a = 2", 4)
+    folder = ran(tmp_path, FIRST, days=3)
+    plan = read_plan(folder)
+    assert plan is not None
+    digests = [str(each.digest) for each in data[1:]] + [part.name]
+    used = tuple(replace(sample(Data), listing=Listing(digest=digest, size=1)) for digest in digests)
+    (folder / run_folder.PLAN).write_bytes(wire.to_json(replace(plan, data=used)))
+    age(folder / run_folder.PLAN, 3)
+    assert leftovers.trim(30 * DAY_S, 1) == data[0].total_bytes
+    assert [store.has(each.digest) for each in data] == [False, True, True, True]
+    assert part.exists() and other.exists()
+    assert leftovers.trim(4.5 * DAY_S, 1) > 0 and not part.exists() and other.exists()
 
 
 def test_what_is_newer_than_the_clock_goes_too_when_nothing_is_to_be_kept(
