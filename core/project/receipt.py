@@ -91,7 +91,8 @@ class Receipt:
         self.on_came: Callable[[], None] = lambda: None
         """Called after each piece."""
         self._check: Callable[[], None] = lambda: None
-        self.received_bytes = 0
+        self.received_bytes = self.came_bytes = 0
+        """Those that are here, and those that came over the network since this receipt was made."""
         self._turn = WritingTurn(parts)
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -228,6 +229,7 @@ class Receipt:
             elif is_fresh:
                 fresh.append((piece.offset, end))
         self.received_bytes += end - have
+        self.came_bytes += len(piece.data) if is_fresh else 0
         right = end == file.size and self._digest.hexdigest() == file.sha256
         # A receipt that was here before, or another program, may have written to the part, too.
         right = right and self._part(piece.file).stat().st_size == end

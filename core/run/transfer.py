@@ -130,7 +130,8 @@ class Delivery:
 
         def tell() -> None:
             done = sum(receipt.received_bytes for receipt in self._receipts) + self._had_bytes
-            rate_bytes_s = rate.at(self._context.clock.time(), done)
+            came_bytes = sum(receipt.came_bytes for receipt in self._receipts)
+            rate_bytes_s = rate.at(self._context.clock.time(), came_bytes)
             on_pieces(PiecesCame(done, self._total_bytes, rate_bytes_s))
             if joins:
                 self._tell_joining(done, self._total_bytes, rate_bytes_s)
@@ -187,21 +188,15 @@ class Delivery:
     async def _is_here(self, data: Data, tell: Callable[[], None]) -> bool:
         """Whether this user's data folder of that name holds the same files. Keeps the starter waiting for as
         long as it takes to read them."""
-        loop, path = asyncio.get_running_loop(), self._folders[data.name].path
-        had_bytes = self._had_bytes
-
-        def compared(done: int, _: int) -> None:
-            self._had_bytes = had_bytes + min(done, data.total_bytes)
-            loop.call_soon_threadsafe(tell)
-
+        path = self._folders[data.name].path
         try:
-            name, meter = Path(data.path).name, ReadMeter(compared)
-            found = await self._context.files.do(scan_data, Path(path), name, self._context.hashes, meter)
+            name, hashes = Path(data.path).name, self._context.hashes
+            found = await self._context.files.do(scan_data, Path(path), name, hashes, self._reading)
             is_same = found.digest == data.listing.digest
         except TandemError:
             is_same = False  # It is missing or unreadable: the files travel.
-        self._had_bytes = had_bytes + (data.total_bytes if is_same else 0)
         if is_same:
+            self._had_bytes += data.total_bytes
             self.places[data.name] = path
             self._give_none(data)
         tell()
@@ -256,9 +251,9 @@ class Delivery:
     async def _fetch_from(
         self, device: DeviceId, receipt: Receipt, tell: Callable[[], None], silent_s: float | None = None
     ) -> None:
-        had_bytes, since_s = receipt.received_bytes, self._context.clock.time()
+        had_bytes, since_s = receipt.came_bytes, self._context.clock.time()
         await self._context.transfers.fetch(device, receipt, tell, silent_s=silent_s)
-        came_bytes, took_s = receipt.received_bytes - had_bytes, self._context.clock.time() - since_s
+        came_bytes, took_s = receipt.came_bytes - had_bytes, self._context.clock.time() - since_s
         if came_bytes >= LARGE_BYTES and took_s > 0:
             self._context.rates[device] = came_bytes / took_s
 
@@ -349,7 +344,7 @@ class ByteRate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def at(self, now_s: float, done: int) -> float:
-        """Bytes a second; 0: not known yet. ``done``: bytes that have come."""
+        """Bytes a second; 0: not known yet. ``done``: bytes that have come over the network."""
         self._seen.append((now_s, done))
         while len(self._seen) > 2 and self._seen[1][0] <= now_s - RATE_S:
             self._seen.popleft()

@@ -246,6 +246,7 @@ async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_p
         new = len(FILES["data/large.bin"]) - len(common)
         assert list(anna.sent) == [ben.device], "but for the outline nothing to Cleo"
         assert new <= anna.sent[ben.device] < new + PIECE_BYTES
+        assert sum(each.came_bytes for each in ben.delivery._receipts) == anna.sent[ben.device]
         had = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
         with pytest.raises(TandemError):
             await cleo.node.transfers.fetch(ben.device, had)

@@ -17,6 +17,7 @@ from core.project.light_receipts import AnyReceipt
 from core.project.receipt import PIECE_BYTES
 from core.project.store import ProjectStore
 from core.run import admission, transfer
+from core.run.transfer import ByteRate
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
 from core.vocabulary.data import Data
@@ -171,6 +172,32 @@ async def test_the_same_data_here_is_used_where_it_lies(tmp_path: Path, spec: Ru
         assert train.walls is not None
         assert train.walls.opened == asked.opened
         assert len(list(ben.home.projects.glob("*.json"))) == 1  # the project alone
+        await end(lan)
+
+
+@pytest.mark.parametrize("text", ["photo", "other"])
+async def test_while_a_folder_of_this_laptop_is_read_nothing_counts_as_received(
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    came, at = list[int](), ByteRate.at
+
+    def heard(rate: ByteRate, now_s: float, done: int) -> float:
+        came.append(done)
+        return at(rate, now_s, done)
+
+    monkeypatch.setattr(ByteRate, "at", heard)
+    async with Lan(tmp_path, level=WALLS) as lan:
+        anna, ben = both(lan)
+        declare(ben, photos(tmp_path.resolve() / "bens", text))
+        await run(lan, spec)
+        events = [event for event in anna.events if isinstance(event, ev.MemberPhaseChanged)]
+        of_ben = [event for event in events if event.device == ben.device and event.phase == "receiving"]
+        assert "checking files" in [event.words for event in of_ben]
+        done = [event.done for event in of_ben if not event.words]
+        code_bytes = done[-1] - 21
+        assert set(done) == {0, code_bytes, done[-1]} and done == sorted(done)
+        assert came[-1] == code_bytes + (0 if text == "photo" else 21), "what came over the network"
         await end(lan)
 
 
