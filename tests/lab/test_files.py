@@ -106,6 +106,8 @@ def stop(run: RunId, *agents: Agent) -> None:
 def test_of_a_way_that_breaks_ten_times_at_most_a_block_is_sent_twice_each_time(
     way: Lab, script: Path
 ) -> None:
+    """The cable is out ten times: once until the connection is given up, nine times for 0.3 s, which TCP
+    survives by sending again. ``tests/core/transfer/test_lane.py`` resets ten connections."""
     anna, ben = two(way)
     before = faults.received_bytes(way.network, 1)
     run = starts(anna, ben, script)

@@ -42,7 +42,6 @@ class Node:
             pins=lambda: [peer.certificate for peer in self.peers.values()],
         )
         self.listening = socket.create_server(("127.0.0.1", 0))
-        self.accepted: list[socket.socket] = []
         self._strangers = Strangers()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -63,19 +62,11 @@ class Node:
             self.listening.shutdown(socket.SHUT_RDWR)
         self.listening.close()
 
-    def cut(self) -> None:
-        """Breaks every connection accepted here."""
-        for sock in self.accepted:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        self.accepted.clear()
-
     def _listen(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 sock, (host, _) = self.listening.accept()
                 if guest := self._strangers.admit(host):
-                    self.accepted.append(sock)
                     self.transfers.accept(sock, guest)
                 else:
                     sock.close()
