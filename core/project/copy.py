@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 import shutil
 import sys
@@ -50,7 +51,7 @@ def storing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise _disk_full(folder) from error
-        if _is_too_long(error):
+        if is_too_long(error):
             raise TandemError(
                 code="path-too-long",
                 what=f"A path below {shown(str(folder))} is too long for this system.",
@@ -64,10 +65,39 @@ def storing(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _is_too_long(error: OSError) -> bool:
-    """Windows says of such a path that it cannot be found."""
-    is_windows_long = os.name == "nt" and len(str(error.filename or "")) >= _WINDOWS_LONG
+def is_too_long(error: OSError, *, on_windows: bool = os.name == "nt") -> bool:
+    """Whether it refuses a path for its length. Windows says of such a path that it cannot be found."""
+    paths = (str(path or "") for path in (error.filename, error.filename2))
+    is_windows_long = on_windows and any(len(path) >= _WINDOWS_LONG for path in paths)
     return error.errno == errno.ENAMETOOLONG or is_windows_long
+
+
+def check_paths(manifest: Manifest, folder: Path, disk: Path) -> None:
+    """Raises ``TandemError`` where a file's path below ``folder`` would be too long for this system.
+    ``disk``: a folder on the same disk that exists."""
+    with storing(folder):
+        most, most_name = _longest(disk)
+        before = len(_encoded(str(folder))) + 1
+        for file in manifest.files:
+            inside = _encoded(file.path)
+            if before + len(inside) > most or any(len(name) > most_name for name in inside.split(b"/")):
+                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), f"{folder}/{file.path}")
+
+
+def _longest(disk: Path) -> tuple[float, float]:
+    """Of a path and of a name there, as ``_encoded``."""
+    if sys.platform == "win32":
+        import ctypes
+
+        allowed = getattr(ctypes.WinDLL("ntdll"), "RtlAreLongPathsEnabled", None)  # since Windows 10, 1607
+        return math.inf if allowed is not None and allowed() & 0xFF else _WINDOWS_LONG - 1, math.inf
+    path, name = (os.pathconf(disk, limit) for limit in ("PC_PATH_MAX", "PC_NAME_MAX"))
+    return path - 1 if path > 0 else math.inf, name if name > 0 else math.inf  # a path ends with a zero
+
+
+def _encoded(path: str) -> bytes:
+    """A byte for each unit that the system counts; Windows counts characters."""
+    return path.encode("ascii", "replace") if os.name == "nt" else os.fsencode(path)
 
 
 def check_room(folder: Path, size: int) -> None:
@@ -112,22 +142,19 @@ def link_file(file: ProjectFile, source: Path, target: Path, meter: ReadMeter = 
 
     Raises ``Changed`` or ``OSError``, or ``TandemError`` where a copy would fill the disk.
     """
-    try:
-        with open_regular(source) as reader:
-            if hash_open(reader, meter) != (file.size, file.sha256):
-                raise Changed(file.path)
-            read = os.fstat(reader.fileno())
-            try:
-                os.link(source, target, follow_symlinks=False)
-            except (OSError, NotImplementedError):
-                check_room(target.parent, file.size)
-                copy_file(file, partial(open_regular, source), target, meter)
-                return
-        if not os.path.samestat(read, target.lstat()):
-            target.unlink()
+    with _opened(file, partial(open_regular, source)) as reader:
+        if hash_open(reader, meter) != (file.size, file.sha256):
             raise Changed(file.path)
-    except (FileNotFoundError, NotADirectoryError, NotRegular) as error:
-        raise Changed(file.path) from error
+        read = os.fstat(reader.fileno())
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except (OSError, NotImplementedError):
+            check_room(target.parent, file.size)
+            copy_file(file, partial(open_regular, source), target, meter)
+            return
+    if not os.path.samestat(read, target.lstat()):
+        target.unlink()
+        raise Changed(file.path)
 
 
 def copy_file(
@@ -135,25 +162,29 @@ def copy_file(
 ) -> None:
     """Copy a file that ``source`` opens into ``target``, a new one. Raises ``Changed`` or ``OSError``."""
     digest, left = hashlib.sha256(), file.size
-    try:
-        # Without buffers, which cost thousands of small files more than copying them.
-        with source() as reader, open(target, "x+b", buffering=0) as writer:  # noqa: PTH123
-            is_clone = file.size >= _CLONED_BYTES and _clone(reader, writer)
-            hashed = writer if is_clone else reader
-            while data := hashed.read(min(READ_BYTES, left + 1)):
-                left -= len(data)
-                if left < 0:
-                    break
-                digest.update(data)
-                meter.add(len(data))
-                unwritten = memoryview(b"" if is_clone else data)
-                while unwritten:
-                    unwritten = unwritten[writer.write(unwritten) :]
-    except (FileNotFoundError, NotADirectoryError, NotRegular) as error:
-        raise Changed(file.path) from error
+    # Without buffers, which cost thousands of small files more than copying them.
+    with _opened(file, source) as reader, open(target, "x+b", buffering=0) as writer:  # noqa: PTH123
+        is_clone = file.size >= _CLONED_BYTES and _clone(reader, writer)
+        hashed = writer if is_clone else reader
+        while data := hashed.read(min(READ_BYTES, left + 1)):
+            left -= len(data)
+            if left < 0:
+                break
+            digest.update(data)
+            meter.add(len(data))
+            unwritten = memoryview(b"" if is_clone else data)
+            while unwritten:
+                unwritten = unwritten[writer.write(unwritten) :]
     if left != 0 or digest.hexdigest() != file.sha256:
         os.unlink(target)  # noqa: PTH108
         raise Changed(file.path)
+
+
+def _opened(file: ProjectFile, source: Callable[[], BinaryIO]) -> BinaryIO:
+    try:
+        return source()
+    except (FileNotFoundError, NotADirectoryError, NotRegular) as error:
+        raise Changed(file.path) from error
 
 
 def _clone(source: BinaryIO, target: BinaryIO) -> bool:

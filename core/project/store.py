@@ -13,7 +13,7 @@ import msgspec
 
 from core.home.private_file import write_atomically
 from core.project.chunks import LEAST_BYTES
-from core.project.copy import Changed, check_room, copy_project, storing
+from core.project.copy import Changed, check_paths, check_room, copy_project, storing
 from core.project.data import scan_data
 from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use
 from core.project.receipt import TREE, Receipt
@@ -80,11 +80,12 @@ class ProjectStore:
 
     def check_room(self, manifest: Manifest, copies: int, more_bytes: int = 0) -> None:
         """Raises ``TandemError`` where the disk lacks space for the missing files, so many working copies and
-        ``more_bytes``."""
+        ``more_bytes``, or a path would be too long."""
         missing = manifest.total_bytes - self.came_bytes(manifest.digest)
         missing = 0 if self.has(manifest.digest) else max(0, missing)
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_paths(manifest, self._folder / "incoming" / manifest.digest / TREE, self._folder)
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
     def came_bytes(self, digest: ProjectId) -> int:
@@ -106,12 +107,13 @@ class ProjectStore:
 
         Reuses content of other versions of the project, also parts of files. ``own``: files of this user, by
         SHA-256, which are copied if they are still the same. Raises ``TandemError`` where the manifest is
-        unsafe or the disk is full.
+        unsafe, a path would be too long, or the disk is full.
         """
         _check(manifest)
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         parts, known = self._folder / "incoming" / manifest.digest, self._known()
+        check_paths(manifest, parts / TREE, self._folder)
         placed = self._files(manifest.digest)
         if not self.has(manifest.digest) and placed.is_dir() and not placed.is_symlink():
             self._take_back(manifest.digest, parts)

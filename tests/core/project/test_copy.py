@@ -1,11 +1,22 @@
 import errno
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from core.project.copy import Changed, WritingTurn, copy_project, link_file, storing
+from core.project.copy import (
+    Changed,
+    WritingTurn,
+    copy_file,
+    copy_project,
+    is_too_long,
+    link_file,
+    storing,
+)
+from core.project.store import ProjectStore
+from core.runtime.regular_file import open_regular
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 
@@ -66,6 +77,40 @@ def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: 
         raise OSError(number, "refused")
     assert caught.value.code == code
     assert caught.value.fix
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows may allow paths of any length")
+def test_a_path_that_is_too_long_is_refused_before_anything_comes(tmp_path: Path) -> None:
+    limit, home = os.pathconf(tmp_path, "PC_PATH_MAX"), tmp_path
+    while len(str(home)) < limit - 600:
+        home /= "h" * 100
+    home.mkdir(parents=True)
+    long = manifest_for({"train.py": b"", "/".join(["n" * 200] * 4): b"1"})
+    for refused in (
+        lambda: ProjectStore(home).check_room(long, copies=0),
+        lambda: ProjectStore(home).receive(long),
+    ):
+        with pytest.raises(TandemError) as caught:
+            refused()
+        assert caught.value.code == "path-too-long"
+    ProjectStore(tmp_path).check_room(long, copies=0)
+
+
+def test_windows_refuses_a_long_path_as_one_that_cannot_be_found() -> None:
+    long = "C:\\" + "n" * 260
+    missing = OSError(errno.ENOENT, "not found", "short", None, "short too")
+    assert not is_too_long(missing, on_windows=True)
+    for paths in ((long, None, None), ("short", None, long)):
+        refused = OSError(errno.ENOENT, "not found", *paths)
+        assert is_too_long(refused, on_windows=True) and not is_too_long(refused, on_windows=False)
+
+
+def test_a_target_that_cannot_be_made_is_no_change_of_the_source(tmp_path: Path) -> None:
+    source = write(tmp_path / "source", dict(FILES)) / "train.py"
+    file = next(each for each in MANIFEST.files if each.path == "train.py")
+    for copy in (copy_file, lambda file, _, target: link_file(file, source, target)):
+        with pytest.raises((FileNotFoundError, TandemError)):
+            copy(file, partial(open_regular, source), tmp_path / "missing" / "train.py")
 
 
 def test_the_last_one_that_began_writes(tmp_path: Path) -> None:
