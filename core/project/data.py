@@ -167,6 +167,15 @@ def left_behind(data: LocalData) -> Problem:
     )
 
 
+def beyond_most(data: LocalData) -> Problem:
+    """Of a download of Keras' for which a run has no place."""
+    return Problem(
+        code="data-left",
+        what=f"{data.data.asked} does not travel: a run has at most {MOST} folders and files of data.",
+        fix="Keras downloads it on each laptop. Where one is offline, let the script read fewer files.",
+    )
+
+
 _SPLIT = f"Pack them into fewer files, such as TFRecord, or name its subfolders instead ({MOST} at most)."
 _READABLE = "Name a folder or a file that this user can read and that no program changes meanwhile."
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
-from core.project.data import LocalData, left_behind, read_data, read_kept
+from core.project.data import LocalData, beyond_most, left_behind, read_data, read_kept
 from core.project.files import UNWATCHED, ReadMeter
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
@@ -105,6 +105,8 @@ def read_project(
     script = Path(report.folder) / report.script
     project = scan_project(script, arguments=spec.arguments, hashes=hashes, meter=meter)
     data = [*found, *([] if spec.solo else _read_data(script, spec, hashes, meter))]
+    beyond = [each for each in data[MOST_DATA:] if each.data.kept_by_keras]
+    data = data[: len(data) - len(beyond)]
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -114,7 +116,8 @@ def read_project(
         brings_strategy=report.kind == "own",
         mirrored_loop=report.loops_in_mirrored_strategy,
         needs=report.needs,
-        warnings=_warnings(report, spec, project.manifest, data),
+        warnings=_warnings(report, spec, project.manifest, data)
+        + tuple(str(beyond_most(each)) for each in beyond),
         data=tuple(data),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
@@ -126,7 +129,7 @@ def _read_data(script: Path, spec: RunSpec, hashes: Path | None, meter: ReadMete
     named = [read_data(name, Path(path), home, hashes, meter) for name, path in spec.data.items()]
     kept = kept_downloads(read_sources(script).modules)
     keras = Path(keras_home() or home / KERAS)
-    return named + read_kept(kept, keras, hashes, meter)[: MOST_DATA - len(named)]
+    return named + read_kept(kept, keras, hashes, meter)
 
 
 def as_then(project: LocalProject, then: Manifest | None) -> LocalProject:

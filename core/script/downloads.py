@@ -10,7 +10,7 @@ from core.script.imports import Module
 from core.script.syntax import SourceTree
 
 DATASETS = "datasets"
-_LOADS = re.compile(r"(?:.+\.)?datasets\.(\w+)\.load_data")
+_LOADS = re.compile(r"(?:.+\.)?datasets\.(\w+)\.(load_data|get_word_index)")
 _OWN = {
     "cifar10": "cifar-10-batches-py-target_archive",
     "cifar100": "cifar-100-python-target_archive",
@@ -41,25 +41,30 @@ def _kept(source: SourceTree, call: ast.Call) -> str:
     if loads := _LOADS.fullmatch(name):
         if loads[1] in _OWN:
             return _OWN[loads[1]]
-        named = _text(source, call, "path", 0) or (f"{loads[1]}.npz" if loads[1] in _FILES else "")
+        ending = ".npz" if loads[2] == "load_data" else "_word_index.json"
+        named = _text(source, call, "path", 0) or (loads[1] + ending if loads[1] in _FILES else "")
         return named if _NAME.fullmatch(named) else ""
     if not name.endswith(("utils.get_file", "file_utils.get_file")):
         return ""
-    said = {keyword.arg for keyword in call.keywords}
-    if "cache_dir" in said or _text(source, call, "cache_subdir", 5) not in ("", DATASETS):
+    subdir = _given(call, "cache_subdir", 5)
+    if _given(call, "cache_dir", 9) or (subdir and _text(source, call, "cache_subdir", 5) != DATASETS):
         return ""
     file = _text(source, call, "fname", 0)
     kept = file or _text(source, call, "origin", 1).rpartition("/")[2]
     if not _NAME.fullmatch(kept):
         return ""
-    extracts = said & {"extract", "untar"}
+    given = (_given(call, "untar", 2), _given(call, "extract", 7))
+    extracts = any(each and not (isinstance(each, ast.Constant) and not each.value) for each in given)
     return f"{kept}_archive" if extracts and (not file or "." not in file) else kept
 
 
+def _given(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    positional = call.args[position] if len(call.args) > position else None
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), positional)
+
+
 def _text(source: SourceTree, call: ast.Call, name: str, position: int) -> str:
-    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-    if given is None and len(call.args) > position:
-        given = call.args[position]
+    given = _given(call, name, position)
     for value in source.values(given) if given is not None else ():
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return value.value

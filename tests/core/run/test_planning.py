@@ -11,6 +11,7 @@ from core.project.only_here import CODE as ONLY_HERE
 from core.run import planning
 from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.answers import ScriptRead
+from core.vocabulary.data import MOST
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import ProjectFile, code_digest, manifest_of
@@ -33,6 +34,23 @@ def test_what_of_the_data_cannot_travel_is_told(tmp_path: Path) -> None:
     spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data=photos)
     warnings = planning.read_project(spec).warnings
     assert any("The data photos travels without 12:30.jpg" in warning for warning in warnings)
+
+
+def test_what_keras_downloaded_beyond_what_a_run_may_have_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    names = [f"{number}.csv" for number in range(MOST)]
+    calls = "".join(f"keras.utils.get_file('{name}', 'https://x.org/{name}')\n" for name in names)
+    write(tmp_path / "home" / ".keras" / "datasets", dict.fromkeys(names, "1,2"))
+    write(tmp_path, {"project/train.py": f"import keras\n{calls}", "photos/1.jpg": "1"})
+    spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data={"photos": str(tmp_path / "photos")})
+    read = planning.read_project(spec)
+    assert [each.data.name for each in read.data] == ["photos", *names[:-1]]
+    (warning,) = (each for each in read.warnings if "csv" in each)
+    assert warning.startswith(
+        "~/.keras/datasets/7.csv does not travel: a run has at most 8 folders and files"
+    )
 
 
 def test_what_travels_and_how_it_trains_is_read(tmp_path: Path) -> None:

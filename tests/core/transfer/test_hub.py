@@ -317,7 +317,7 @@ async def test_of_many_files_their_list_and_those_that_changed_travel(
     now = before | {f"photos/cats/{n:05}.jpg": drawn.randbytes(size) for n in range(0, 700, 100)}
     store, (old, new) = ProjectStore(tmp_path / "projects"), map(manifest_for, (before, now))
     had = store.receive(old)
-    for piece in pieces(write(tmp_path / "old", before), old, had.wanted):
+    for piece in pieces(write(tmp_path / "old", dict(before)), old, had.wanted):
         had.take(piece)
     store.keep(had)
     listing = Listing(digest=new.digest, size=len(new.listing()))
@@ -338,7 +338,7 @@ async def test_of_many_files_their_list_and_those_that_changed_travel(
         listed = ListingReceipt(listing)
         await fetch(ben, anna, listed)
         withdraw()
-        source = write(tmp_path / "new", now)
+        source = write(tmp_path / "new", dict(now))
         anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, new)))
         come = store.receive(listed.finish())
         await fetch(ben, anna, come)
