@@ -59,7 +59,7 @@ class SettingsView(View):
         self.background.changed.connect(self._change)
         self.background.start_at_login_asked.connect(self._change_start)
         self.data.changed.connect(self._change)
-        self.storage.changed.connect(self._change)
+        self.storage.changed.connect(self._keep)
         self.storage.measure_asked.connect(self._measure)
         self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
         self.help.doctor_asked.connect(self.examine)
@@ -86,6 +86,13 @@ class SettingsView(View):
 
     def _change(self, change: SettingsChange) -> None:
         self.bridge.submit(ChangeSettings(change=change), lambda answer: self._refused(problem_of(answer)))
+
+    def _keep(self, change: SettingsChange) -> None:
+        def kept(answer: Answer) -> None:
+            self._refused(problem_of(answer))
+            self._measure()
+
+        self.bridge.submit(ChangeSettings(change=change), kept)
 
     def _change_start(self, wanted: bool) -> None:
         try:

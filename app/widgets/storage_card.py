@@ -35,6 +35,7 @@ class StorageCard(Card):
         self.sizes = [Label("", wraps=True) for _ in range(5)]
         self.words = Label("", "faint", wraps=True)
         self._settings: Settings | None = None
+        self._is_empty = self._is_clearing = False
         for field in (self.days, self.gigabytes):
             field.valueChanged.connect(self._on_edited)
         self.add(
@@ -63,23 +64,30 @@ class StorageCard(Card):
 
     def show_measured(self, found: StorageMeasured) -> None:
         kinds = (
-            ("Projects of other laptops", found.projects_bytes),
+            ("Projects of other laptops, and files that came in part", found.projects_bytes),
             ("Data of other laptops", found.data_bytes),
             ("Files of other laptops' runs: outputs, checkpoints, logs", found.runs_bytes),
             ("Reports from other laptops", found.reports_bytes),
             ("Outputs of your own runs, in folders outputs-left", found.own_bytes),
         )
+        self._is_empty = not any(size for _, size in kinds)
+        self._allow_clear()
         lines = [f"{units.size(size)}: {words}" for words, size in kinds if size] or ["Nothing is stored."]
         for number, label in enumerate(self.sizes):
             label.say_or_hide(lines[number] if number < len(lines) else "")
 
     def show_cleared(self, freed_bytes: int) -> None:
-        self.clear.setEnabled(True)
+        self._is_clearing = False
+        self._allow_clear()
         self.words.say_or_hide(f"Freed {units.size(freed_bytes)}.")
 
     def show_problem(self, problem: Problem) -> None:
-        self.clear.setEnabled(True)
+        self._is_clearing = False
+        self._allow_clear()
         self.words.say_or_hide(str(problem))
+
+    def _allow_clear(self) -> None:
+        self.clear.setEnabled(not self._is_clearing and not self._is_empty)
 
     def _on_edited(self) -> None:
         chosen = (self.days.value(), self.gigabytes.value())
@@ -102,7 +110,8 @@ class StorageCard(Card):
 
     def _clear(self) -> None:
         self._show_question(False)
-        self.clear.setEnabled(False)
+        self._is_clearing = True
+        self._allow_clear()
         self.words.say_or_hide("Clearing…")
         self.clear_asked.emit()
 

@@ -320,7 +320,7 @@ class Node:
             case cm.MeasureStorage():
                 return await self._runs.trimming.measure(await self._reports.size())
             case cm.Clear():
-                return an.Cleared(freed_bytes=await self._runs.clear() + await self._reports.clear())
+                return an.Cleared(freed_bytes=await self._runs.clear(self._reports.clear))
             case cm.Quit():
                 self._begin_stop()
         return an.Done()

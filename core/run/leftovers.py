@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,14 +170,32 @@ class Trimming:
         self._leftovers, self._files, self._background = leftovers, files, background
         self._begun: dict[tuple[int, int], asyncio.Task[int]] = {}
         """The latest task for each pair of limits."""
+        self._measuring: asyncio.Task[tuple[int, int, int, int]] | None = None
 
     async def do(self, keep_s: float, keep_bytes: int) -> int:
         """As ``Leftovers.trim``."""
-        return await self._files.do(self._leftovers.trim, keep_s, keep_bytes)
+        try:
+            return await self._files.do(self._leftovers.trim, keep_s, keep_bytes)
+        finally:
+            self._measuring = None  # what it finds is no longer so
+
+    async def clear(self, also: Callable[[], Awaitable[int]]) -> int:
+        """Remove everything; ``also`` removes more, even if some could not be removed. Returns the freed
+        bytes. Raises ``TandemError``."""
+        try:
+            freed_bytes = await self.do(0, 0)
+        finally:
+            more_bytes = await also()
+        return freed_bytes + more_bytes
 
     async def measure(self, reports_bytes: int) -> StorageMeasured:
-        """``reports_bytes``: of received reports."""
-        projects, data, others, own = await asyncio.to_thread(self._leftovers.measure)
+        """After trims under way; one at a time. ``reports_bytes``: of received reports."""
+        if trims := [trim for trim in self._begun.values() if not trim.done()]:
+            await asyncio.wait(trims)
+        if self._measuring is None or self._measuring.done():
+            work = asyncio.to_thread(self._leftovers.measure)
+            self._measuring = self._background.start("measure what is stored", work)
+        projects, data, others, own = await asyncio.shield(self._measuring)
         return StorageMeasured(
             projects_bytes=projects,
             data_bytes=data,

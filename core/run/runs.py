@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
@@ -161,11 +161,11 @@ class NodeRuns:
 
     # --- commands -----------------------------------------
 
-    async def clear(self) -> int:
-        """Remove what ``Leftovers`` finds here, except records. Returns the freed bytes."""
+    async def clear(self, also: Callable[[], Awaitable[int]]) -> int:
+        """As ``Trimming.clear``. Not during a run."""
         if self.busy:
             raise TandemError.of(problems.run_under_way())
-        return await self.trimming.do(0, 0)
+        return await self.trimming.clear(also)
 
     async def start(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None

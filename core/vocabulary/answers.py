@@ -221,11 +221,6 @@ class StorageMeasured(Tagged, frozen=True, kw_only=True):
     own_bytes: int
     """Outputs of own runs that were not brought back (``outputs-left``)."""
 
-    @property
-    def total_bytes(self) -> int:
-        others_bytes = self.projects_bytes + self.data_bytes + self.runs_bytes + self.reports_bytes
-        return others_bytes + self.own_bytes
-
 
 class Cleared(Tagged, frozen=True, kw_only=True):
     freed_bytes: int

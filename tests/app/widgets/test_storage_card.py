@@ -48,7 +48,8 @@ def test_days_and_size_are_shown_and_saved(view: SettingsView, core: FakeCore) -
     assert (card.days.value(), card.gigabytes.value()) == (30, 10) and not card.save.isEnabled()
     card.days.setValue(7)
     card.save.click()
-    assert core.commands == [ChangeSettings(change=SettingsChange(keep_days=7, keep_gb=10))]
+    core.flush()
+    assert core.commands == [ChangeSettings(change=SettingsChange(keep_days=7, keep_gb=10)), MeasureStorage()]
 
 
 def test_a_refused_choice_is_taken_back(view: SettingsView, core: FakeCore) -> None:
@@ -68,7 +69,7 @@ def test_the_size_of_each_kind_is_shown_when_the_screen_comes_to_the_front(
     view.show()
     core.flush()
     assert listed(view) == [
-        "1.5 GB: Projects of other laptops",
+        "1.5 GB: Projects of other laptops, and files that came in part",
         "2 GB: Data of other laptops",
         "3 MB: Files of other laptops' runs: outputs, checkpoints, logs",
         "4 kB: Reports from other laptops",
@@ -92,7 +93,9 @@ def test_everything_is_cleared_after_a_question(view: SettingsView, core: FakeCo
     core.flush()
     assert core.asked(Clear) == [Clear()] and view.storage.words.text() == "Freed 3 MB."
     assert listed(view) == ["Nothing is stored."]
-    assert view.storage.clear.isEnabled() and view.storage.clear.isVisible()
+    assert view.storage.clear.isVisible() and not view.storage.clear.isEnabled(), "there is nothing to clear"
+    view.storage.show_measured(MEASURED)
+    assert view.storage.clear.isEnabled()
 
 
 def test_a_refusal_is_said(view: SettingsView, core: FakeCore) -> None:

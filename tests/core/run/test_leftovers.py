@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 from core.history.read import read_plan
 from core.project.store import ProjectStore
 from core.run import leftovers as module
-from core.run.leftovers import DAY_S, GB, RECORD, Leftovers, sweep_copies
+from core.run.leftovers import DAY_S, GB, RECORD, Leftovers, Trimming, sweep_copies
+from core.runtime.background import Background, WorkerThread
 from core.vocabulary import run_folder, wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.data import Data
@@ -330,3 +332,39 @@ def test_a_project_whose_list_was_not_written_goes_in_time(
     assert leftovers.trim(30 * DAY_S, GB) == orphan.total_bytes
     assert not (tmp_path / "projects" / orphan.digest).exists()
     assert (tmp_path / "projects" / newer.digest).exists()
+
+
+async def test_reports_are_cleared_even_if_something_else_cannot_be(
+    tmp_path: Path, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(tmp_path, FIRST)
+    monkeypatch.setattr(module, "remove_tree", lambda path: None)
+    files, cleared = WorkerThread("files"), list[str]()
+
+    async def also() -> int:
+        cleared.append("reports")
+        return 1
+
+    with pytest.raises(TandemError, match=f"{FIRST}/"):
+        await Trimming(leftovers, files, Background()).clear(also)
+    assert cleared == ["reports"]
+    await files.close()
+
+
+async def test_a_measurement_under_way_is_shared_and_comes_after_a_trim(
+    tmp_path: Path, leftovers: Leftovers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(tmp_path, FIRST)
+    files, measured, measure = WorkerThread("files"), list[tuple[int, ...]](), leftovers.measure
+
+    def counted() -> tuple[int, int, int, int]:
+        measured.append(found := measure())
+        return found
+
+    monkeypatch.setattr(leftovers, "measure", counted)
+    trimming = Trimming(leftovers, files, Background())
+    await asyncio.gather(*(trimming.measure(0) for _ in range(3)))
+    assert measured == [(0, 0, BYTES, 0)]
+    trimming.begin(0, 0)
+    assert (await trimming.measure(7)).runs_bytes == 0 and len(measured) == 2
+    await files.close()
