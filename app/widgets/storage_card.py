@@ -43,7 +43,7 @@ class StorageCard(Card):
             faint(
                 "What other laptops sent and their runs left here, and outputs that your own runs could not "
                 "bring back. Files are removed after this many days without use; beyond this size, the "
-                "oldest are removed first.",
+                "oldest are removed first, but nothing that was sent for the last run.",
                 wraps=True,
             ),
             column(*self.sizes),

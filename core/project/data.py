@@ -72,11 +72,13 @@ def find_again(
     data: Data, place: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
 ) -> LocalData | None:
     """Another laptop's data, at ``place`` here; None: it is not the same. ``hashes`` as in ``scan_data``."""
-    if data.is_file != place.is_file() or (data.is_file and place.name != Path(data.path).name):
-        return None
     try:
+        if data.is_file != place.is_file() or (data.is_file and place.name != Path(data.path).name):
+            return None
+        if data.is_file and place.stat().st_size != data.total_bytes:
+            return None
         manifest = scan_data(place, place.name, hashes, meter)
-    except TandemError:
+    except (OSError, TandemError):
         return None
     if manifest.digest != data.listing.digest:
         return None

@@ -67,8 +67,8 @@ class Leftovers:
         kinds = [sorted(kind, key=_used_s) for kind in self._kinds()]
         newest, sent = [each for kind in kinds for each in kind[-1:]], self._last_sent()
         for each in sorted((each for kind in kinds for each in kind), key=_used_s, reverse=True):
-            is_newest = each in newest or bool(sent & {each.name, *(path.name for path in each.paths)})
-            fits = is_newest or kept.total + each.use.beyond(kept) <= keep_bytes
+            stays = each in newest or bool(sent & {each.name, *(path.name for path in each.paths)})
+            fits = stays or kept.total + each.use.beyond(kept) <= keep_bytes
             if fits and max(0.0, now_s - each.used_s) < keep_s:
                 kept |= each.use
                 continue

@@ -26,6 +26,8 @@ CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Variables that name a file of public certificates, with which downloads verify servers. Copied."""
 MOST_COPIED_BYTES = 10_000_000
 """Limit of each of these files."""
+MOST_COPIED_DATA_BYTES = 500_000_000
+"""Limit of a file for Keras' cache that another laptop sent; larger ones are linked."""
 
 
 def readable(private: Sequence[str], system: Sequence[str] = _SYSTEM) -> tuple[str, ...]:

@@ -211,3 +211,26 @@ def test_two_names_of_one_file_become_two_files(tmp_path: Path, store: ProjectSt
     assert place is not None
     there = [place / "dog.jpg", place / "cats" / "dog too.jpg"]
     assert [path.read_text() for path in there] == ["a dog"] * 2
+
+
+def test_a_file_of_another_size_is_not_read_to_learn_that_it_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (
+        write(tmp_path / name, {"mnist.npz": name}) / "mnist.npz" for name in ("here", "elsewhere")
+    )
+    data = read_data("mnist.npz", there, tmp_path).data
+    monkeypatch.setattr(module, "hash_file", lambda path, meter: pytest.fail(f"{path} was read"))
+    assert find_again(data, here) is None
+
+
+def test_what_this_user_may_not_look_at_is_not_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = read_data("mnist.npz", write(tmp_path, {"mnist.npz": "1"}) / "mnist.npz", tmp_path).data
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert find_again(data, tmp_path / "mnist.npz") is None

@@ -59,6 +59,17 @@ def test_what_was_sent_precedes_the_users_own_of_that_name(tmp_path: Path) -> No
     assert (found / "flowers_archive" / "f.tgz").read_text() == "sent"
 
 
+def test_keras_may_write_over_a_file_that_was_sent_but_is_not_the_genuine_one(tmp_path: Path) -> None:
+    sent = tmp_path / "sent.npz"
+    sent.write_text("part")
+    asked = "~/.keras/datasets/mnist.npz"
+    enclosure.prepare(replace(walls_in(tmp_path), opened=(Grant(asked=asked, path=str(sent)),)))
+    placed = tmp_path / "own/.keras/datasets/mnist.npz"
+    assert placed.read_text() == "part"
+    placed.write_text("genuine")
+    assert sent.read_text() == "part"
+
+
 def test_datasets_that_the_user_cannot_read_keep_no_run_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
