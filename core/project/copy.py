@@ -208,7 +208,8 @@ def _disk_full(folder: Path, size: int = 0) -> TandemError:
     return TandemError(
         code="disk-full",
         what=f"The disk that holds {shown(str(folder))} is full{needed}.",
-        fix="Free some space on this laptop and start the run again.",
+        fix="Free some space on this laptop, perhaps with Clear in Settings, Stored files (tandem clear), "
+        "and start the run again.",
     )
 
 

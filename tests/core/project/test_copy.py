@@ -76,7 +76,7 @@ def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: 
     with pytest.raises(TandemError) as caught, storing(tmp_path):
         raise OSError(number, "refused")
     assert caught.value.code == code
-    assert caught.value.fix
+    assert caught.value.fix and ("tandem clear" in caught.value.fix) == (code == "disk-full")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows may allow paths of any length")
