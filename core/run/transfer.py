@@ -140,8 +140,8 @@ class Delivery:
             tell()
             for receipt in self._receipts:
                 await self._fetch(receipt, tell)
-            if self._project is not None:
-                await self._keep(self._project)
+                if receipt is self._project:
+                    await self._keep(receipt)
             for data in self._lacking:
                 if data.name not in self._folders or not await self._is_here(data, tell):
                     await self._fetch_data(data, tell)
@@ -345,6 +345,8 @@ class ByteRate:
 
     def at(self, now_s: float, done: int) -> float:
         """Bytes a second; 0: not known yet. ``done``: bytes that have come over the network."""
+        if self._seen and now_s - self._seen[-1][0] > RATE_S:
+            self._seen.clear()  # nothing was asked for meanwhile: this laptop read its own files
         self._seen.append((now_s, done))
         while len(self._seen) > 2 and self._seen[1][0] <= now_s - RATE_S:
             self._seen.popleft()

@@ -120,13 +120,14 @@ def keep(work: Path, project: Manifest, run: Path, before: Manifest | None = Non
 
 def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:
     """Files that the script wrote on this laptop in an earlier run up to its end, in place of others of
-    these names, which may have other bytes: Keras gives each of its models a time."""
+    these names, which may have other bytes: Keras gives each of its models a time. Reads them."""
     place, names = run / run_folder.WRITTEN, {file.path for file in coming.files}
     with suppress(OSError, NotRegular, msgspec.DecodeError):
         with open_regular(place / _NEW_LIST) as file:
             new = wire.from_json(file.read(), Manifest)
-        files = (file for file in select(new, NONE).files if file.path in names)
-        return _unless_empty(place / _FILES, manifest_of("", files))
+        files = [file for file in select(new, NONE).files if file.path in names]
+        whole = (file for file in files if _is_same(place / _FILES, file))
+        return _unless_empty(place / _FILES, manifest_of("", whole))
     return None
 
 
@@ -149,6 +150,12 @@ def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> Wri
     return _unless_empty(source, select(manifest_of("", files), project))
 
 
+def _is_same(folder: Path, file: ProjectFile) -> bool:
+    with suppress(OSError, NotRegular):
+        return hash_file(folder.joinpath(*file.path.split("/"))) == (file.size, file.sha256)
+    return False
+
+
 def _unless_empty(folder: Path, files: Manifest) -> WrittenFiles | None:
     return WrittenFiles(folder, files) if files.files else None
 
@@ -168,9 +175,8 @@ def lay_out(
         check_room(folder, written.files.total_bytes)
         for file in written.files.files:
             target = folder.joinpath(*file.path.split("/"))
-            with suppress(OSError, NotRegular):
-                if hash_file(target) == (file.size, file.sha256):
-                    continue
+            if _is_same(folder, file):
+                continue
             is_foreign = own is not None and file.path not in own.changed and not _may_be_new(target)
             if is_foreign or _has_link(folder, target) or (is_unsafe and _is_keras(file.path)):
                 left.append(file)

@@ -22,3 +22,11 @@ def test_what_was_thrown_away_and_comes_again_is_no_negative_rate() -> None:
     rate = ByteRate()
     rate.at(0.0, 1_000)
     assert rate.at(3.0, 10) == 0.0
+
+
+def test_time_spent_on_own_files_does_not_slow_the_rate() -> None:
+    rate = ByteRate()
+    for second in range(4):
+        assert rate.at(second, second * 1_000_000) == (1_000_000 if second else 0.0)
+    assert rate.at(120.0, 3_000_000) == 0.0, "not known again"
+    assert rate.at(122.0, 5_000_000) == 1_000_000

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from core.project.outputs import Outputs
 from core.run.context import RunLimits
 from core.run.outputs import FolderSnapshot
-from core.run.written import OwnFiles, WrittenFiles, find, lay_out, may_travel, select
+from core.run.written import OwnFiles, WrittenFiles, find, find_instead, lay_out, may_travel, select
 from core.vocabulary import peer_messages as ms
-from core.vocabulary import run_folder
+from core.vocabulary import run_folder, wire
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import RunSpec
@@ -122,6 +122,24 @@ async def test_a_laptop_that_stayed_gets_no_file_that_its_own_script_has_written
         assert (node.trainers[-1].work / EVENTS).read_text() == "of the chief"
     assert model(ben, 4) == "epoch 4 of Ben" and model(cleo, 4) == "epoch 4 of Anna"
     await stop(three, anna, ben, cleo)
+
+
+def test_what_was_altered_since_is_not_taken_in_place_of_what_another_laptop_wrote(tmp_path: Path) -> None:
+    models = {f"{name}.keras": f"of this laptop: {name}".encode() for name in ("first", "second")}
+    place = tmp_path / run_folder.WRITTEN
+    write(place / "files", {name: text.decode() for name, text in models.items()})
+    (place / "new.json").write_bytes(wire.to_json(manifest_for(models)))
+    coming = manifest_for(dict.fromkeys(models, b"of another laptop"))
+
+    def found() -> set[str]:
+        instead = find_instead(tmp_path, coming)
+        return set() if instead is None else {file.path for file in instead.files.files}
+
+    assert found() == {"first.keras", "second.keras"}
+    (place / "files" / "first.keras").write_text("half of it")
+    assert found() == {"second.keras"}
+    (place / "files" / "second.keras").unlink()
+    assert found() == set()
 
 
 async def test_what_was_written_without_the_starter_is_beside_its_script_once_it_is_back(
