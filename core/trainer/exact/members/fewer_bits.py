@@ -13,8 +13,6 @@ import tensorflow as tf
 
 LARGE_ELEMENTS = 1_000_000
 """``auto`` uses bfloat16 from this many elements on: below, latency dominates a step's time on the wire."""
-ROUNDING = {"f32": 2.0**-24, "bf16": 2.0**-9, "auto": 2.0**-9, "fp16": 2.0**-12}
-"""Relative error of a number as sent, by ``Cluster.wire``."""
 
 
 def wire_type(wire: str, elements: int) -> Any:
@@ -27,6 +25,12 @@ def wire_type(wire: str, elements: int) -> Any:
         case "auto" if elements >= LARGE_ELEMENTS:
             return tf.bfloat16
     return None
+
+
+def rounding_of(kind: Any) -> float:
+    """Relative error of a number of this type. None: float32; that of wider types, which is less, counts
+    likewise."""
+    return {tf.bfloat16: 2.0**-9, tf.float16: 2.0**-12}.get(kind, 2.0**-24)
 
 
 def as_sent(tensor: Any, kind: Any, members: int) -> Any:

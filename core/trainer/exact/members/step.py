@@ -178,8 +178,8 @@ def take_rows(data: Any, begin: Any, end: Any) -> Any:
     """Rows begin..end of every array of a batch."""
 
     def take(leaf: Any) -> Any:
-        if leaf is None:
-            return None
+        if leaf is None or isinstance(leaf, tf.experimental.Optional):
+            return leaf
         if isinstance(leaf, tf.SparseTensor):
             rank = leaf.shape.rank
             start = tf.concat([[begin], tf.zeros([rank - 1], tf.int64)], axis=0)

@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import StateSnapshot
-from core.trainer.exact.members.fewer_bits import ROUNDING
 from core.trainer.exact.members.sketches import FAULT, MOST, NONE, wrong_sums
 from core.trainer.exact.steps import auditable
 from core.trainer.exact.steps.course import WARM_UP
@@ -117,7 +116,7 @@ class Auditor:
         course = traced.course
         if course.able is None:
             why = self._why_not(traced, rows)
-            course.able, course.sums_alone = not why, why in auditable.SUMS_ALONE
+            course.able, course.sums_alone = not why, auditable.sums_alone(self._engine, self._model)
             if course.able:
                 course.written = local_state.written_handles(traced.step.graph)
                 course.watched = auditable.watched(traced.step, course.written)
@@ -205,7 +204,8 @@ class Auditor:
         told = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
         traced.course.spend(self.time, float(told[0, 0]))
         sent, received = told[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
-        if collectives.met == there and wrong_sums(sent, received, ROUNDING[self._engine.wire]):
+        rounding = auditable.sums_rounding(self._engine, self._model)
+        if collectives.met == there and wrong_sums(sent, received, rounding):
             collectives.failure = TandemError(
                 code="wrong-sums",
                 what=f"In step {step:,}, the laptops received sums of gradients that are not those of what "

@@ -12,15 +12,12 @@ from core.trainer.exact.keras import local_state
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members.exchange_ops import MEETING
-from core.trainer.exact.members.fewer_bits import wire_type
+from core.trainer.exact.members.fewer_bits import rounding_of, wire_type
 from core.trainer.exact.members.gauge import ONCE
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import Traced
 
-NARROW, EAGER = "numbers are of 16 bits", "it runs eagerly"
-SUMS_ALONE = (NARROW, EAGER)
-"""Reasons why only the members' sums are audited."""
 _WATCHED, _WATCHED_NUMBERS = 64, 1024
 """Most variables watched that a step reads and a script may set, and most numbers in each."""
 _COPIES = 3
@@ -47,17 +44,18 @@ _IN_SCRIPTS = {
 
 def unable(engine: Engine, model: Any, traced: Traced) -> str:
     """Why a step cannot be computed twice, worded for the summary; "" if it can."""
-    if tf.config.list_logical_devices("GPU") and not traced.row_limits:
-        return "how much fits into a graphics card's memory is not known"
-    return unrepeatable(engine, model, traced)
+    why = unrepeatable(engine, model, traced)
+    if not why and tf.config.list_logical_devices("GPU") and not traced.row_limits:
+        why = "how much fits into a graphics card's memory is not known"
+    return why
 
 
 def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     """Likewise, if that is so of the step itself."""
     if model.run_eagerly:
-        return EAGER
+        return "it runs eagerly"
     if is_narrow(engine, model):
-        return NARROW
+        return "numbers are of 16 bits"
     if traced.notes.own_draws:
         return "members draw their own random numbers"
     if op := unrepeatable_op(traced.step.graph):
@@ -71,10 +69,25 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     )
 
 
+def sums_alone(engine: Engine, model: Any) -> bool:
+    """Whether audits cover only the members' sums; the same on all members, whatever they compute on."""
+    return bool(model.run_eagerly) or is_narrow(engine, model)
+
+
 def is_narrow(engine: Engine, model: Any) -> bool:
     """Whether its steps compute or send numbers of 16 bits."""
+    return _wire_type(engine, model) is not None or "16" in model.dtype_policy.compute_dtype
+
+
+def sums_rounding(engine: Engine, model: Any) -> float:
+    """The relative error of one addition of gradients, of the type in which they are sent."""
+    types = [tf.as_dtype(weight.dtype) for weight in model.trainable_variables]
+    return max(map(rounding_of, [*types, _wire_type(engine, model)]))
+
+
+def _wire_type(engine: Engine, model: Any) -> Any:
     elements = sum(weight.shape.num_elements() or 0 for weight in model.trainable_variables)
-    return wire_type(engine.wire, elements) is not None or "16" in model.dtype_policy.compute_dtype
+    return wire_type(engine.wire, elements)
 
 
 def needed_bytes(engine: Engine, model: Any, traced: Traced, rows: int) -> int:

@@ -130,10 +130,10 @@ class Sharings:
         unable, fitting, cards = zip(*told, strict=True)
         if (not any(unable) and max(fitting) >= rows) or fitting[0] < 2:
             return True
-        fit = engine.innermost
-        middle = fit.iterator.middle(batch) if fit is not None and fit.iterator is not None else None
-        batches = [batch, probe.thinned(batch), *([] if middle is None else [middle])]
-        batches = [steps.take_rows(each, 0, min(int(fitting[0]), _ROWS)) for each in batches]
+        # What fits into a card's memory is not known beforehand, except for about a step's own rows.
+        most = max(2, rows // engine.members) if any(cards) else rows
+        first = steps.take_rows(batch, 0, min(int(fitting[0]), most, _ROWS))
+        batches = [first, probe.thinned(first), *self._middle(first)]
         verdict = probe.gradients_judged(engine, traced, batches, self._weights, coarse=any(cards))
         if verdict == "whole":
             self.share_nothing(
@@ -143,6 +143,16 @@ class Sharings:
             what = "whether the gradients are a mean over the rows of a batch"
             self.share_nothing(key, f"{what} cannot be checked beforehand")
         return not self.of(key).whole
+
+    def _middle(self, batch: Batch) -> list[Batch]:
+        """A batch like this from the middle of the model's data, if there is one; a callback of another
+        model's fit may train this one."""
+        fit = self._engine.innermost
+        if fit is None or fit.model is not self._model or fit.iterator is None:
+            return []
+        middle = fit.iterator.middle(batch)
+        is_alike = middle is not None and steps.count_rows(middle) == steps.count_rows(batch)
+        return [middle] if is_alike else []
 
     def _judge(self, key: str, traced: Traced, batch: Batch) -> bool:
         """Whether the losses of `batch`, a call's first one, are as the step assumes.

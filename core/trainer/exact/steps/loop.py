@@ -368,7 +368,7 @@ class Loop:
         step = Step(collectives, weight, present, rows, gauge, self.engine.wire, begin=begin, end=end)
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
         step.gathers = plan.gathers
-        step.sums_alone = self.model.run_eagerly or auditable.is_narrow(self.engine, self.model)
+        step.sums_alone = auditable.sums_alone(self.engine, self.model)
         step.notes.is_own([begin, end])
         self._notes = step.notes
         gauge.begin_trace()

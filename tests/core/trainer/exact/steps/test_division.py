@@ -1,0 +1,86 @@
+"""On which batches gradients are checked before the first step."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    import tensorflow
+
+    return tensorflow
+
+
+@pytest.fixture
+def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Settles how a step is shared that cannot be computed twice; returns the batches looked at."""
+    from core.trainer.exact.members.notes import Notes
+    from core.trainer.exact.steps import probe
+    from core.trainer.exact.steps.division import Sharings
+    from core.trainer.exact.steps.result import Traced
+
+    model = SimpleNamespace(
+        dtype_policy=SimpleNamespace(compute_dtype="float32"), trainable_variables=[], run_eagerly=True
+    )
+
+    def settled(batch: Any, *, cards: int = 0, fit: Any = None) -> list[Any]:
+        looks: list[Any] = []
+
+        def judged(engine: Any, traced: Any, batches: Any, weights: Any, **named: Any) -> str:
+            looks.extend(batches)
+            return "means"
+
+        monkeypatch.setattr(probe, "gradients_judged", judged)
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"] * cards)
+        collectives = SimpleNamespace(gather_numbers=lambda own, what: [own, own])
+        engine = SimpleNamespace(
+            wire="f32", members=2, draws_apart=False, collectives=collectives, innermost=fit and fit(model)
+        )
+        step = tf.function(lambda x: x * 2.0).get_concrete_function(tf.TensorSpec([None, 2]))
+        traced = Traced(step, None, judged=True, notes=Notes(gradients=[tf.ones(2)]))  # type: ignore[arg-type]
+        Sharings(engine, model, is_training=True).settle("kind", batch, traced, lambda: traced)  # type: ignore[arg-type]
+        return looks
+
+    return settled
+
+
+def test_a_batch_with_a_none_in_it_is_looked_at(tf: Any, checked: Any) -> None:
+    """Keras makes this of what a generator yields as (x, y, None)."""
+    none = tf.experimental.Optional.empty(None)
+    looks = checked((tf.ones([4, 2]), tf.ones([4]), none))
+    assert [look[2] for look in looks] == [none, none]
+
+
+def test_of_a_large_batch_the_rows_looked_at_are_thinned_unevenly(tf: Any, checked: Any) -> None:
+    whole, thinned = checked((tf.ones([1024, 2]), tf.ones([1024])))
+    assert whole[0].shape == thinned[0].shape == (256, 2)
+    kept = np.mean(thinned[0], axis=1)
+    assert kept[:85].mean() < 0.6 < 0.8 < kept[85:].mean()
+
+
+def test_on_a_graphics_card_no_more_rows_are_looked_at_than_a_step_gives_it(tf: Any, checked: Any) -> None:
+    assert [len(look[0]) for look in checked((tf.ones([64, 2]), tf.ones([64])), cards=1)] == [32, 32]
+    assert [len(look[0]) for look in checked((tf.ones([3, 2]), tf.ones([3])), cards=1)] == [2, 2]
+    assert [len(look[0]) for look in checked((tf.ones([64, 2]), tf.ones([64])))] == [64, 64]
+
+
+def test_rows_from_the_middle_are_those_of_the_models_own_fit_and_as_many(tf: Any, checked: Any) -> None:
+    from core.trainer.exact.steps.data import SharedEpochIterator
+
+    def fit(rows: int, *, of_it: bool = True) -> Any:
+        iterator = SharedEpochIterator(None, np.ones([rows, 2]), np.arange(float(rows)), batch_size=4)
+        return lambda model: SimpleNamespace(model=model if of_it else object(), iterator=iterator)
+
+    batch = tf.ones([8, 2]), tf.ones([8])
+    looks = checked(batch, fit=fit(40))
+    assert len(looks) == 3
+    assert looks[2][1].numpy().tolist() == list(range(20, 28))
+    assert len(checked(batch, fit=fit(40, of_it=False))) == 2, "another model's, in a callback"
+    assert len(checked(batch, fit=fit(6))) == 2, "fewer rows than the batch has"
