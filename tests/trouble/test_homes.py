@@ -131,7 +131,8 @@ def test_a_damaged_summary_is_said_and_the_rest_of_the_history_is_there(laptops:
     after = anna.ask(ListRuns())
     assert isinstance(before, RunList) and isinstance(after, RunList)
     assert [entry.run for entry in after.runs] == [entry.run for entry in before.runs]
-    assert after.problem is not None and "Of one run summary.json is damaged" in after.problem.what
+    assert after.problem is not None
+    assert after.problem.what == "The list lacks one run, because summary.json is damaged."
     assert (damaged / SUMMARY).is_file(), "nobody throws away what can be repaired"
 
 

@@ -62,7 +62,7 @@ def test_a_damaged_history_is_said_on_runs_and_what_is_whole_of_it_can_be_used(h
         anna.sees("screen-runs")
         anna.screen.press("ctrl+4")
         assert anna.until(rows, "the runs") == ["digits/second.py", "digits/third.py"]
-        anna.reads("Of one run summary.json is damaged")
+        anna.reads("The list lacks one run, because summary.json is damaged")
         anna.reads(RUNS[0])
 
         anna.click_row("digits/second.py")
