@@ -44,6 +44,25 @@ def restore(state: dict[str, Any]) -> None:
         generator.state.assign(state["keras"])
 
 
+class Generators:
+    """The state of the generators that this process has now, to be set back in it: NumPy's may be of a kind
+    that no checkpoint holds."""
+
+    def __init__(self) -> None:
+        self._seeds, self._keras = private.tf_seeds(), private.global_seed_generator()
+        self._python, self._numpy = random.getstate(), np.random.get_state(legacy=False)
+        self._tensorflow = None if self._seeds is None else self._seeds.getstate()
+        self._state = None if self._keras is None else self._keras.state.numpy()
+
+    def set_back(self) -> None:
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)
+        if self._seeds is not None:
+            self._seeds.setstate(self._tensorflow)
+        if self._keras is not None:
+            self._keras.state.assign(self._state)
+
+
 def _is_sound(state: Any) -> bool:
     match state:
         case {

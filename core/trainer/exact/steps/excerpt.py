@@ -127,9 +127,9 @@ class _Copy:
         for old, new in zip(op.outputs, copy.outputs, strict=True):
             new.set_shape(old.shape)
             if op.type == "ReadVariableOp" and op.inputs[0].name in self._stirred:
-                turns = tf.range(1.0, tf.size(new) + 1, dtype=new.dtype) * _TURN
+                turns = tf.cast(tf.range(tf.size(new)) + 1, tf.float32) * _TURN
                 most = tf.cast(self._stir * self._stirred[op.inputs[0].name], new.dtype)
-                new += most * tf.reshape(tf.sin(turns), tf.shape(new))
+                new += most * tf.reshape(tf.cast(tf.sin(turns), new.dtype), tf.shape(new))
             if pads(op):
                 new = tf.concat([new, self._padding(new, inputs[2])], axis=1)
             self._known.setdefault(old.name, new)

@@ -190,7 +190,7 @@ def _tried(
     unequal = _unequal(there, engine.members)
     size = -(-count // _BLOCK) * _BLOCK
     found, known = np.zeros((len(looks), 2, size)), np.zeros((len(looks), 2))
-    snapshot, no_memory, drawn = None, False, randomness.capture()
+    snapshot, no_memory, drawn = None, False, randomness.Generators()
     engine.gauge.repeats.assign(True)
     try:
         values = made()
@@ -206,7 +206,7 @@ def _tried(
         no_memory = True
     except tf.errors.OpError:
         _log.info("Parts of a batch cannot be computed", exc_info=True)
-        if engine.rank != there[0] or known[0, 0]:
+        if not known[0].all() and (engine.rank != there[0] or known[0, 0]):
             found[0, 1], known[0] = _BROKE, 1.0
     except Exception as why:  # Any failure becomes a verdict.
         _log.info("A step is not checked: %s", why, exc_info=not isinstance(why, Unreadable))
@@ -214,7 +214,7 @@ def _tried(
         if snapshot is not None:
             snapshot.restore()
         engine.gauge.repeats.assign(False)
-        randomness.restore(drawn)
+        drawn.set_back()
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
     own = [*finite.ravel(), *known.ravel(), float(no_memory)]
     gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
