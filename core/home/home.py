@@ -69,6 +69,11 @@ class Home:
         return self.folder / "loading.json"
 
     @property
+    def rates(self) -> Path:
+        """Rates of transfers."""
+        return self.folder / "rates.json"
+
+    @property
     def lock(self) -> Path:
         return self.folder / "node.lock"
 
@@ -88,7 +93,7 @@ class Home:
 
     def own(self) -> tuple[Path, ...]:
         """Everything that Tandem puts into it, the lock last."""
-        settings = (self.identity, self.trust, self.settings, self.loading)
+        settings = (self.identity, self.trust, self.settings, self.loading, self.rates)
         work = (self.logs, self.runs, self.sweeps, self.projects, self.hashes, self.temporary, self.examples)
         ends = (self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
         return (*settings, *work, self.received, *ends)

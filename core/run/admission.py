@@ -135,12 +135,9 @@ class Admission:
         before = await self._context.files.do(
             planning.since_allowed, self._context.store, projects, asking.manifest
         )
+        rate_bytes_s = await self._context.files.do(self._context.rates.get, plan.starter)
         found = pa.Asked(
-            allowed=False,
-            reach=asked,
-            opened=opened,
-            gaps=level.gaps,
-            rate_bytes_s=self._context.rates.get(plan.starter, 0.0),
+            allowed=False, reach=asked, opened=opened, gaps=level.gaps, rate_bytes_s=rate_bytes_s
         )
         if before is None:
             return found

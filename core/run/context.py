@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -17,6 +17,7 @@ from core.project.files import UNWATCHED, ReadMeter
 from core.project.light_receipts import AnyReceipt
 from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
 from core.project.store import ProjectStore
+from core.run.transfer_rates import TransferRates
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
 from core.supervisor.loading_times import LoadingTimes
@@ -156,8 +157,8 @@ class RunContext:
     """How strictly walls confine other laptops' code here."""
     folders: Callable[[], Mapping[str, str]]
     """This user's data folders, by name."""
-    rates: dict[DeviceId, float] = field(default_factory=dict)
-    """Bytes a second of the last large transfer from each device."""
+    rates: TransferRates
+    """Of the last large transfer from each device."""
 
     def looped(
         self, deliver: Callable[[DeviceId, Message], object], on_crash: Callable[[str, BaseException], None]
@@ -278,5 +279,6 @@ def context_of(
         make_trainer=make_trainer or real_trainers(warm, loading),
         limits=limits or RunLimits(),
         level=level or levels.found(),
+        rates=TransferRates(home.rates),
         folders=lambda: here.settings.data if (here := state().me) is not None else {},
     )

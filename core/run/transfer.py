@@ -255,7 +255,7 @@ class Delivery:
         await self._context.transfers.fetch(device, receipt, tell, silent_s=silent_s)
         came_bytes, took_s = receipt.came_bytes - had_bytes, self._context.clock.time() - since_s
         if came_bytes >= LARGE_BYTES and took_s > 0:
-            self._context.rates[device] = came_bytes / took_s
+            await self._context.files.do(self._context.rates.put, device, came_bytes / took_s)
 
     def _begin_project(self) -> Receipt | None:
         store, manifest = self._context.store, self._manifest

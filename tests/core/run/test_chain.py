@@ -138,7 +138,7 @@ async def test_the_thirds_files_come_from_the_second_as_they_come_there(tmp_path
         await ben.fetches(anna.device)
         await fetching
         assert anna.sent == {ben.device: MANIFEST.total_bytes}, "and nothing to Cleo"
-        assert set(cleo.context.rates) == {ben.device}
+        assert cleo.context.rates.get(ben.device) > 0 == cleo.context.rates.get(anna.device)
         # It passes on what it has stored, too, until the run starts.
         again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
         await cleo.node.transfers.fetch(ben.device, again)
