@@ -14,6 +14,7 @@ import select
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core.home.identity import Identity
 from core.link.frames import BadFrame, decode, read_body
@@ -77,6 +78,8 @@ class Listener:
         self._context = tls.server_context(identity, ())
         self._pins_changed = asyncio.Event()
         self._sockets: tuple[socket.socket, ...] = ()
+        self._new: set[socket.socket] = set()
+        """Connections whose first byte is still to come."""
         self._background = Background()
         self.strangers = strangers or Strangers()
         self.refusals = Refusals((clock or asyncio.get_running_loop()).time, _log.warning)
@@ -100,15 +103,14 @@ class Listener:
     async def close(self) -> None:
         """Stop listening and end connections that have not been handed on."""
         await self._background.cancel()
-        for listening in self._sockets:
-            listening.close()
+        for each in (*self._sockets, *self._new):
+            each.close()
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                sock, name = await loop.sock_accept(listening)
-            except ConnectionError:
+                sock, name = await _next_connection(listening)
+            except (BlockingIOError, ConnectionError):
                 continue
             except OSError as error:
                 # Out of file descriptors: the connection stays in the queue until some are free.
@@ -119,6 +121,7 @@ class Listener:
             host = host_of(name)
             guest = self.strangers.admit(host)
             if guest is not None:
+                self._new.add(sock)
                 self._background.start(f"serving {host}", self._serve(sock, host, guest))
             else:
                 sock.close()
@@ -127,7 +130,8 @@ class Listener:
     async def _serve(self, sock: socket.socket, host: str, guest: Guest) -> None:
         passed_on = False
         try:
-            first = await self._first_byte(sock)
+            first = await _peek(sock, self._limits.first_byte_s)
+            self._new.discard(sock)
             if first == _PAIRING:
                 passed_on = True
                 self._on_pairing(sock, guest)
@@ -147,13 +151,9 @@ class Listener:
         finally:
             if not passed_on:
                 guest.leave()
-
-    async def _first_byte(self, sock: socket.socket) -> int | None:
-        try:
-            return await _peek(sock, self._limits.first_byte_s)
-        except BaseException:
-            sock.close()
-            raise
+            if sock in self._new:
+                self._new.discard(sock)
+                sock.close()
 
     async def _serve_tls(self, sock: socket.socket, host: str) -> None:
         streams = await tls.accept(sock, self._context, self._known())
@@ -201,21 +201,34 @@ def _replayed(body: bytes) -> asyncio.StreamReader:
     return reader
 
 
+async def _next_connection(listening: socket.socket) -> tuple[socket.socket, Any]:
+    """Accepts without a wait in between: ``sock_accept`` leaves a connection open if it is cancelled once
+    it has one."""
+    try:
+        await _readable(listening)
+    except NotImplementedError:  # Windows' loop
+        return await asyncio.get_running_loop().sock_accept(listening)
+    return listening.accept()
+
+
 async def _peek(sock: socket.socket, limit_s: float) -> int | None:
     """The first byte, left in place; None where the other side closed. Raises ``OSError``."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
     try:
-        loop.add_reader(sock, readable.set)
+        async with asyncio.timeout(limit_s):
+            await _readable(sock)
     except NotImplementedError:
         # Windows' loop waits for data only by consuming it; a thread waits instead.
         if not await asyncio.to_thread(lambda: select.select([sock], [], [], limit_s)[0]):
             raise TimeoutError from None
-    else:
-        try:
-            async with asyncio.timeout(limit_s):
-                await readable.wait()
-        finally:
-            loop.remove_reader(sock)
     first = sock.recv(1, socket.MSG_PEEK)
     return first[0] if first else None
+
+
+async def _readable(sock: socket.socket) -> None:
+    """Raises ``NotImplementedError`` on Windows."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sock, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(sock)

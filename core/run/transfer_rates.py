@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -16,6 +17,7 @@ from core.vocabulary.ids import DeviceId
 
 KEPT = 50
 """Laptops, the last ones."""
+_Rates = Annotated[dict[DeviceId, float], msgspec.Meta(max_length=KEPT)]
 _log = logging.getLogger(__name__)
 
 
@@ -45,6 +47,6 @@ class TransferRates:
 
     def _read(self) -> dict[DeviceId, float]:
         with contextlib.suppress(OSError, TandemError, msgspec.MsgspecError):
-            rates = msgspec.json.decode(read_private(self._path), type=dict[DeviceId, float])
+            rates = msgspec.json.decode(read_private(self._path), type=_Rates)
             return {device: rate for device, rate in rates.items() if 0 < rate < math.inf}
         return {}

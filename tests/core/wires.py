@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Awaitable, Callable, Collection
 from functools import cached_property
 from itertools import count
@@ -142,8 +141,8 @@ class Network:
         ``core.net.tls``."""
         monkeypatch.setattr(asyncio, "open_connection", self.open_connection)
         monkeypatch.setattr(asyncio, "start_server", self.start_server)
-        monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", lambda loop, sock: sock.accept())
         monkeypatch.setattr("core.node.listener.open_port", self.open_port)
+        monkeypatch.setattr("core.node.listener._next_connection", lambda listening: listening.accept())
         monkeypatch.setattr("core.node.listener._peek", lambda sock, *_: sock.peek())
         monkeypatch.setattr("core.net.tls.accept", lambda sock, context, pins: sock.prove(context, pins))
         monkeypatch.setattr("core.net.tls.server_context", lambda identity, pins: identity)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import struct
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -72,6 +74,28 @@ async def closed(reader: asyncio.StreamReader) -> bool:
             return await reader.read(1) == b""
         except OSError:
             return True
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_that_comes_while_it_closes_is_closed_too(tmp_path: Path, turns: int) -> None:
+    """``turns`` of the loop lie between the two: accepted, handed to a task, waiting for its first byte."""
+    node = await LinkNode("anna", tmp_path).start()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        with socket.create_connection(("127.0.0.1", node.listener.port), LIMIT_S) as caller:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await node.close()
+            assert await asyncio.to_thread(_is_closed, caller)
+        gc.collect()
+    assert [str(each.message) for each in told] == []
+
+
+def _is_closed(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1) == b""
+    except ConnectionError:
+        return True
 
 
 async def refused(anna: LinkNode, why: str) -> None:
