@@ -79,7 +79,7 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
         arguments.keras or wanted.keras,
     )
     folder = Path(arguments.folder).expanduser().absolute() if arguments.folder else None
-    maker = await asyncio.to_thread(environments.look)
+    maker = await asyncio.to_thread(environments.find_maker)
     if arguments.source:
         maker = replace(maker, source=_whole(arguments.source))
     extras = extras_here()

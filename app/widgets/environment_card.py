@@ -201,7 +201,7 @@ class EnvironmentCard(Card):
 def look_here(wanted: WantedVersions) -> Looked | Problem:
     """Blocks for a second if an environment exists."""
     try:
-        made = recipe(environments.look(), wanted, installed(), extras=extras_here(), able=can_make)
+        made = recipe(environments.find_maker(), wanted, installed(), extras=extras_here(), able=can_make)
         return made, said_by(made)
     except TandemError as error:
         return error.problem

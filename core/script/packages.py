@@ -16,7 +16,7 @@ from pathlib import Path
 import core
 from core.vocabulary.versions import is_frozen, pip_install
 
-_HOUSE = Path(core.__file__).resolve().parent.parent
+_SOURCE_ROOT = Path(core.__file__).resolve().parent.parent
 _DISTRIBUTIONS = {
     "Bio": "biopython",
     "PIL": "pillow",
@@ -49,16 +49,16 @@ def _is_here(name: str) -> bool:
         spec = find_spec(name)
     except (ImportError, ValueError, AttributeError):  # third-party finders may raise these
         return True
-    if spec is not None and not is_frozen() and _is_of_the_house(spec, name):
+    if spec is not None and not is_frozen() and _is_tandems_own(spec, name):
         # Tandem's own packages are hidden from scripts, which find others of the same name.
-        elsewhere = [place for place in sys.path if Path(place).resolve() != _HOUSE]
+        elsewhere = [place for place in sys.path if Path(place).resolve() != _SOURCE_ROOT]
         spec = PathFinder.find_spec(name, elsewhere)
     return spec is not None
 
 
-def _is_of_the_house(spec: ModuleSpec, name: str) -> bool:
+def _is_tandems_own(spec: ModuleSpec, name: str) -> bool:
     places = [*(spec.submodule_search_locations or ()), spec.origin or ""]
-    return any(Path(place) == _HOUSE / name for place in places)
+    return any(Path(place) == _SOURCE_ROOT / name for place in places)
 
 
 def requirement(module: str) -> str:

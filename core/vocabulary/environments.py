@@ -14,7 +14,7 @@ DISTRIBUTION = "tandem-laptops"
 PYTHONS = ("3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
 """The folder of programs in an environment."""
-_HOUSE = Path(__file__).resolve().parents[2]
+_SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 class _Repository(msgspec.Struct, frozen=True):
@@ -49,13 +49,13 @@ class EnvironmentMaker:
         )
 
 
-def look(house: Path = _HOUSE) -> EnvironmentMaker:
+def find_maker(root: Path = _SOURCE_ROOT) -> EnvironmentMaker:
     """Blocks for some milliseconds: reads the disk, starts nothing."""
-    is_checkout = (house / "Makefile").is_file() and (house / "pyproject.toml").is_file()
+    is_checkout = (root / "Makefile").is_file() and (root / "pyproject.toml").is_file()
     found = {python: _interpreter(python) for python in PYTHONS}
     return EnvironmentMaker(
-        checkout=str(house) if is_checkout and shutil.which("make") else "",
-        source=str(house) if is_checkout else _source(),
+        checkout=str(root) if is_checkout and shutil.which("make") else "",
+        source=str(root) if is_checkout else _source(),
         pythons={python: path for python, path in found.items() if path is not None},
         uv=shutil.which("uv") is not None,
     )
@@ -82,8 +82,8 @@ def _source() -> str:
     Security invariant: never the bare name, under which a stranger may have put anything in the index.
     """
     try:
-        told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        direct = msgspec.json.decode(told or "", type=_DirectUrl)
+        recorded = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        direct = msgspec.json.decode(recorded or "", type=_DirectUrl)
         repository = direct.vcs_info
         return f"{repository.vcs}+{direct.url}@{repository.commit_id}" if repository else direct.url
     except (metadata.PackageNotFoundError, msgspec.MsgspecError):

@@ -87,7 +87,7 @@ async def test_where_tandem_is_to_come_from_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if nobody knows its source; a name is a path, never looked up in an index."""
-    monkeypatch.setattr(environments, "look", EnvironmentMaker)
+    monkeypatch.setattr(environments, "find_maker", EnvironmentMaker)
     monkeypatch.chdir(tmp_path)
     words = ["environment", "--python", OURS.python, "--folder", str(tmp_path)]
     with pytest.raises(TandemError) as refused:

@@ -170,7 +170,7 @@ def test_this_laptop_is_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     maker = EnvironmentMaker(
         checkout=str(tmp_path), source=str(tmp_path), pythons={"3.12": "/usr/bin/python3.12"}
     )
-    monkeypatch.setattr(environments, "look", lambda: maker)
+    monkeypatch.setattr(environments, "find_maker", lambda: maker)
     found = environment_card.look_here(WantedVersions("3.12" if OURS.python != "3.12" else "3.13"))
     assert not isinstance(found, Problem) and found[1] == ""
     refused = environment_card.look_here(WantedVersions("3.14"))

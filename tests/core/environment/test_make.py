@@ -17,7 +17,7 @@ import pytest
 from core.environment.make import MARK, Making, has, said_by
 from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
 from core.home.lock import HomeLock
-from core.vocabulary.environments import EnvironmentMaker, look
+from core.vocabulary.environments import EnvironmentMaker, find_maker
 from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import installed
 from tests.core.environment.tiny_tandem import wheel
@@ -25,7 +25,7 @@ from tests.core.environment.tiny_tandem import wheel
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 60.0
 OURS = installed()
-OTHER = next((python for python in look().pythons if python != OURS.python), OURS.python)
+OTHER = next((python for python in find_maker().pythons if python != OURS.python), OURS.python)
 """Another Python if this machine has one."""
 
 
@@ -39,7 +39,7 @@ def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tiny(tmp_path: Path, python: str = OURS.python, tensorflow: str = "2.21.0") -> Recipe:
-    maker = EnvironmentMaker(source=wheel(tmp_path), pythons=look().pythons)
+    maker = EnvironmentMaker(source=wheel(tmp_path), pythons=find_maker().pythons)
     wanted = WantedVersions(python, tensorflow, "3.15.1")
     made = recipe(maker, wanted, OURS, folder=tmp_path / "made", hashes=tmp_path / "none")
     return replace(made, disk_bytes=0)

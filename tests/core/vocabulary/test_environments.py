@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.vocabulary import environments
-from core.vocabulary.environments import EnvironmentMaker, look
+from core.vocabulary.environments import EnvironmentMaker, find_maker
 
 ROOT = Path(__file__).parents[3]
 PYTHON = """\
@@ -35,15 +35,15 @@ def by_hand(words: str) -> str:
 
 def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert look(tmp_path).pythons == {} and not look(tmp_path).uv
+    assert find_maker(tmp_path).pythons == {} and not find_maker(tmp_path).uv
     for name in ("python3.12", "uv", "make"):
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o755)
-    found = look(ROOT)
+    found = find_maker(ROOT)
     assert found == EnvironmentMaker(
         checkout=str(ROOT), source=str(ROOT), pythons={"3.12": str(tmp_path / "python3.12")}, uv=True
     )
-    assert look(tmp_path).checkout == "", "an installed Tandem has no Makefile"
+    assert find_maker(tmp_path).checkout == "", "an installed Tandem has no Makefile"
 
 
 def test_of_pyenv_the_interpreter_is_found_and_not_the_shim_that_may_refuse(
@@ -56,7 +56,7 @@ def test_of_pyenv_the_interpreter_is_found_and_not_the_shim_that_may_refuse(
         path.chmod(0o755)
     shutil.copy(tmp_path / "shims" / "python3.12", tmp_path / "shims" / "python3.13")  # of one that is gone
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
-    assert look(tmp_path).pythons == {"3.12": str(tmp_path / "versions/3.12.10/bin/python3.12")}
+    assert find_maker(tmp_path).pythons == {"3.12": str(tmp_path / "versions/3.12.10/bin/python3.12")}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_it_comes_from_where_this_one_came(
             return told
 
     monkeypatch.setattr(metadata, "distribution", lambda name: Distribution())
-    assert look(tmp_path).source == source
+    assert find_maker(tmp_path).source == source
 
 
 class Laptop:

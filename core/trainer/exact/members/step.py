@@ -17,8 +17,8 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.members.collectives import Collectives
-from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.members.notes import Notes
+from core.trainer.exact.members.step_meter import StepMeter
+from core.trainer.exact.members.trace_record import TraceRecord
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Step:
     """bool: this member has a row."""
     rows: Any
     """int64: rows of the global batch."""
-    gauge: Gauge
+    meter: StepMeter
     wire: str = "f32"
     """How dense float32 gradients travel: see gradients.py."""
     sums_alone: bool = False
@@ -50,7 +50,7 @@ class Step:
     """A compiled loss receives predictions and targets of all rows."""
     sums: frozenset[int] = frozenset()
     """Places of the recorded numbers that are sums over rows, not means."""
-    notes: Notes = field(default_factory=Notes)
+    record: TraceRecord = field(default_factory=TraceRecord)
     reduced: list[Any] = field(default_factory=list)
     """Gradients that a tape has returned so far, reduced."""
 
@@ -75,15 +75,15 @@ class Step:
 
     def sum(self, value: Any) -> Any:
         """The sum over all members, timed as a wait for them; no gradient."""
-        total = self.gauge.exchange([value], lambda: [self.collectives.sum(value, "a sum within a step")])[0]
-        self.notes.is_same([total])
+        total = self.meter.exchange([value], lambda: [self.collectives.sum(value, "a sum within a step")])[0]
+        self.record.mark_same([total])
         return total
 
     def met(self, reduced: Iterable[Any]) -> None:
         """Marks these as gradients of all rows from here on."""
         found = [grad for grad in reduced if grad is not None]
         self.reduced += found
-        self.notes.is_same(found)
+        self.record.mark_same(found)
 
     def summed(self, number: int) -> bool:
         """Whether a recorded number is a sum over the own rows."""

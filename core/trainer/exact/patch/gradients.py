@@ -14,8 +14,8 @@ import tensorflow as tf
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import summed_bytes
 from core.trainer.exact.members.fewer_bits import as_sent, wire_type
-from core.trainer.exact.members.gauge import loss_scale
 from core.trainer.exact.members.step import Step
+from core.trainer.exact.members.step_meter import loss_scale
 
 _PACK_ELEMENTS = 1 << 20
 """A pack of this many elements is full: 4 MB take longer than a link's latency."""
@@ -31,14 +31,14 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         own = list(grads)
         if step.alone:
             own = [_counted(step, grad) for grad in own]
-            step.gauge.weigh(own, loss_scale(optimizer))
+            step.meter.record_norm(own, loss_scale(optimizer))
             return original(optimizer, own, trainable_variables)
         summed = own
         if not _is_reduced(step, own):
-            summed = step.gauge.exchange(own, lambda: reduce(step, own))
-            step.notes.is_same(grad for grad in summed if grad is not None)
-        step.gauge.weigh(summed, loss_scale(optimizer))
-        step.notes.sizes |= step.gauge.sketches.take(summed)
+            summed = step.meter.exchange(own, lambda: reduce(step, own))
+            step.record.mark_same(grad for grad in summed if grad is not None)
+        step.meter.record_norm(summed, loss_scale(optimizer))
+        step.record.sizes |= step.meter.sketches.take(summed)
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
@@ -69,7 +69,7 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     summed: Keras squares and clips them slice by slice, repeated rows separately.
     """
     if not tf.executing_eagerly():
-        step.notes.gradients += [grad for grad in grads if grad is not None]
+        step.record.gradients += [grad for grad in grads if grad is not None]
     reduced: list[Any] = list(grads)
     groups = _packs(grads)
     if groups:
@@ -77,7 +77,7 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         members = step.collectives.members
         flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
         sent = [as_sent(flat, kind, members) for flat in flats]
-        step.gauge.sends(summed_bytes(sent, members))
+        step.meter.record_sent(summed_bytes(sent, members))
         sums = step.collectives.sum(sent, "gradients of {} rows", step.rows)
         _marked(step, sent, sums)
         for places, flat, sum_ in zip(groups, flats, sums, strict=True):
@@ -98,8 +98,8 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
 def _marked(step: Step, sent: Sequence[Any], received: Sequence[Any]) -> None:
     """Marks both for audits of sums, if there are no others."""
     if step.sums_alone:
-        step.gauge.sent.take(sent)
-        step.gauge.received.take(received)
+        step.meter.sent.take(sent)
+        step.meter.received.take(received)
 
 
 def _weighted(step: Step, tensors: list[Any]) -> Any:
@@ -137,8 +137,8 @@ def _gathered(step: Step, grad: Any) -> Any:
 
     Slices that every member has, as for text positions, are a single set in one process, so they are summed.
     """
-    if not tf.executing_eagerly() and not step.notes.depends(grad.indices):
-        step.gauge.sends(summed_bytes([grad.values], step.collectives.members))
+    if not tf.executing_eagerly() and not step.record.may_differ(grad.indices):
+        step.meter.record_sent(summed_bytes([grad.values], step.collectives.members))
         total = step.collectives.sum([grad.values], "gradients of a table")[0]
         return tf.IndexedSlices(total, grad.indices, dense_shape=grad.dense_shape)
     values = step.collectives.gather(grad.values, "gradients of rows of a table")
@@ -146,5 +146,5 @@ def _gathered(step: Step, grad: Any) -> Any:
     # Every member sends as much as the longest one: this is the mean, which is the same for equal shares.
     gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
     members = step.collectives.members
-    step.gauge.sends((members - 1) * gathered / members)
+    step.meter.record_sent((members - 1) * gathered / members)
     return tf.IndexedSlices(values, indices, dense_shape=grad.dense_shape)

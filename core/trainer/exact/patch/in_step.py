@@ -14,8 +14,8 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.gauge import ONCE
 from core.trainer.exact.members.step import Step
+from core.trainer.exact.members.step_meter import ONCE
 
 _ENGINE = __name__.removesuffix("patch.in_step")
 """Name prefix of the engine's own modules."""
@@ -34,7 +34,7 @@ def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with tf.device("CPU:0"):
         # Read outside of conditions: with a variable in one, TensorFlow does not keep the order of prints.
         with step.weight.graph.as_default():
-            repeats = step.gauge.repeats.read_value()
+            repeats = step.meter.repeats.read_value()
         return tf.cond(repeats, lambda: tf.constant(0), write, name=ONCE).op
 
 
@@ -55,7 +55,7 @@ def reduce_values(
     if tuple(loss.shape) != ():
         return loss
     # Recorded separately: beside a larger loss, it could not be seen.
-    return step.per_weight(loss) if step.summed(step.notes.scalar("loss", loss)) else loss
+    return step.per_weight(loss) if step.summed(step.record.scalar("loss", loss)) else loss
 
 
 def _estimate(
@@ -96,7 +96,7 @@ def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
     if step is None:
         return total
     by_row = len(loss.shape) > 0 and loss.shape[0] is None
-    return step.per_weight(total) if by_row or step.summed(step.notes.scalar("loss", total)) else total
+    return step.per_weight(total) if by_row or step.summed(step.record.scalar("loss", total)) else total
 
 
 # --- metrics
@@ -108,12 +108,12 @@ def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_w
     if around is not None and len(getattr(values, "shape", ())) == 0:
         sample_weight = around.weight if sample_weight is None else sample_weight * around.weight
     elif step is not None and len(getattr(values, "shape", ())) == 0:
-        if step.summed(step.notes.scalar("metric", values, metric.name)):
+        if step.summed(step.record.scalar("metric", values, metric.name)):
             values = step.per_weight(values)
         if sample_weight is None:
             sample_weight = step.weight
     elif step is not None and step.own_step:  # as an estimate of the sum over all rows
-        step.notes.scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
+        step.record.scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
     return original(metric, values, sample_weight)
 
 
@@ -153,7 +153,7 @@ def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: A
         found = original(layer, inputs, mask)
     else:
         found = _moments_of_all(step, inputs, mask, axes)
-    step.notes.moments += list(found)
+    step.record.moments += list(found)
     return found
 
 
@@ -188,7 +188,7 @@ def _total(step: Step, value: Any) -> Any:
         return step.total(own), lambda upstream: _weighted(step, upstream)
 
     found = tf.custom_gradient(total)(value)
-    step.notes.is_same([found])
+    step.record.mark_same([found])
     return found
 
 

@@ -14,7 +14,7 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
-from core.trainer.exact.steps.stretches import Stretches
+from core.trainer.exact.steps.recent_logs import RecentLogs
 
 _T = TypeVar("_T")
 
@@ -73,7 +73,7 @@ class ReportingCallback(keras.callbacks.Callback):
         self._epoch = 0
         self._last: tuple[int, Mapping[str, Any]] | None = None
         self._batches_told = 0
-        self._stretches = Stretches()
+        self._recent_logs = RecentLogs()
         self._told_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -138,7 +138,7 @@ class ReportingCallback(keras.callbacks.Callback):
                 steps_in_epoch=self.params.get("steps"),
                 rows=self._global_batch or 0,
                 logs=numbers,
-                recent=self._stretches.since(self.model, self._epoch, numbers),
+                recent=self._recent_logs.since(self.model, self._epoch, numbers),
                 step_s=step_s,
             )
         )

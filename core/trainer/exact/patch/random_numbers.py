@@ -63,7 +63,7 @@ def by_own_histogram(original: Callable[..., Any], layer: Any, *args: Any, **kwa
     """``RandAugment``: its ``Equalization`` uses one histogram of the own rows. Reported as a draw."""
     step = steps.current()
     if step is not None:
-        step.notes.own_draws.add("RandAugment")
+        step.record.own_draws.add("RandAugment")
     return original(layer, *args, **kwargs)
 
 
@@ -73,7 +73,7 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
     if step is None:
         return original(shape, *args, **kwargs)
     if tf.executing_eagerly():  # a size may equal that of the own rows by chance
-        step.notes.own_draws.add("run_eagerly")
+        step.record.own_draws.add("run_eagerly")
         return original(shape, *args, **_of_rank(step, kwargs))
     shape = tf.convert_to_tensor(shape, tf.int32)
     if not _begins_with_rows(shape):
@@ -97,7 +97,7 @@ def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     step = steps.current()
     if step is None:
         return original(*args, **kwargs)
-    step.notes.own_draws.add(original.__name__.removeprefix("stateless_").removeprefix("random_"))
+    step.record.own_draws.add(original.__name__.removeprefix("stateless_").removeprefix("random_"))
     return original(*args, **_of_rank(step, kwargs))
 
 
@@ -108,7 +108,7 @@ def _of_rank(step: Step, kwargs: dict[str, Any]) -> dict[str, Any]:
         return kwargs
     offset = tf.constant([(step.collectives.rank * _SEED_STRIDE) % 2**31, 0], tf.int64)
     own = seed + tf.cast(offset, seed.dtype)
-    step.notes.is_own([own])
+    step.record.mark_own([own])
     return {**kwargs, "seed": own}
 
 

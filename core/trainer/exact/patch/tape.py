@@ -30,18 +30,18 @@ def gradient(
     if not places:
         return found
     targets = [leaf for leaf in tf.nest.flatten(target) if getattr(leaf, "shape", None) is not None]
-    numbers = [step.notes.scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
+    numbers = [step.record.scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
     for leaf in targets:
         if not _is_one(leaf):  # the tape adds them up, which is known of a step of the script's own
             total = tf.reduce_sum(leaf)
-            step.notes.scalar("gradient", step.per_weight(total) if step.at_tape else total)
+            step.record.scalar("gradient", step.per_weight(total) if step.at_tape else total)
     if not step.at_tape:
         return found
     own = [grads[place] for place in places]
     if not numbers or all(step.summed(number) for number in numbers):
         own = [_scaled(step, grad) for grad in own]
     totals = _of_all(step, own)
-    step.notes.sizes |= step.gauge.sketches.take(totals)
+    step.record.sizes |= step.meter.sketches.take(totals)
     for place, grad in zip(places, totals, strict=True):
         grads[place] = grad
     return tf.nest.pack_sequence_as(sources, grads)
@@ -67,7 +67,7 @@ def _of_all(step: Step, own: list[Any]) -> list[Any]:
         given = list(own)
         for place, tensor in zip(dense, tensors, strict=True):
             given[place] = tensor
-        return step.gauge.exchange(given, lambda: reduce(step, given))
+        return step.meter.exchange(given, lambda: reduce(step, given))
 
     if not record.could_possibly_record() or len(dense) < len(own):
         totals = summed(*(own[place] for place in dense))
@@ -78,7 +78,7 @@ def _of_all(step: Step, own: list[Any]) -> list[Any]:
                 weighted = [
                     tf.math.multiply_no_nan(each, tf.cast(step.weight, each.dtype)) for each in upstream
                 ]
-                return step.gauge.exchange(
+                return step.meter.exchange(
                     weighted, lambda: step.collectives.sum(weighted, "gradients of {} rows", step.rows)
                 )
 

@@ -27,7 +27,7 @@ def compiled_loss(
         return original(loss, y_true, y_pred, sample_weight)
     given = (y_true, y_pred, sample_weight)
     leaves = [leaf for leaf in private.flatten(given) if leaf is not None]
-    step.notes.loss_row_bytes.append(_row_bytes(leaves))
+    step.record.loss_row_bytes.append(_row_bytes(leaves))
     if not step.gathers or isinstance(step.collectives, NoCollectives):
         return original(loss, *given)
     gathered = iter([_of_all(step, leaf) for leaf in leaves])
@@ -58,10 +58,10 @@ def _of_all(step: Step, own: Any) -> Any:
 
     def gathered(value: Any) -> tuple[Any, Callable[[Any], Any]]:
         present = value[: tf.cast(step.end - step.begin, tf.int32)]
-        every = step.gauge.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])[
+        every = step.meter.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])[
             0
         ]
-        step.notes.is_same([every])
+        step.record.mark_same([every])
 
         def back(upstream: Any) -> Any:
             mine = step.per_weight(upstream[step.begin : step.end])

@@ -117,7 +117,7 @@ class RareLoop(Loop):
         spec = while_loop.free_rows(data_spec)
         known, alone = self._alone.get(repr(spec), (None, None))
         if alone is None or known is not exact:
-            alone = self._called(self.step(spec, self._nobody, self.engine.gauge), spec)
+            alone = self._called(self.step(spec, self._nobody, self.engine.meter), spec)
             alone.alone = alone.judged = True
             alone.course.able = False
             self.engine.audits.why = self.engine.audits.why or "laptops meet rarely"

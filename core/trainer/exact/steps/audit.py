@@ -21,19 +21,19 @@ from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members.sketches import FAULT, MOST, NONE, wrong_sums
 from core.trainer.exact.steps import auditable
-from core.trainer.exact.steps.course import WARM_UP
-from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.result import PortionResult, Traced
-from core.trainer.exact.steps.sight import (
+from core.trainer.exact.steps.audited_values import (
     LAST_BIT,
+    AuditedValue,
+    AuditedValues,
     Discrepancy,
-    Item,
-    Sight,
     distance,
     is_deep,
     long_sums,
     of_gradient,
 )
+from core.trainer.exact.steps.course import WARM_UP
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.result import PortionResult, Traced
 from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
@@ -192,12 +192,12 @@ class Auditor:
 
         Raises ``TandemError`` if these are not the sums of what members sent.
         """
-        collectives, gauge = self._engine.collectives, self._engine.gauge
+        collectives, meter = self._engine.collectives, self._engine.meter
         there, began = collectives.met, time.perf_counter()
-        gauge.sent.begin()
-        gauge.received.begin()
+        meter.sent.begin()
+        meter.received.begin()
         result = run()
-        marks = np.stack([gauge.sent.end(), gauge.received.end()])
+        marks = np.stack([meter.sent.end(), meter.received.end()])
         marks = np.nan_to_num(marks, nan=NONE, posinf=NONE, neginf=NONE)
         beyond_s = time.perf_counter() - began - traced.course.step_s
         cost_s = max(0.0, 2 * beyond_s)  # also of the portion that it cuts in two
@@ -237,19 +237,19 @@ class Auditor:
         call of a single step takes beyond that: the audited step's own, and that of the portion which it cuts
         in two.
         """
-        sight = Sight(self._engine, self._model, traced, rows)
+        values = AuditedValues(self._engine, self._model, traced, rows)
 
-        def seen(on: int | None) -> tuple[dict[str, Item], PortionResult]:
-            self._engine.gauge.sketches.begin()
-            self._engine.gauge.repeats.assign(on is not None)
+        def seen(on: int | None) -> tuple[dict[str, AuditedValue], PortionResult]:
+            self._engine.meter.sketches.begin()
+            self._engine.meter.repeats.assign(on is not None)
             self.under_way = True
             try:
                 with self._engine.given_to(on):
                     result = run()
             finally:
                 self.under_way = False
-                self._engine.gauge.repeats.assign(False)
-            return sight.of(result, self._engine.gauge.sketches.end()), result
+                self._engine.meter.repeats.assign(False)
+            return values.after(result, self._engine.meter.sketches.end()), result
 
         whole, _ = seen(whole_on)
         before.restore()

@@ -13,7 +13,7 @@ from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members.exchange_ops import MEETING
 from core.trainer.exact.members.fewer_bits import rounding_of, wire_type
-from core.trainer.exact.members.gauge import ONCE
+from core.trainer.exact.members.step_meter import ONCE
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import functions
 from core.trainer.exact.steps.result import Traced
@@ -56,7 +56,7 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
         return "it runs eagerly"
     if is_narrow(engine, model):
         return "numbers are of 16 bits"
-    if traced.notes.own_draws:
+    if traced.record.own_draws:
         return "members draw their own random numbers"
     if op := unrepeatable_op(traced.step.graph):
         return f"{_words(op)} in a step cannot be done twice"

@@ -24,7 +24,7 @@ from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import memory
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives, NoCollectives
-from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.steps import auditable, while_loop
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import PortionResult, Traced
@@ -70,7 +70,7 @@ class Rehearsal(Protocol):
     @property
     def engine(self) -> Engine: ...
 
-    def step(self, data_spec: Any, collectives: Collectives, gauge: Gauge) -> Any:
+    def step(self, data_spec: Any, collectives: Collectives, meter: StepMeter) -> Any:
         """One step, traced for batches like `data_spec` with any number of rows."""
 
     def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
@@ -137,11 +137,11 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     engine = rehearsal.engine
     rows = _rows_of(next(batches))
     alone = NoCollectives(engine.rank, engine.members)
-    gauge = Gauge(is_audited=False)  # a traced step does not keep it alive
+    meter = StepMeter(is_audited=False)  # a traced step does not keep it alive
     snapshot = None
     numbers = [0.0] * _TOLD
     try:
-        step = rehearsal.step(batches.element_spec, alone, gauge)
+        step = rehearsal.step(batches.element_spec, alone, meter)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
         numbers = [1.0, *_alone(step, batches, rows, alone, snapshot, _most_steps(engine))]
     except Exception:  # A step may do what cannot be tried; it is trained anyway.
@@ -258,7 +258,7 @@ def _together(
         return rehearsal.call(traced, "sure", batches, count)
 
     snapshot.restore()
-    before_bytes = engine.gauge.sent_bytes()
+    before_bytes = engine.meter.sent_bytes()
     rehearse(1)
     first = rehearse(1)
     if traced.balancer is not None and traced.balancer.improve(min(first.wait_s)):
@@ -270,7 +270,7 @@ def _together(
         count = max(1, min(int(PORTION_S / first_s), _most_steps(engine)))
     most = min(LOOPS, int(TOGETHER_S / (first_s * count)))
     portions = [rehearse(count) for _ in range(most)] or [first]
-    sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
+    sent_bytes = (engine.meter.sent_bytes() - before_bytes) / portions[-1].done
     step_s = median(each.step_s for each in portions)
     costs = engine.costs(rehearsal.model)
     meeting_s, meeting_bytes = costs.rehearse(step_s) if costs is not None else (0.0, 0)

@@ -104,9 +104,9 @@ class TracedCalls:
     # --- meeting
 
     def before(self, traced: Traced) -> Before:
-        self._engine.gauge.data.begin()
+        self._engine.meter.data.begin()
         kept = [] if traced.undo is None else traced.undo.begin()
-        return Before(traced.state.snapshot(), self._engine.gauge.waited_s(), kept)
+        return Before(traced.state.snapshot(), self._engine.meter.waited_s(), kept)
 
     def meet(
         self, traced: Traced, before: Before, last: StepOutputs, done: Tensor, words: Tensor
@@ -121,9 +121,9 @@ class TracedCalls:
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
-        marks = tf.unstack(engine.gauge.data.so_far())
+        marks = tf.unstack(engine.meter.data.so_far())
         after = traced.state.snapshot()
-        times = (*engine.gauge.times(before.waited_s, after, done, words[2]), *marks)
+        times = (*engine.meter.times(before.waited_s, after, done, words[2]), *marks)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
         sums = traced.state.meet(before.values, [words[0], words[1], *told, *scalars.values()], done)
         stops, audits, every, sums = sums[0], sums[1], sums[2 : 2 + len(told)], sums[2 + len(told) :]

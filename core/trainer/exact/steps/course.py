@@ -85,7 +85,7 @@ class Course:
     written: list[Any] = field(default_factory=list)
     """Handles of everything the step writes."""
     sums: dict[int, Any] = field(default_factory=dict)
-    """See ``sight.long_sums``."""
+    """See ``audited_values.long_sums``."""
     watched: list[Any] = field(default_factory=list)
     """Handles of variables that the step only reads."""
     values: dict[int, Any] = field(default_factory=dict)

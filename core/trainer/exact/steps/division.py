@@ -15,13 +15,13 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.notes import Notes, Scalar, Site, line_of
+from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, line_of
 from core.trainer.exact.steps import auditable, probe
+from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
-from core.trainer.exact.steps.sight import Discrepancy, metric_of
 
 _GATHERED_BYTES = 1 << 20
 """Most bytes of a batch's predictions and targets: more takes as long to send as a big model's gradients."""
@@ -81,9 +81,9 @@ class Sharings:
         self._known[key] = Sharing(whole=True)
         self._engine.compute_whole(self._model, why)
 
-    def tell_draws(self, notes: Notes) -> None:
+    def tell_draws(self, record: TraceRecord) -> None:
         """Names the functions that draw different random numbers on each member."""
-        for name in sorted(notes.own_draws):
+        for name in sorted(record.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
             self._engine.say_once(
                 f"{how}, each laptop draws its own random numbers: the result is as good as with another "
@@ -91,16 +91,16 @@ class Sharings:
                 difference=True,
             )
 
-    def write_alike(self, key: str, step: Any, notes: Notes) -> bool:
+    def write_alike(self, key: str, step: Any, record: TraceRecord) -> bool:
         """Whether a traced step writes the same on all members; if not, nothing is shared from now on."""
         if self.of(key).whole:
             return True
         local = local_state.metric_variables(self._model)
-        writes = own_writes(step, notes, [*local, *self._engine.gauge.variables])
+        writes = own_writes(step, record, [*local, *self._engine.meter.variables])
         if writes:
             self.share_nothing(key, _words_of_write(self._model, writes[0]))
-        elif notes.by_length is not None:
-            at = _at(line_of(notes.by_length.op))
+        elif record.by_length is not None:
+            at = _at(line_of(record.by_length.op))
             self.share_nothing(
                 key, f"a table is read by places in rows that are as long as the longest one{at}"
             )
@@ -120,8 +120,8 @@ class Sharings:
         On the first batch; then, with other weights, on part of its entries, and on rows from the middle of
         the data if that is in arrays.
         """
-        engine, notes, rows = self._engine, traced.notes, steps.count_rows(batch)
-        if not notes.gradients or engine.draws_apart or auditable.is_narrow(engine, self._model):
+        engine, record, rows = self._engine, traced.record, steps.count_rows(batch)
+        if not record.gradients or engine.draws_apart or auditable.is_narrow(engine, self._model):
             return True
         is_unable = bool(auditable.unrepeatable(engine, self._model, traced))
         on_card = bool(tf.config.list_logical_devices("GPU"))
@@ -137,7 +137,7 @@ class Sharings:
         verdict = probe.gradients_judged(engine, traced, batches, self._weights, coarse=any(cards))
         if verdict == "whole":
             self.share_nothing(
-                key, f"the gradients are of the batch as a whole, not a mean over its rows{_at_loss(notes)}"
+                key, f"the gradients are of the batch as a whole, not a mean over its rows{_at_loss(record)}"
             )
         elif verdict == "unseen" and any(unable):
             what = "whether the gradients are a mean over the rows of a batch"
@@ -163,9 +163,9 @@ class Sharings:
         half = "16" in self._model.dtype_policy.compute_dtype
         known = traced.sharing
         verdict = probe.judged(self._engine, traced, batch, sites, self._weights, half=half)
-        found = self._next(traced.notes, known, verdict, steps.count_rows(batch))
+        found = self._next(traced.record, known, verdict, steps.count_rows(batch))
         if found.whole:
-            self.share_nothing(key, _words_of_loss(traced.notes, verdict))
+            self.share_nothing(key, _words_of_loss(traced.record, verdict))
         elif verdict.unseen is not None:
             self._tell_unseen(verdict.unseen)
         elif self._is_training and found == known:
@@ -175,16 +175,16 @@ class Sharings:
 
     def _judge_metrics(self, traced: Traced, batch: Batch, *, half: bool) -> Sharing:
         """Treats sums as sums; reports a metric of the batch as a whole, as its value will differ."""
-        notes, known = traced.notes, traced.sharing
+        record, known = traced.record, traced.sharing
         unsummed: list[Scalar] = []
         unseen: list[Scalar] = []
-        notes.scalars += states(traced.step.graph, self._model.metrics)
-        if any(scalar.site == "metric" and scalar.name != "loss" for scalar in notes.scalars):
+        record.scalars += states(traced.step.graph, self._model.metrics)
+        if any(scalar.site == "metric" and scalar.name != "loss" for scalar in record.scalars):
             verdict = probe.judged(self._engine, traced, batch, {"metric"}, self._weights, half=half)
             unsummed += [verdict.whole] if verdict.whole is not None else []
             unseen += [verdict.unseen] if verdict.unseen is not None else []
             known = replace(known, sums=known.sums | verdict.sums)
-        if any(scalar.site == "state" for scalar in notes.scalars):
+        if any(scalar.site == "state" for scalar in record.scalars):
             verdict = probe.judged(self._engine, traced, batch, {"state"}, self._weights, half=half)
             unsummed += verdict.unsummed
             unseen += [verdict.unseen] if verdict.unseen is not None else []
@@ -224,7 +224,7 @@ class Sharings:
         on = (
             f"From step {first} on every laptop computes each batch whole, since an audit found that {which} "
             f"of the batch as a whole there, not a mean over its rows"
-            f"{_at_loss(traced.notes)}.{slower}"
+            f"{_at_loss(traced.record)}.{slower}"
         )
         if right > course.confirmed:
             unaudited = right - course.confirmed
@@ -262,16 +262,16 @@ class Sharings:
             difference=True,
         )
 
-    def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
+    def _next(self, record: TraceRecord, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
-            sizes = notes.loss_row_bytes
+            sizes = record.loss_row_bytes
             able = bool(sizes) and not verdict.broke
             small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
         if verdict.unseen is not None and not verdict.no_memory:
             return Sharing(whole=True)
         found = verdict.sums - known.sums
-        losses = {place for place in found if notes.scalars[place].site != "gradient"}
+        losses = {place for place in found if record.scalars[place].site != "gradient"}
         if losses:
             return replace(known, sums=known.sums | losses)  # gradients follow from them
         if not found:
@@ -294,17 +294,17 @@ def _batch_is_fixed(model: Any) -> bool:
     return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
 
 
-def _words_of_loss(notes: Notes, verdict: Verdict) -> str:
+def _words_of_loss(record: TraceRecord, verdict: Verdict) -> str:
     if verdict.whole is None and verdict.unseen is not None:
         at = _at(line_of(verdict.unseen.tensor.op))
         return f"whether the loss{at} is a mean over the rows of a batch cannot be checked beforehand"
-    scalar = verdict.whole or notes.scalars[min(verdict.sums)]
+    scalar = verdict.whole or record.scalars[min(verdict.sums)]
     return f"the loss{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows"
 
 
-def _at_loss(notes: Notes) -> str:
+def _at_loss(record: TraceRecord) -> str:
     """Names the script line of the losses, if it is one."""
-    lines = {line_of(each.tensor.op) for each in notes.scalars if each.site == "loss"} - {""}
+    lines = {line_of(each.tensor.op) for each in record.scalars if each.site == "loss"} - {""}
     return f" (the loss: {lines.pop()})" if len(lines) == 1 else ""
 
 

@@ -18,7 +18,7 @@ from core.trainer.exact.keras.callback_kinds import WRITERS
 from core.trainer.exact.members import agreement
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
-from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.steps.course import AuditTime
@@ -40,7 +40,7 @@ class Engine:
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.collectives: Collectives = cluster.collectives
         self.collectives.place = self.place
-        self.gauge = Gauge()
+        self.meter = StepMeter()
         self.wire, self.sync = cluster.wire, cluster.sync
         self.balance = cluster.balance
         self.rank = cluster.rank
@@ -77,7 +77,7 @@ class Engine:
         """Steps done in this training, including those before it was resumed."""
         self.epochs = 0
         """Whole epochs, counted likewise."""
-        self._reports = StepReports(observer, self.gauge, cluster.rank, cluster.members)
+        self._reports = StepReports(observer, self.meter, cluster.rank, cluster.members)
         self.share_numbers: tuple[int, ...] = ()
         self.present = self.collectives.present
         """Ranks of the members that the shares are for."""
@@ -345,7 +345,7 @@ class Engine:
 
     def begin_after(self, step: int, epochs: int) -> None:
         self.step, self.epochs = step, epochs
-        self.gauge.begin_after(step)
+        self.meter.begin_after(step)
 
     def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
         told = self.collectives.from_chief(data)

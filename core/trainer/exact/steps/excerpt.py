@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.notes import pads
+from core.trainer.exact.members.trace_record import pads
 from core.trainer.exact.steps.own_writes import functions
 
 _KEPT = 0.999

@@ -17,11 +17,12 @@ from core.trainer.exact.keras.local_state import LocalState
 from core.trainer.exact.members import agreement
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives, LeftMidway
-from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
+from core.trainer.exact.members.step_meter import StepMeter
+from core.trainer.exact.members.trace_record import TraceRecord
 from core.trainer.exact.steps import auditable, calibration, log_values, while_loop
 from core.trainer.exact.steps.audit import Auditor
+from core.trainer.exact.steps.audited_values import is_deep
 from core.trainer.exact.steps.batch_queue import BatchQueue
 from core.trainer.exact.steps.calls import TracedCalls
 from core.trainer.exact.steps.data import Portion, next_batches
@@ -40,7 +41,6 @@ from core.trainer.exact.steps.result import (
     Tensor,
     Traced,
 )
-from core.trainer.exact.steps.sight import is_deep
 from core.trainer.exact.steps.undo import EagerUndo, Undo, handles_of
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Loop:
         self._rerun = Rerun()
         self._audits = Auditor(engine, model, is_training=is_training)
         self._positions: defaultdict[str, Positions] = defaultdict(Positions)
-        self._notes = Notes()
+        self._record = TraceRecord()
         """The newest trace's records."""
         if model.jit_compile:
             engine.say_once(
@@ -307,7 +307,7 @@ class Loop:
 
     def _eager(self, key: str) -> Traced:
         plan = self._sharings.of(key)
-        one = functools.partial(self._one_step, plan, self.engine.collectives, self.engine.gauge)
+        one = functools.partial(self._one_step, plan, self.engine.collectives, self.engine.meter)
         return Traced(one, self._state(plan), sharing=plan, judged=plan.whole)
 
     def _trace(self, data_spec: Spec) -> Traced:
@@ -316,18 +316,18 @@ class Loop:
         model_state.build(self.model, data_spec, is_training=self.is_training)
         for _ in range(_TRACES):
             before = self._variables()
-            step = self.step(data_spec, self.engine.collectives, self.engine.gauge)
+            step = self.step(data_spec, self.engine.collectives, self.engine.meter)
             if self._variables() == before:
                 break
-        if not self._sharings.write_alike(key, step, self._notes):
+        if not self._sharings.write_alike(key, step, self._record):
             return self._trace(data_spec)
-        self._sharings.tell_draws(self._notes)
+        self._sharings.tell_draws(self._record)
         return self._called(step, data_spec)
 
     def _called(self, step: Any, data_spec: Spec) -> Traced:
         plan = self._sharings.of(repr(data_spec))
         state, whole = self._state(plan), plan.whole
-        traced = Traced(step, state, notes=self._notes, sharing=plan, judged=whole, calibrated=whole)
+        traced = Traced(step, state, record=self._record, sharing=plan, judged=whole, calibrated=whole)
         traced.log_values = log_values.of_metrics(step, state.variables)
         traced.undo = Undo(handles_of(self.model, step), data_spec, auditable.unrepeatable_op(step.graph))
         calls = self._calls
@@ -336,11 +336,11 @@ class Loop:
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
         return traced
 
-    def step(self, data_spec: Spec, collectives: Collectives, gauge: Gauge) -> Any:
+    def step(self, data_spec: Spec, collectives: Collectives, meter: StepMeter) -> Any:
         """One step, traced for batches like `data_spec` with any number of rows."""
         shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
         spec = while_loop.free_rows(data_spec)
-        one = functools.partial(self._one_step, self._sharings.of(repr(spec)), collectives, gauge)
+        one = functools.partial(self._one_step, self._sharings.of(repr(spec)), collectives, meter)
         drawing = self._positions[repr(spec)].around(one)
         return tf.function(drawing, autograph=False).get_concrete_function(spec, shares_spec)
 
@@ -354,24 +354,24 @@ class Loop:
         return LocalState(metrics, self.engine.collectives)
 
     def _one_step(
-        self, plan: Sharing, collectives: Collectives, gauge: Gauge, data: Batch, shares: Tensor
+        self, plan: Sharing, collectives: Collectives, meter: StepMeter, data: Batch, shares: Tensor
     ) -> StepOutputs:
         """One step on a global batch."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
-        gauge.data.take([(name == "x", tensor) for name, tensor in agreement.parts(data)])
+        meter.data.take([(name == "x", tensor) for name, tensor in agreement.parts(data)])
         if plan.whole:
             return StepOutputs(self._step_function(data), tf.constant(1.0), rows, tf.constant(True))
         begin, end = steps.bounds(rows, shares, self.engine.rank)
         present = end > begin
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
-        step = Step(collectives, weight, present, rows, gauge, self.engine.wire, begin=begin, end=end)
+        step = Step(collectives, weight, present, rows, meter, self.engine.wire, begin=begin, end=end)
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
         step.gathers = plan.gathers
         step.sums_alone = auditable.sums_alone(self.engine, self.model)
-        step.notes.is_own([begin, end])
-        self._notes = step.notes
-        gauge.begin_trace()
+        step.record.mark_own([begin, end])
+        self._record = step.record
+        meter.begin_trace()
         # A member without rows computes on the batch's first row, and none of it counts.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
         with steps.active(step):
@@ -389,7 +389,7 @@ class Loop:
             except StopIteration:
                 break
             last, done = self._calls.step(traced, data, shares), done + 1
-            self._sharings.tell_draws(self._notes)
+            self._sharings.tell_draws(self._record)
         if last is None:
             raise StopIteration
         # The first step creates variables; a metric starts at zero.

@@ -15,7 +15,7 @@ from tensorflow.python.framework import auto_control_deps_utils
 
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
-from core.trainer.exact.members.notes import Notes, Scalar, key, line_of
+from core.trainer.exact.members.trace_record import Scalar, TraceRecord, key, line_of
 
 _LOOPS = 3
 """Loop iterations after which differing values have spread over everything the loop carries."""
@@ -29,11 +29,11 @@ class OwnWrite:
     line: str
 
 
-def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
+def own_writes(step: Any, record: TraceRecord, local: Iterable[Any]) -> list[OwnWrite]:
     """A traced step's own writes, without the variables that always differ between meetings (``local``)."""
     known = {id(variable.handle) for variable in local}
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
-    walk = _Walk(notes)
+    walk = _Walk(record)
     before = -1
     while len(walk.unlike) > before:  # what is written from own rows differs when the next step reads it
         before = len(walk.unlike)
@@ -63,7 +63,7 @@ def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
 
 @dataclass(slots=True)
 class _Walk:
-    notes: Notes
+    record: TraceRecord
     unlike: set[int] = field(default_factory=set)
     """Handles of variables that differ."""
     writes: dict[int, OwnWrite] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Walk:
                 if differs or is_chosen:
                     self._written(op, handles)
             for tensor in op.outputs:
-                own, same = key(tensor) in self.notes.own, key(tensor) in self.notes.same
+                own, same = key(tensor) in self.record.own, key(tensor) in self.record.same
                 if own or (tensor.name in found and not same):
                     unlike.add(tensor.name)
         return unlike

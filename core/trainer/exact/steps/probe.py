@@ -20,8 +20,8 @@ import tensorflow as tf
 
 from core.trainer.exact.keras.local_state import StateSnapshot
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.notes import Scalar, Site
 from core.trainer.exact.members.sketches import MARKS, marks_of
+from core.trainer.exact.members.trace_record import Scalar, Site
 from core.trainer.exact.resume import randomness
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.excerpt import Unreadable, excerpt
@@ -77,7 +77,7 @@ def judged(
     ``batch``: as the traced step takes it. ``weights``: the trained variables. ``half``: numbers have 16
     bits.
     """
-    noted = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites]
+    noted = [each for each in enumerate(traced.record.scalars) if each[1].site in sites]
     chosen = [each for each in noted if each[1].tensor.graph is traced.step.graph]
     scalars = [scalar for _, scalar in chosen]
     unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not traced.step.graph), None)
@@ -86,7 +86,7 @@ def judged(
     biases = [weight for weight in weights if weight.shape.rank == 1]
 
     def made() -> _Numbers:
-        values = excerpt(traced.step, [each.tensor for each in scalars], traced.notes.moments, biases)
+        values = excerpt(traced.step, [each.tensor for each in scalars], traced.record.moments, biases)
 
         def numbers(*given: Any) -> list[float]:
             return [
@@ -128,13 +128,13 @@ def gradients_judged(
     "unseen" if they could not be computed separately; but "means" if memory is lacking. Every variable gets
     its value back. ``coarse``: rounding is that of 16 bits.
     """
-    gradients = traced.notes.gradients
+    gradients = traced.record.gradients
     parts = tf.nest.flatten(gradients, expand_composites=True)
     if any(part.graph is not traced.step.graph for part in parts):
         return "unseen"
 
     def made() -> _Numbers:
-        values = excerpt(traced.step, parts, traced.notes.moments, weights)
+        values = excerpt(traced.step, parts, traced.record.moments, weights)
 
         def numbers(*given: Any) -> list[float]:
             found = tf.nest.pack_sequence_as(gradients, values(*given), expand_composites=True)
@@ -191,7 +191,7 @@ def _tried(
     size = -(-count // _BLOCK) * _BLOCK
     found, known = np.zeros((len(looks), 2, size)), np.zeros((len(looks), 2))
     snapshot, no_memory, drawn = None, False, randomness.Generators()
-    engine.gauge.repeats.assign(True)
+    engine.meter.repeats.assign(True)
     try:
         values = made()
         snapshot = StateSnapshot([traced.step.graph])
@@ -213,7 +213,7 @@ def _tried(
     finally:
         if snapshot is not None:
             snapshot.restore()
-        engine.gauge.repeats.assign(False)
+        engine.meter.repeats.assign(False)
         drawn.set_back()
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
     own = [*finite.ravel(), *known.ravel(), float(no_memory)]

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from core.trainer.exact.interface import Observer, StepReport
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.steps.fit import Fit
+from core.trainer.exact.steps.recent_logs import RecentLogs
 from core.trainer.exact.steps.result import PortionResult
-from core.trainer.exact.steps.stretches import Stretches
 
 
 class Costs(Protocol):
@@ -32,11 +32,11 @@ class Costs(Protocol):
 
 
 class StepReports:
-    def __init__(self, observer: Observer, gauge: Gauge, rank: int, members: int) -> None:
+    def __init__(self, observer: Observer, meter: StepMeter, rank: int, members: int) -> None:
         self._observer = observer
-        self._gauge = gauge
+        self._meter = meter
         self._rank = rank
-        self._stretches = Stretches()
+        self._recent_logs = RecentLogs()
         self._timed_steps = 0
         self._waited_s = [0.0] * members
         """Seconds by rank, over the timed steps since the last report."""
@@ -64,7 +64,7 @@ class StepReports:
         self._timed_steps, self._waited_s = 0, [0.0] * len(self._waited_s)
         logs = private.numbers(result.logs)
         step_s = result.step_s + (meeting_s if result.step_s else 0.0)
-        wire_bytes = self._gauge.wire_bytes(step)
+        wire_bytes = self._meter.wire_bytes(step)
         self._observer.on_step(
             StepReport(
                 step=step,
@@ -73,10 +73,10 @@ class StepReports:
                 steps_in_epoch=fit.steps,
                 rows=result.rows,
                 logs=logs,
-                recent=self._stretches.since(model, (fit.name, fit.epoch), logs),
+                recent=self._recent_logs.since(model, (fit.name, fit.epoch), logs),
                 step_s=step_s,
                 wait_s=min(waits_s[self._rank], step_s) if waits_s else None,
-                grad_norm=self._gauge.norm(),
+                grad_norm=self._meter.norm(),
                 wire_s=min(*waits_s.values(), step_s) if waits_s else None,
                 wire_bytes=wire_bytes if costs is None else costs.meeting_bytes,
                 met_every=0 if costs is None else costs.met_every,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from core.cluster.balance import Balancer
 from core.trainer.exact.keras.local_state import LocalState
-from core.trainer.exact.members.notes import Notes
+from core.trainer.exact.members.trace_record import TraceRecord
 from core.trainer.exact.steps.course import Course
 from core.trainer.exact.steps.undo import Undo
 
@@ -55,7 +55,7 @@ class Sharing:
     """How the rows of a batch are shared by the steps of one kind of data."""
 
     sums: frozenset[int] = frozenset()
-    """Places of the recorded numbers that are sums over rows (members/notes.py)."""
+    """Places of the recorded numbers that are sums over rows (members/trace_record.py)."""
     gathers: bool = False
     """Compiled losses receive predictions and targets of all rows."""
     whole: bool = False
@@ -74,7 +74,7 @@ class Traced:
     """The calls made so far: the first of each traces, and is not timed."""
     balancer: Balancer | None = None
     calibrated: bool = False
-    notes: Notes = field(default_factory=Notes)
+    record: TraceRecord = field(default_factory=TraceRecord)
     """The trace's records."""
     sharing: Sharing = field(default_factory=Sharing)
     log_values: dict[str, Callable[[], Tensor]] = field(default_factory=dict)

@@ -24,7 +24,7 @@ def make_up(row_s: Any) -> None:
     Everything else is real: the code, the members' messages, their conclusions."""
     import tensorflow as tf
 
-    from core.trainer.exact.members.gauge import Gauge
+    from core.trainer.exact.members.step_meter import StepMeter
     from core.trainer.exact.steps import calibration
     from core.trainer.exact.steps.calls import TracedCalls
 
@@ -44,14 +44,14 @@ def make_up(row_s: Any) -> None:
 
         return remembered
 
-    def made_up_times(gauge: Any, before: Any, after: Any, done: Any, began_s: Any) -> tuple[Any, Any]:
+    def made_up_times(meter: Any, before: Any, after: Any, done: Any, began_s: Any) -> tuple[Any, Any]:
         own_s = tf.cast(rows_now[0], tf.float64) * row_s
         return tuple(tf.where(began_s > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
 
     mock.patch.object(calibration, "_alone", made_up_alone).start()
     for name in ("sure", "unsure", "on_batch"):
         mock.patch.object(TracedCalls, name, remembering(getattr(TracedCalls, name))).start()
-    mock.patch.object(Gauge, "times", made_up_times).start()
+    mock.patch.object(StepMeter, "times", made_up_times).start()
 
 
 def main() -> None:

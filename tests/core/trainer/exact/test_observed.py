@@ -64,7 +64,7 @@ def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[di
     assert all(step < 60 + 500 * 20 for step in newest)
 
 
-def test_stretches_add_up_to_the_means_that_keras_gives(records: list[dict[str, Any]]) -> None:
+def test_recent_logs_add_up_to_the_means_that_keras_gives(records: list[dict[str, Any]]) -> None:
     """Each reported loss is that of the steps since the previous report: over all rows, from an epoch's first
     step on."""
     for record in records:

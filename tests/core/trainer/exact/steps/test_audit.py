@@ -86,10 +86,10 @@ def audited(tf: Any, off: float, wire: str = "f32", **model: Any) -> None:
     """Audits one step, in which the received sum is off by so much of its size."""
     from core.trainer.exact.steps.audit import Auditor
 
-    gauge = SimpleNamespace(sent=Marks(1.0, 1.0), received=Marks(1.0, 1.0 + off))
+    meter = SimpleNamespace(sent=Marks(1.0, 1.0), received=Marks(1.0, 1.0 + off))
     traced = traced_of()
     traced.course.sums_alone = True
-    auditor = Auditor(engine_of(wire=wire, gauge=gauge), model_of(tf, **model), is_training=True)
+    auditor = Auditor(engine_of(wire=wire, meter=meter), model_of(tf, **model), is_training=True)
     auditor.audited(traced, 64, lambda: None, 1)  # type: ignore[arg-type, return-value]
 
 

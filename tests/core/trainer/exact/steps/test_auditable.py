@@ -20,7 +20,7 @@ def tf() -> Any:
 
 def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
     """A step with one number per row, which writes one variable."""
-    from core.trainer.exact.members.notes import Notes
+    from core.trainer.exact.members.trace_record import TraceRecord
 
     total = tf.Variable(0.0)
 
@@ -28,7 +28,9 @@ def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
         return total.assign_add(body(x, total))
 
     return SimpleNamespace(
-        step=tf.function(step).get_concrete_function(tf.TensorSpec([None])), notes=Notes(), row_limits=()
+        step=tf.function(step).get_concrete_function(tf.TensorSpec([None])),
+        record=TraceRecord(),
+        row_limits=(),
     )
 
 

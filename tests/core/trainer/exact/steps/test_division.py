@@ -21,7 +21,7 @@ def tf() -> Any:
 @pytest.fixture
 def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Settles how a step is shared that cannot be computed twice; returns the batches looked at."""
-    from core.trainer.exact.members.notes import Notes
+    from core.trainer.exact.members.trace_record import TraceRecord
     from core.trainer.exact.steps import probe
     from core.trainer.exact.steps.division import Sharings
     from core.trainer.exact.steps.result import Traced
@@ -44,7 +44,7 @@ def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
             wire="f32", members=2, draws_apart=False, collectives=collectives, innermost=fit and fit(model)
         )
         step = tf.function(lambda x: x * 2.0).get_concrete_function(tf.TensorSpec([None, 2]))
-        traced = Traced(step, None, judged=True, notes=Notes(gradients=[tf.ones(2)]))  # type: ignore[arg-type]
+        traced = Traced(step, None, judged=True, record=TraceRecord(gradients=[tf.ones(2)]))  # type: ignore[arg-type]
         Sharings(engine, model, is_training=True).settle("kind", batch, traced, lambda: traced)  # type: ignore[arg-type]
         return looks
 

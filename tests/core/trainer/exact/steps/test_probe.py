@@ -20,7 +20,7 @@ def tf() -> Any:
 
 def verdict(tf: Any, body: Any, *batches: Any, rank: int = 0) -> str:
     """One of two members' judgement of a step's gradient on these batches; the other finds the same."""
-    from core.trainer.exact.members.notes import Notes
+    from core.trainer.exact.members.trace_record import TraceRecord
     from core.trainer.exact.steps.probe import gradients_judged
     from core.trainer.exact.steps.result import Traced
 
@@ -29,11 +29,11 @@ def verdict(tf: Any, body: Any, *batches: Any, rank: int = 0) -> str:
         return body(x)
 
     traced_step = step.get_concrete_function(tf.TensorSpec([None]), tf.TensorSpec([2], tf.int64))
-    notes = Notes(gradients=[traced_step.graph.outputs[0]])
+    record = TraceRecord(gradients=[traced_step.graph.outputs[0]])
     collectives = SimpleNamespace(present=(0, 1), met=(0, 1), gather_numbers=lambda own, what: [own, own])
-    gauge = SimpleNamespace(repeats=tf.Variable(False))
-    engine: Any = SimpleNamespace(members=2, rank=rank, collectives=collectives, gauge=gauge)
-    traced = Traced(traced_step, None, notes=notes)  # type: ignore[arg-type]
+    meter = SimpleNamespace(repeats=tf.Variable(False))
+    engine: Any = SimpleNamespace(members=2, rank=rank, collectives=collectives, meter=meter)
+    traced = Traced(traced_step, None, record=record)  # type: ignore[arg-type]
     return gradients_judged(engine, traced, batches, [], coarse=False)
 
 

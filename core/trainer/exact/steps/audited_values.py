@@ -36,7 +36,7 @@ _KERNELS = frozenset(
 Kind = Literal["gradients", "state", "metric"]
 
 
-class Item(NamedTuple):
+class AuditedValue(NamedTuple):
     """One thing compared. Differences in `numbers` don't count up to `rounding`, nor up to `times` those that
     the weights' last bits cause."""
 
@@ -78,11 +78,11 @@ def is_deep(findings: Sequence[Discrepancy]) -> bool:
     return any(finding.kind != "metric" for finding in findings)
 
 
-class Sight:
+class AuditedValues:
     """What is compared of a step on so many `rows`, relative to the state before it."""
 
     def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
-        sums, sizes = traced.course.sums, traced.notes.sizes
+        sums, sizes = traced.course.sums, traced.record.sizes
         self._longer = {place: sums.get(size, ONE).longer(rows) for place, size in sizes.items()}
         """By a gradient's place, the factor for its limits."""
         self._own = {
@@ -97,7 +97,7 @@ class Sight:
                 *(v for each in model_state.optimizers(model) for v in each.variables),
             ]
         )
-        left_out = {id(variable.handle) for variable in [*weights, *engine.gauge.variables]}
+        left_out = {id(variable.handle) for variable in [*weights, *engine.meter.variables]}
         self._handles = [
             handle
             for handle in traced.course.written
@@ -109,9 +109,9 @@ class Sight:
         ]
         self._before = [local_state.read(handle) for handle in self._handles]
 
-    def of(self, result: PortionResult, marks: np.ndarray) -> dict[str, Item]:
+    def after(self, result: PortionResult, marks: np.ndarray) -> dict[str, AuditedValue]:
         """The compared things by name. ``marks``: of the gradients."""
-        found: dict[str, Item] = {}
+        found: dict[str, AuditedValue] = {}
         total = math.sqrt(max(0.0, float(np.nan_to_num(marks[:, 0]).sum())))
         for place, row in enumerate(marks):
             if row.any():
@@ -119,7 +119,7 @@ class Sight:
                 longer = self._longer.get(place, 1.0)
                 rounding = _TOLERANCE * longer * size + _OF_ALL * total
                 numbers = np.append(row[1:], size)  # alike numbers hardly show in waves
-                found[of_gradient(place)] = Item("gradients", numbers, rounding, _TIMES * longer)
+                found[of_gradient(place)] = AuditedValue("gradients", numbers, rounding, _TIMES * longer)
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
         ):
@@ -128,11 +128,11 @@ class Sight:
             rounding = 4 * LAST_BIT * norm(after.astype(np.float64)) if after.dtype.kind == "f" else 0.0
             rounding += _TOLERANCE * norm(change)
             kind: Kind = "metric" if id(handle) in self._own else "state"
-            found[f"{name} ({place})" if kind == "state" else f"{place}:{name}"] = Item(
+            found[f"{name} ({place})" if kind == "state" else f"{place}:{name}"] = AuditedValue(
                 kind, change, rounding
             )
         for name, value in private.numbers(result.logs if isinstance(result.logs, dict) else {}).items():
-            found[f"log:{name}"] = Item("metric", np.array([value]), _TOLERANCE * abs(value) + 1e-7)
+            found[f"log:{name}"] = AuditedValue("metric", np.array([value]), _TOLERANCE * abs(value) + 1e-7)
         return found
 
 
@@ -177,7 +177,7 @@ def metric_of(finding: Discrepancy) -> str:
     return finding.name.split(":", 1)[-1]
 
 
-def distance(one: Item | None, other: Item | None) -> float:
+def distance(one: AuditedValue | None, other: AuditedValue | None) -> float:
     """Infinite if one is not a number and the other one is; None counts as zero."""
     if one is None or other is None:
         there = one or other

@@ -18,12 +18,12 @@ from core.trainer.exact.members.data_marks import DataMarks
 from core.trainer.exact.members.sketches import Sketches
 
 ONCE = "tandem_once"
-"""Part of the names of operations that do nothing while `Gauge.repeats`."""
+"""Part of the names of operations that do nothing while `StepMeter.repeats`."""
 NORM_EVERY_S = 0.5
 """The norm of a large model's gradients takes milliseconds, so not every step computes it."""
 
 
-class Gauge:
+class StepMeter:
     """One per process. The ops are traced into steps; `norm` is called between them."""
 
     def __init__(self, *, is_audited: bool = True) -> None:
@@ -68,12 +68,12 @@ class Gauge:
             self._waited_s.assign_add(tf.timestamp() - began_s)
         return summed
 
-    def sends(self, sent_bytes: Any) -> None:
+    def record_sent(self, sent_bytes: Any) -> None:
         """Records the bytes of gradients that this member sends in this step: a number, or a scalar."""
         with tf.device("CPU:0"):
             self._sent_bytes.assign_add(tf.cast(sent_bytes, tf.float64))
 
-    def weigh(self, gradients: Sequence[Any], scale: Any) -> None:
+    def record_norm(self, gradients: Sequence[Any], scale: Any) -> None:
         """Occasionally takes the norm of `gradients`, which are `scale` times too large."""
         tensors = _tensors(gradients)
         if not tensors:

@@ -1,4 +1,4 @@
-"""The gauge in TensorFlow, in this process; tests/core/trainer/test_session.py tests it in a cluster."""
+"""The meter in TensorFlow, in this process; tests/core/trainer/test_session.py tests it in a cluster."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ def tf() -> Any:
 
 
 @pytest.fixture
-def gauge(tf: Any) -> Any:
-    from core.trainer.exact.members.gauge import Gauge
+def meter(tf: Any) -> Any:
+    from core.trainer.exact.members.step_meter import StepMeter
 
-    return Gauge()
+    return StepMeter()
 
 
 @pytest.mark.parametrize("traced", [True, False])
-def test_the_wait_counts_from_the_own_gradients_to_all_members(tf: Any, gauge: Any, traced: bool) -> None:
+def test_the_wait_counts_from_the_own_gradients_to_all_members(tf: Any, meter: Any, traced: bool) -> None:
     def late(value: Any) -> Any:
         time.sleep(0.05)
         return value
 
     def step(own: Any) -> Any:
         own = tf.py_function(late, [own], tf.float32)  # own work is not waiting
-        return gauge.exchange([own, None], lambda: [tf.py_function(late, [own], tf.float32), None])[0]
+        return meter.exchange([own, None], lambda: [tf.py_function(late, [own], tf.float32), None])[0]
 
     step = tf.function(step) if traced else step
     began_s = time.perf_counter()
     for _ in range(4):
         step(tf.ones([2]))
     took_s = (time.perf_counter() - began_s) / 4
-    waited_s = float(gauge.waited_s()) / 4
+    waited_s = float(meter.waited_s()) / 4
     assert 0.05 <= waited_s <= took_s - 0.05
-    assert gauge.norm() is None
+    assert meter.norm() is None
 
 
-def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, gauge: Any) -> None:
+def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, meter: Any) -> None:
     from core.trainer.exact.members.collectives import summed_bytes
 
     dense = [tf.TensorSpec([10, 6], tf.float32), tf.TensorSpec([12], tf.bfloat16)]
     assert summed_bytes(dense, 2) == 264
     assert summed_bytes(dense, 3) == 352  # each of three sends 4 thirds
-    step = tf.function(lambda gathered: (gauge.sends(264), gauge.sends(gathered))[0])
+    step = tf.function(lambda gathered: (meter.record_sent(264), meter.record_sent(gathered))[0])
     for _ in range(4):
         step(tf.constant(36, tf.int64))
-    assert gauge.wire_bytes(4) == 300
-    assert gauge.wire_bytes(5) == 0
+    assert meter.wire_bytes(4) == 300
+    assert meter.wire_bytes(5) == 0
 
 
 @pytest.mark.parametrize("traced", [True, False])
 def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_numbers(
-    tf: Any, gauge: Any, traced: bool, monkeypatch: pytest.MonkeyPatch
+    tf: Any, meter: Any, traced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
 
@@ -70,48 +70,48 @@ def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_n
         return value + 1.0
 
     def step(own: Any) -> Any:
-        return gauge.exchange([own, None], lambda: [tf.py_function(summed, [own], tf.float32), None])[0]
+        return meter.exchange([own, None], lambda: [tf.py_function(summed, [own], tf.float32), None])[0]
 
     step = tf.function(step) if traced else step
     assert step(tf.zeros([2, 3])).numpy().tolist() == [[1.0] * 3] * 2
     assert step(tf.zeros([])) == 1.0
-    assert float(gauge.waited_s()) > 0
+    assert float(meter.waited_s()) > 0
 
 
-def test_the_norm_is_that_of_all_gradients_without_their_loss_scale(tf: Any, gauge: Any) -> None:
+def test_the_norm_is_that_of_all_gradients_without_their_loss_scale(tf: Any, meter: Any) -> None:
     dense = np.arange(6, dtype=np.float32).reshape(2, 3)
     sparse = tf.IndexedSlices(tf.constant([[3.0], [4.0]]), tf.constant([1, 1], tf.int64))
-    step = tf.function(lambda: gauge.weigh([tf.constant(dense * 8), None], 8.0))
+    step = tf.function(lambda: meter.record_norm([tf.constant(dense * 8), None], 8.0))
     step()
-    assert gauge.norm() == pytest.approx(np.linalg.norm(dense), rel=1e-6)
-    gauge._norm_at_s.assign(0.0)
-    tf.function(lambda: gauge.weigh([sparse], 1.0))()
-    assert gauge.norm() == pytest.approx(5.0, rel=1e-6)
+    assert meter.norm() == pytest.approx(np.linalg.norm(dense), rel=1e-6)
+    meter._norm_at_s.assign(0.0)
+    tf.function(lambda: meter.record_norm([sparse], 1.0))()
+    assert meter.norm() == pytest.approx(5.0, rel=1e-6)
 
 
-def test_the_norm_is_taken_now_and_then(tf: Any, gauge: Any) -> None:
+def test_the_norm_is_taken_now_and_then(tf: Any, meter: Any) -> None:
     value = tf.Variable(1.0)
-    step = tf.function(lambda: gauge.weigh([value.read_value()], 1.0))
+    step = tf.function(lambda: meter.record_norm([value.read_value()], 1.0))
     step()
-    gauge._norm_at_s.assign(tf.timestamp() + 1000.0)  # just taken
+    meter._norm_at_s.assign(tf.timestamp() + 1000.0)  # just taken
     value.assign(2.0)
     step()
-    assert gauge.norm() == 1.0
-    gauge._norm_at_s.assign(0.0)
+    assert meter.norm() == 1.0
+    meter._norm_at_s.assign(0.0)
     step()
-    assert gauge.norm() == 2.0
+    assert meter.norm() == 2.0
 
 
-def test_a_norm_that_is_no_number_is_none(tf: Any, gauge: Any) -> None:
-    gauge.weigh([tf.constant([1.0, float("inf")])], 1.0)
-    assert gauge.norm() is None
-    gauge.weigh([], 1.0)
+def test_a_norm_that_is_no_number_is_none(tf: Any, meter: Any) -> None:
+    meter.record_norm([tf.constant([1.0, float("inf")])], 1.0)
+    assert meter.norm() is None
+    meter.record_norm([], 1.0)
 
 
 def test_an_optimizers_loss_scale_is_known(tf: Any) -> None:
     import keras
 
-    from core.trainer.exact.members.gauge import loss_scale
+    from core.trainer.exact.members.step_meter import loss_scale
 
     assert loss_scale(keras.optimizers.SGD()) == 1.0
     assert loss_scale(keras.optimizers.SGD(loss_scale_factor=4.0)) == 4.0

@@ -11,7 +11,7 @@ def test_a_convolutions_bias_and_kernel_are_sums_over_all_pixels() -> None:
     import keras
     import tensorflow as tf
 
-    from core.trainer.exact.steps.sight import ONE, long_sums
+    from core.trainer.exact.steps.audited_values import ONE, long_sums
 
     model = keras.Sequential([keras.Input((32, 32, 3)), keras.layers.Conv2D(16, 3, padding="same")])
 

@@ -16,7 +16,7 @@ CLOSE = 1e-4
 """Relative tolerance between a log value and its metric's: both are float32."""
 
 
-class Stretches:
+class RecentLogs:
     """One instance for all models of a training."""
 
     def __init__(self) -> None:

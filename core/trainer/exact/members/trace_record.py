@@ -19,8 +19,8 @@ Site = Literal["loss", "gradient", "metric", "state"]
 what a metric is given; and what it assumes to be a sum: the change of a metric's state."""
 Key = tuple[int, str]
 
-_HOUSE = Path(__file__).resolve().parents[3]
-_LIBRARIES = (*(str(Path(str(module.__file__)).parent) for module in (tf, keras)), str(_HOUSE))
+_CORE = Path(__file__).resolve().parents[3]
+_LIBRARIES = (*(str(Path(str(module.__file__)).parent) for module in (tf, keras)), str(_CORE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Scalar:
 
 
 @dataclass(slots=True)
-class Notes:
+class TraceRecord:
     own: set[Key] = field(default_factory=set)
     """Tensors that differ between members; so does everything computed from them."""
     same: set[Key] = field(default_factory=set)
@@ -56,13 +56,13 @@ class Notes:
     loss_row_bytes: list[int | None] = field(default_factory=list)
     """Bytes of each compiled loss's input for one row; None if that has no fixed size."""
 
-    def is_own(self, tensors: Iterable[Any]) -> None:
+    def mark_own(self, tensors: Iterable[Any]) -> None:
         self.own.update(key(tensor) for tensor in _traced(tensors))
 
-    def is_same(self, tensors: Iterable[Any]) -> None:
+    def mark_same(self, tensors: Iterable[Any]) -> None:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
-    def depends(self, tensor: Any) -> bool:
+    def may_differ(self, tensor: Any) -> bool:
         """Whether a traced tensor may differ on other members. Records one sized by the longest own row."""
         seen, left = set(), [tensor]
         while left:
