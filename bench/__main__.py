@@ -49,7 +49,7 @@ MEASUREMENTS = {
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }
-"""By name: its title, and the module whose ``measure`` returns its rows."""
+"""Title and module of each benchmark, by name; the module's ``measure`` returns its rows."""
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 README = Path(__file__).parent.parent / "README.md"

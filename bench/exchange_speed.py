@@ -90,9 +90,10 @@ def _measure(case: Case) -> list[Row]:
 def rows(
     words: str, took_s: dict[str, list[float]], used_s: dict[str, float], limits: Mapping[str, float]
 ) -> list[Row]:
-    """By kind: seconds of a step by round, and a core's seconds per step and member, summed over all rounds.
+    """A row for each kind, and one for each ratio of two of them.
 
-    ``limits``: of the exchange's seconds, relative to those of another kind.
+    ``took_s``: seconds of a step, by round. ``used_s``: a core's seconds per step and member, summed over all
+    rounds. ``limits``: of the exchange's seconds, relative to those of another kind.
     """
     found = [
         Row(

@@ -28,7 +28,7 @@ ROUNDS = 3
 OPEN_S = 10.0
 """How long the form was open."""
 ALONE_LIMITS, TOGETHER_LIMITS = {"open": 0.5, "kept": 0.5}, {"open": 0.35, "kept": 0.25}
-"""Of a cold start."""
+"""Maximum shares of a cold start's time."""
 Start = Literal["cold", "open", "kept"]
 HOW: dict[Start, str] = {"cold": "cold", "open": "form open for 10 s", "kept": "trainer kept ready"}
 RUN_LIMIT_S = 180.0

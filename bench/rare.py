@@ -45,7 +45,7 @@ SCRIPTS: Mapping[str, Script] = {
     "5m-long-epochs": Script("dense layers, 5 million", 1, 4, gradients=4_989_010),
     "resnet50": Script("ResNet-50 at 96 × 96, 23.6 million", 1, 4, heavy=True, gradients=23_555_082),
 }
-"""By the name of their work."""
+"""The measured scripts, by the name of their work."""
 UNEQUAL, SLOW = "resnet20", 1 / 3
 OF_ALLOWED, HEAVY, OF_SUM, WITHIN = 0.9, 1.7, 0.92, 0.2
 
@@ -57,7 +57,7 @@ class Measured:
     alone_s: list[float]
     half_s: list[float]
     together_s: dict[tuple[Kind, int], list[float]]
-    """By kind and Mbit/s."""
+    """Seconds by kind and Mbit/s."""
     expected_s: dict[tuple[Kind, int], float]
 
 

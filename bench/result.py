@@ -58,7 +58,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def interval(values: Sequence[float], digits: int = 3) -> str:
     """A note's text: the 95 % confidence interval of the median, whatever the distribution.
 
-    By order statistics, with the binomial as normal: Conover, Practical Nonparametric Statistics, 3.2.
+    Uses order statistics, with the binomial as normal: Conover, Practical Nonparametric Statistics, 3.2.
     """
     found, count = sorted(values), len(values)
     lowest = math.floor((count - 1.96 * math.sqrt(count)) / 2)

@@ -17,7 +17,7 @@ EPOCHS = 1
 WORK = "5m"
 KINDS = {"sealed": "sealed", "tuned": "with an open port"}
 LIMITS = {FREE_MBIT: 1.15, 936: 1.05}
-"""By the cable's Mbit/s: limits of a sealed step's seconds, relative to an open one's."""
+"""Limits of a sealed step's seconds, relative to an open one's, by the cable's Mbit/s."""
 
 
 def measure() -> list[Row]:

@@ -51,7 +51,7 @@ def measure() -> list[Row]:
 
 
 def _epochs() -> int:
-    """Of a trial that trains long enough, by what the plain script takes on a core of this machine."""
+    """Epochs of a trial that trains long enough, given how fast the plain script is on a core here."""
     few, many = (_plain_s(epochs) for epochs in PROBE_EPOCHS)
     return round(1.1 * TRIAL_S * (PROBE_EPOCHS[1] - PROBE_EPOCHS[0]) / (many - few))
 

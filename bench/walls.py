@@ -73,7 +73,7 @@ def _start_rows() -> Sequence[Row]:
 
 
 def added(took: tuple[list[float], list[float]]) -> list[Row]:
-    """Of a trainer that was kept ready. ``took``: as for ``rows``, in seconds."""
+    """Rows for a trainer that was kept ready. ``took``: as for ``rows``, in seconds."""
     within, without = ([1000 * each for each in side] for side in took)
     more = [one - other for one, other in zip(within, without, strict=True)]
     what = "one kept ready, until it takes its order"

@@ -1,7 +1,7 @@
 """A slower laptop on this machine: processes that get a fraction of a core, however much of it is free.
 
-By a kernel quota if we may create a control group (as root), else by stopping and continuing them. The latter
-is coarser: every thread of a process has to wake up to be stopped.
+It uses a kernel quota if we may create a control group (as root), else by stopping and continuing them. The
+latter is coarser: every thread of a process has to wake up to be stopped.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def main(home: str) -> int:
     watchdogs: list[Watchdog] = []
 
     def begin_watched(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
-        # From the first paint on: the screens' modules are loaded after it.
+        # Watches from the first paint on, since the screens' modules are loaded after it.
         watchdogs.append(Watchdog(window))
         begin(window, folder, first, script)
 

@@ -50,7 +50,7 @@ class Announcers:
         self._now_s, self._on_out = now_s, on_out
         self._most, self._per_source = most, per_source
         self._named: dict[str, _Instance] = {}
-        """By instance name in lower case, the oldest first."""
+        """Instances by name in lower case, the oldest first."""
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._named

@@ -23,7 +23,7 @@ _FIRST_SENSIBLE_S = 1_767_225_600.0  # 2026-01-01
 
 
 def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
-    """From the driver's reading; the deep check tells whether TensorFlow can use it."""
+    """Report the driver's reading; the deep check tells whether TensorFlow can use it."""
     reading = view.state.me.reading if view.state.me else None
     if reading is not None:
         names, no_gpu = tuple(gpu.name for gpu in reading.gpus), reading.no_gpu

@@ -50,7 +50,7 @@ def check_system(view: Examined, platform: str = sys.platform) -> Finding | None
 
 
 def check_tensorflow(view: Examined, versions: Versions | None = None) -> list[Finding]:
-    """From the packages' metadata: nothing is loaded."""
+    """Read the packages' metadata: nothing is loaded."""
     versions = versions or installed()
     findings = []
     for package, label in (("tensorflow", "TensorFlow"), ("keras", "Keras")):

@@ -24,7 +24,7 @@ AWAY_BYTES = 4 << 20
 class Outbox:
     def __init__(self) -> None:
         self._waiting: OrderedDict[int, bytes] = OrderedDict()
-        """By number, in order."""
+        """Encoded messages by number, in order."""
         self._optional: OrderedDict[int, None] = OrderedDict()
         """The messages that may be dropped."""
         self._newest: dict[object, int] = {}

@@ -1,5 +1,5 @@
-"""From the click to the code: M1 to M4 on either side, and which side leads when both clicked at once.
-Pure."""
+"""The handshake from the click to the code: M1 to M4 on either side, and which side leads when both clicked
+at once. Pure."""
 
 from __future__ import annotations
 

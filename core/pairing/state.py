@@ -26,7 +26,7 @@ class Limits:
     handshake_s: float = 5.0
     """A stranger that has not identified itself by then is disconnected."""
     code_s: float = 10.0
-    """From the click to the code."""
+    """Time from the click to the code."""
     answer_s: float = 60.0
     """For both people to compare."""
     hold_s: float = 120.0

@@ -155,14 +155,14 @@ def check_head(head: Head) -> None:
     """Raises ``TandemError`` where a manifest names a forbidden file, or exceeds the limits."""
     names = [file.name for file in head.files]
     if head.format != FORMAT:
-        raise _refused("another Tandem made it")
+        raise _refused("a different version of Tandem made it")
     if len(names) > LIMIT_FILES or len(set(names)) != len(names):
-        raise _refused("its list of files cannot be right")
+        raise _refused("its list of files is invalid")
     for file in head.files:
         if not _NAME.fullmatch(file.name) or file.name == MANIFEST:
-            raise _refused("it names a file that no checkpoint has")
+            raise _refused("it lists a file that does not belong in a checkpoint")
         if file.size < 0 or not _SHA256.fullmatch(file.sha256):
-            raise _refused("a file comes without a proper size and SHA-256")
+            raise _refused("a file has no valid size or SHA-256")
     if head.total_bytes > LIMIT_BYTES:
         raise _refused(f"it is larger than {units.size(LIMIT_BYTES)}")
 
@@ -209,7 +209,7 @@ def check_listing(listing: Manifest) -> None:
     check_files(listing.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
     names = {file.path for file in listing.files}
     if MANIFEST not in names or not all(_NAME.fullmatch(name) for name in names):
-        raise _refused("it names a file that no checkpoint has")
+        raise _refused("it lists a file that does not belong in a checkpoint")
 
 
 def find(folder: Path, digest: ProjectId, meter: ReadMeter = UNWATCHED) -> Checkpoint | None:

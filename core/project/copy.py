@@ -55,12 +55,12 @@ def storing(folder: Path) -> Iterator[None]:
             raise TandemError(
                 code="path-too-long",
                 what=f"A path below {shown(str(folder))} is too long for this system.",
-                fix="Name a home with a shorter path, --home DIR, or shorten the paths of the files.",
+                fix="Use a home with a shorter path (--home DIR), or shorten the paths of the files.",
             ) from error
         raise TandemError(
             code="storage-failed",
             what=f"Files cannot be written to {shown(str(folder))} ({error.strerror or error}).",
-            fix="Make the folder writable for you, or name another home with --home DIR.",
+            fix="Make the folder writable, or use another home: --home DIR.",
             detail=repr(error),
         ) from error
 
@@ -85,7 +85,7 @@ def check_paths(manifest: Manifest, folder: Path, disk: Path) -> None:
 
 
 def _longest(disk: Path) -> tuple[float, float]:
-    """Of a path and of a name there, as ``_encoded``."""
+    """Maximum lengths of a path and of a name there, as ``_encoded``."""
     if sys.platform == "win32":
         import ctypes
 
@@ -246,8 +246,8 @@ _lock = threading.Lock()
 
 
 class WritingTurn:
-    """Of several writers to one folder, the last one that began writes: this ends those before it, once a
-    write under way is over. Thread-safe."""
+    """Lets only the newest writer to a folder write: ends those before it, after a write under way.
+    Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         with _lock:
@@ -267,6 +267,6 @@ class WritingTurn:
 
 _TAKEN_OVER = Problem(
     code="transfer-taken-over",
-    what="Another run receives the same files here now.",
-    fix="Start the run again once that one has them.",
+    what="Another run is now receiving the same files here.",
+    fix="Start the run again when the other one has received them.",
 )

@@ -91,7 +91,7 @@ def find_again(
 def read_kept(
     paths: Iterable[str], keras: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
 ) -> list[LocalData]:
-    """Of Keras' downloads, those that are here. ``keras``: its folder; ``paths``: below it, others are left
+    """The downloads of Keras that are here. ``keras``: its folder; ``paths``: below it, others are left
     out."""
     found = []
     for path in paths:
@@ -123,7 +123,8 @@ def _scan(
         return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)])), ()
     listing = list_files(path, leave_out=_leave_out)
     if not listing.fits(most_files):
-        why = f"it holds {len(listing.files):,} files; {most_files:,} with names of usual length is the most"
+        count = f"{len(listing.files):,}"
+        why = f"it contains {count} files, and at most {most_files:,} can be sent (fewer with long names)"
         raise _unusable(path, why, _SPLIT)
     known = None if hashes is None else HashCache(path.resolve(), hashes)
     meter.expect(sum(found.size for found in listing.files))
@@ -150,38 +151,41 @@ def _hashed(path: Path, inside: str, known: HashCache | None, meter: ReadMeter) 
 
 def _checked(path: Path, manifest: Manifest) -> Manifest:
     if not manifest.files:
-        raise _unusable(path, "it holds no files")
+        raise _unusable(path, "it contains no files")
     if collision := find_collision(file.path for file in manifest.files):
         one, other = map(shown, collision)
-        raise _unusable(path, f"{one} and {other} in it are one name on some systems", "Rename one of them.")
+        raise _unusable(
+            path, f"its {one} and {other} have the same name on some systems", "Rename one of them."
+        )
     check_files(manifest.files)
     return manifest
 
 
 def left_behind(data: LocalData) -> Problem:
-    """Of data with something that cannot travel."""
+    """A warning: part of the data cannot be sent."""
     first, more = data.skipped[0], len(data.skipped) - 1
     return Problem(
         code="data-left",
-        what=f"The data {data.data.name} travels without {first.path} ({first.why})"
+        what=f"The data {data.data.name} is sent without {first.path} ({first.why})"
         + (f", and without {more:,} more." if more else "."),
-        fix="Rename or replace what cannot travel: a script that reads it trains on other data elsewhere.",
+        fix="Rename or replace what cannot be sent: a script that reads it would train on different data "
+        "elsewhere.",
     )
 
 
 def beyond_most(data: LocalData) -> Problem:
-    """Of a download of Keras' for which a run has no place."""
+    """A warning: a run has no room for another Keras download."""
     return Problem(
         code="data-left",
-        what=f"{data.data.asked} does not travel: a run has at most {MOST} folders and files of data.",
-        fix="Keras downloads it on each laptop. Where one is offline, let the script read fewer files.",
+        what=f"{data.data.asked} is not sent: a run can have at most {MOST} data folders and files.",
+        fix="Keras downloads it on each laptop. If a laptop is offline, make the script use fewer files.",
     )
 
 
 _SPLIT = f"Pack them into fewer files, such as TFRecord, or name its subfolders instead ({MOST} at most)."
-_READABLE = "Name a folder or a file that this user can read and that no program changes meanwhile."
+_READABLE = "Choose a folder or file that you can read and that no program is changing."
 
 
 def _unusable(path: Path, why: str, fix: str = _READABLE) -> TandemError:
-    what = f"{shown(str(path))} is no data folder: {why}."
+    what = f"{shown(str(path))} cannot be used as data: {why}."
     return TandemError(code="data-unusable", what=what, fix=fix)

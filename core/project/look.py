@@ -106,7 +106,7 @@ def _shown(file: ProjectFile, change: Change, now: bytes | None, then: bytes | N
     if now is None or not is_text(now):
         return RequestFile(path=path, size=size, change=change)
     if path.endswith((".py", ".pyw")) and (encoding := _encoding(now)) not in _AS_WRITTEN:
-        note = f"It says that it is written in {visible(encoding)}: Python may read something else in it."
+        note = f"It declares the encoding {visible(encoding)}: Python may read it differently."
         return RequestFile(path=path, size=size, change=change, text=visible(now.decode()), note=note)
     text = _source(path, now)
     does = deeds(path, text) if path.endswith(SUFFIXES) else None

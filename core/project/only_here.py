@@ -152,21 +152,22 @@ def _is_read(source: SourceTree, node: ast.AST, path: Path) -> bool:
 
 def _outside(path: str, line: int, text: str, known: str) -> Mistake:
     """``known``: what would travel; its ``detail`` is the data folder that this would be, as NAME=PATH."""
-    fix = "Keep it beside the script, under a relative name; or see that all laptops have the same there."
+    fix = "Keep it beside the script and use a relative path, or see that every laptop has the same there."
     data = ""
     if known:
         name = _NO_NAME.sub("-", Path(known).expanduser().stem)[:40] or "data"
         data = f"{name}={known}"
         fix = (
-            f"Let it travel: --data {spelled(shlex.quote(data))} (in the window, Data folders in Options). "
-            "Laptops with the same data use theirs. Or keep it beside the script, by a relative name."
+            f"Send it along: --data {spelled(shlex.quote(data))} (in the window, Data folders in Options). "
+            "Laptops that have the same data use their own. Or keep it beside the script and use a relative "
+            "path."
         )
     return Mistake(
         code=CODE,
         path=path,
         line=line,
-        what=f"{shown(text)} lies outside the project: each laptop has its own, or none. What Keras saves "
-        "there is written by the chief alone, and what Keras loads from there is the chief's.",
+        what=f"{shown(text)} is outside the project: each laptop has its own, or none. Keras saves there "
+        "only on the chief, and all laptops load the chief's files.",
         fix=fix,
         detail=data,
     )
@@ -177,19 +178,19 @@ def _above(path: str, line: int, text: str, whole: Path) -> Mistake:
         code=CODE,
         path=path,
         line=line,
-        what=f"{shown(text)} lies outside the project: the other laptops do not have it.",
-        fix="Move it into the script's folder. Or write its whole path, and it can travel: "
+        what=f"{shown(text)} is outside the project: the other laptops do not have it.",
+        fix="Move it into the script's folder, or write its full path, so that it can be sent: "
         f"{shown(str(whole))}",
     )
 
 
 def _left_out(path: str, line: int, text: str, *, broad: bool) -> Mistake:
-    own_folder = "Put the script into a folder of its own, together with the file."
-    by_rule = f"Write the line !{shown(text)} into {TANDEM_RULES} beside the script, and it travels, too."
+    own_folder = "Move the script and the file into a folder of their own."
+    by_rule = f"To send it, too, add the line !{shown(text)} to {TANDEM_RULES} beside the script."
     return Mistake(
         code=CODE,
         path=path,
         line=line,
-        what=f"{shown(text)} does not travel with the script: the other laptops do not have it.",
+        what=f"{shown(text)} is not sent with the script: the other laptops do not have it.",
         fix=own_folder if broad else by_rule,
     )

@@ -80,11 +80,11 @@ class Receipt:
         self._coming, self._digest = -1, hashlib.sha256()
         """The current file, and the hash of its received bytes."""
         self.similar: Mapping[int, Path] = {}
-        """By number of a missing file: another version of it on this disk."""
+        """Another version on this disk, by number of a missing file."""
         self._reused: dict[int, deque[Reused]] = {}
         self._compared: set[int] = set()
         self._fresh: dict[int, list[tuple[int, int]]] = {}
-        """By number: the parts that came over the network, from and to which byte."""
+        """Parts that came over the network, by file number: first byte and end."""
         self._is_finished = False
         self._lock = threading.Lock()
         """For ``given``: guards the parts that are here, and the files' places."""
@@ -241,8 +241,8 @@ class Receipt:
         if self._have:
             raise TandemError(
                 code="transfer-incomplete",
-                what=f"{len(self._have):,} of the project's {len(self.manifest.files):,} files did not come.",
-                fix="Start the run again; what came already is kept.",
+                what=f"{len(self._have):,} of the project's {len(self.manifest.files):,} files are missing.",
+                fix="Start the run again; the files that arrived are kept.",
             )
         tree = self._parts / TREE
         with storing(self._place), self._turn.writing(), self._lock:
@@ -258,7 +258,7 @@ class Receipt:
         return self._place
 
     def given(self, extents: Iterable[Extent]) -> bytes:
-        """Parts for another device, one after the other. From any thread. Raises ``NotYet`` and
+        """Parts for another device, one after the other. Call on any thread. Raises ``NotYet`` and
         ``TandemError``.
 
         Security invariant: gives only what came over the network since this receipt was made. Whoever knows

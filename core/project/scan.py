@@ -151,7 +151,7 @@ def _hashed(
     if collision := find_collision(file.path for file in files):
         raise TandemError(
             code="project-names-collide",
-            what=f"{shown(collision[0])} and {shown(collision[1])} are one name on some systems.",
+            what=f"{shown(collision[0])} and {shown(collision[1])} have the same name on some systems.",
             fix=f"Rename one of them, or leave one out with a line in {TANDEM_RULES}.",
         )
     manifest = manifest_of(script.name, files)
@@ -169,7 +169,7 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
     why = next((entry.why for entry in skipped if entry.path == script.name), "it is missing or unreadable")
     return TandemError(
         code="script-unreadable",
-        what=f"{shown(script.name)} cannot travel: {why}.",
+        what=f"{shown(script.name)} cannot be sent: {why}.",
         fix="Rename it, or choose another script.",
     )
 
@@ -183,8 +183,8 @@ def _check_limits(script: Path, listing: FolderListing, most_files: int) -> None
     largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
     raise TandemError(
         code="project-too-large",
-        what=f"The script's folder {shown(str(folder))} holds {len(files):,} files; {most_files:,} with "
-        f"names of usual length is the most. Most of them: {largest}.",
+        what=f"The script's folder {shown(str(folder))} contains {len(files):,} files, and at most "
+        f"{most_files:,} can be sent (fewer with long names). Most of them: {largest}.",
         fix=f"Leave out what the script does not read: write lines such as {_rule(sizes)} "
         f"into {shown(str(folder / TANDEM_RULES))}. Or put the script into a folder of its own.",
     )

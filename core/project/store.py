@@ -94,7 +94,7 @@ class ProjectStore:
         return disk_use(*placed, self._folder / "incoming" / digest).total
 
     def disk_use(self, digest: ProjectId) -> DiskUse:
-        """Of a kept project's files; versions of a project share those that are the same."""
+        """Size of a stored project's files; versions of a project share those that are the same."""
         return disk_use(self._files(digest))
 
     def receive(
@@ -150,7 +150,7 @@ class ProjectStore:
                 code="project-damaged",
                 what=f"The stored project {short(manifest.digest)} is damaged: {shown(changed.path)} is "
                 "missing or not what was sent.",
-                fix="It has been thrown away; start the run again and it is sent anew.",
+                fix="Start the run again: the damaged copy was deleted, and the project will be sent again.",
             ) from changed
         with storing(self._folder):
             os.utime(self._list(manifest.digest))
@@ -218,8 +218,8 @@ class ProjectStore:
 def _unreadable(name: str) -> TandemError:
     return TandemError(
         code="data-unreadable",
-        what=f"The data {name}, which is kept on this laptop, cannot be read now.",
-        fix="Close programs that use it, look whether its disk is connected, and start the run again.",
+        what=f"The data {name}, stored on this laptop, cannot be read at the moment.",
+        fix="Close programs that use it, check that its disk is connected, and start the run again.",
     )
 
 
@@ -238,7 +238,7 @@ def _find_files(
     name = kept.files[0].path
     if not data.is_file or len(kept.files) > 1:
         return scan_data(place, "", hashes, meter)
-    # By its name: one file may be hidden, which no file of a folder may.
+    # Scanned by name, since a single file may be hidden; files of a folder may not.
     return None if _is_gone(place / name) else scan_data(place / name, name, hashes, meter)
 
 

@@ -51,11 +51,11 @@ def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
             code="script-unseen",
             path=script.path,
             line=0,
-            what=f"{shown(script.path)} takes {units.size(script.size)}: the other laptops' users cannot "
-            f"look at its code before they allow it ({units.size(LIMIT_TEXTS_BYTES)} is the most).",
-            fix="In Jupyter, Edit → Clear Outputs of All Cells makes it small."
+            what=f"{shown(script.path)} is too large ({units.size(script.size)}) for the other laptops' "
+            f"users to read it before they allow it. The limit is {units.size(LIMIT_TEXTS_BYTES)}.",
+            fix="In Jupyter, choose Edit → Clear Outputs of All Cells."
             if is_notebook
-            else "Put its data into files of their own.",
+            else "Move its data into separate files.",
         ),
     )
 

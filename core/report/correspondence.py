@@ -110,7 +110,7 @@ class Reports:
             self._emit(NoticeRaised(problem=problems.came(name, script, path)))
 
     async def size(self) -> int:
-        """Of all received reports, in bytes."""
+        """Size of all received reports, in bytes."""
         return (await asyncio.to_thread(disk_use, self._folder)).total
 
     async def clear(self) -> int:

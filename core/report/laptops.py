@@ -66,8 +66,8 @@ def timeline(details: RunDetails) -> list[TimelineRow]:
 
 
 def tf_configs(details: RunDetails) -> list[tuple[str, str]]:
-    """By task, with the laptop's name; none for a single process. A run that ended before its laptops had
-    chosen their ports has none either."""
+    """The TF_CONFIG of each task, named with its laptop; none for a single process. A run that ended before
+    its laptops had chosen their ports has none either."""
     plan = details.plan
     if plan is None or plan.solo or not all(task.host and task.port for task in plan.tasks):
         return []

@@ -158,7 +158,7 @@ def _kind(type_: ast.expr | None) -> str:
 
 
 def _texts(choices: ast.expr | None) -> tuple[str, ...]:
-    """Of a list of texts; none where one of them is something else."""
+    """The items of a list of texts; none if one of them is something else."""
     given = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
     texts = [_text(each) for each in given]
     return tuple(texts) if all(texts) else ()

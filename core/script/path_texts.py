@@ -43,7 +43,7 @@ class PathText(NamedTuple):
 
 
 class PathTexts:
-    """Of one module. A name counts where the module sets it once and nowhere else."""
+    """The paths that one module writes as text. A name counts only if the module sets it exactly once."""
 
     def __init__(self, source: SourceTree) -> None:
         self._source = source

@@ -29,10 +29,10 @@ class Limits:
 
     boot_s: float = LOAD_S
     grace_s: float = STOP_S[0]
-    """From the Stop order to SIGTERM: no sooner than the run itself gives up waiting."""
+    """Time from the Stop order to SIGTERM: no sooner than the run itself gives up waiting."""
     terminate_s: float = 5.0
     leave_s: float = 15.0
-    """From the trainer's last report to the end of its process."""
+    """Time from the trainer's last report to the end of its process."""
     drain_s: float = 2.0
     """How long a dead trainer's pipes are read: a process that it started may never close them."""
     probe_s: float = 3.0

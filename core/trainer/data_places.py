@@ -212,7 +212,7 @@ class _Source:
         return glob.escape(place) if node in self.patterns else place
 
     def edit(self, node: ast.expr, new: str) -> tuple[int, int, bytes] | None:
-        """From and to which byte, and what takes its place; None: it is not where Python says it is."""
+        """First byte, end, and the replacement; None if the code is not where Python says it is."""
         begin, end = self._span(node)
         old = self.bytes[begin:end].decode()
         try:

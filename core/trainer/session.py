@@ -182,7 +182,8 @@ class TrainerSession:
 
     def _clear(self, folder: Path, saved: bool) -> None:
         """Clears the checkpoints, unless the model was not saved: they must stay then."""
-        # By name: after the script no manifest can be decoded for the first time (script.hide_house).
+        # Found by name, since after the script no manifest can be decoded for the first time
+        # (script.hide_house).
         if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
         else:

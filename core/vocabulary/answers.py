@@ -168,7 +168,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """The user's note about it on this laptop."""
     best: dict[str, Best] = {}
-    """By metric, where the name tells which values are better."""
+    """The best value of each metric whose name tells which values are better."""
     losses: tuple[float, ...] = ()
     """Losses over the run, in order: a few dozen, for a sparkline; ``()`` in a record of an earlier
     Tandem."""

@@ -45,7 +45,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
     has_code: bool = False
     """A folder with a file that ``may_carry_code``."""
     listing: Listing
-    """Of its files."""
+    """Its files."""
     files: int
     total_bytes: int
 

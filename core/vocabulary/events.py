@@ -208,7 +208,7 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     rate_bytes_s: float = 0.0
     """How fast files came from that laptop last time; 0: unknown."""
     differs: dict[str, Difference] = {}
-    """Set with ``changed``. By path: differences from the last allowed version."""
+    """Set with ``changed``. Differences from the last allowed version, by path."""
     beyond: tuple[Part, ...] = ()
     """Set with ``changed``. How else it exceeds the last permission."""
     argument_sets: tuple[tuple[str, ...], ...] = ()

@@ -47,8 +47,8 @@ END_LINK_S = 13.0
 """The same after a cut between trainers that do not redial: slightly longer than a link may be silent, so
 that the laptop behind the cut is named."""
 STOP_S = (120.0, 15.0, 5.0)
-"""By force: for the step, the callbacks and the rest of the script; SIGTERM; SIGKILL. The chief gets the
-first, too, to save the weights after another member's script failed."""
+"""One for each force: for the step, the callbacks and the rest of the script; SIGTERM; SIGKILL. The chief
+gets the first, too, to save the weights after another member's script failed."""
 STOP_WHILE_STARTING = 1
 """The force of a first Stop before any step: there is no step boundary to wait for."""
 LEAVE_S = 20.0

@@ -142,7 +142,9 @@ def check_files(
     if total > limit_bytes:
         raise _refused(f"its files take {units.size(total)}, and the limit is {units.size(limit_bytes)}")
     if collision := find_collision(file.path for file in files):
-        raise _refused(f"{shown(collision[0])!r} and {shown(collision[1])!r} are one name on some systems")
+        raise _refused(
+            f"{shown(collision[0])!r} and {shown(collision[1])!r} have the same name on some systems"
+        )
     if any(one.path >= two.path for one, two in pairwise(files)):
         raise _refused("its files are not in order")
 

@@ -135,7 +135,7 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     written_at: FilePath = ""
     """Their folder; like ``source`` only for the starter's own part."""
     texts: ManyBy[FilePath, Piece] = {}
-    """By path: the project's texts that the user can read before they answer. The manifest proves each."""
+    """The project's texts that the user can read before they answer, by path. The manifest proves each."""
 
 
 class FilesFrom(RunMessage, frozen=True, kw_only=True):

@@ -222,11 +222,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     exchange: Word = ""
     """The ``Exchange`` of its members; empty for a single process."""
     first_step_s: float | None = None
-    """From pressing Train or Resume."""
+    """Time from pressing Train or Resume."""
     train_s: float | None = None
-    """From that step to the last."""
+    """Time from that step to the last."""
     total_s: float | None = None
-    """From pressing Train to the end, plus ``Resumption.took_s``."""
+    """Time from pressing Train to the end, plus ``Resumption.took_s``."""
     started_s: float | None = None
     """Unix time of pressing Train, by the clock of the laptop where it was pressed."""
     epochs: int = 0
@@ -260,7 +260,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     met_every: int = 0
     """The most steps of a model's training between two meetings; 0: members met in every step."""
     left: FewBy[Word, int] = {}
-    """By device id: the number of steps after which the others went on without it."""
+    """The number of steps after which the others went on without a laptop, by device id."""
 
     @property
     def differs(self) -> bool:

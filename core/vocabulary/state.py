@@ -90,7 +90,7 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     """The newest step with a whole batch."""
     epoch: EpochEnd | None = None
     exits: dict[str, Exit] = {}
-    """By task name."""
+    """Exits by task name."""
     log: dict[str, tuple[str, ...]] = {}
     """The newest lines by task name."""
     left: Problem | None = None

@@ -55,7 +55,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 0
     """Complete ones in that run."""
     logs: Logs = {}
-    """Of the last complete epoch."""
+    """Logs of the last complete epoch."""
     best: FewBy[Name, Best] = {}
     """As in a ``RunEntry``."""
     diverged: Diverged | None = None

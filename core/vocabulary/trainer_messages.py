@@ -42,7 +42,7 @@ class ExchangeKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     generation: int
     certificates: Few[Key]
-    """By rank, including this trainer's own (DER)."""
+    """The members' certificates by rank, including this trainer's own (DER)."""
     private_key: Key
     """The private key of its certificate: the 32 bytes of an Ed25519 key. It is never shown or stored."""
 
@@ -138,7 +138,7 @@ class Train(Tagged, frozen=True, kw_only=True):
     resume: FilePath = ""
     """The folder of the checkpoint from which the training goes on; identical on every member."""
     peers: FewBy[Name, Words] = {}
-    """By task name: ``device name at host:port``."""
+    """``device name at host:port``, by task name."""
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet through TensorFlow."""

@@ -276,7 +276,7 @@ def test_invariant_a_listing_names_only_what_a_checkpoint_has(tmp_path: Path, na
     odd = replace(listing.files[1], path=name)
     with pytest.raises(TandemError):
         checkpoint_store.check_listing(manifest_of("", [listing.files[0], odd]))
-    with pytest.raises(TandemError, match="names a file"):
+    with pytest.raises(TandemError, match="lists a file"):
         checkpoint_store.check_listing(manifest_of("", listing.files[1:]))
 
 

@@ -118,7 +118,7 @@ def test_the_last_one_that_began_writes(tmp_path: Path) -> None:
     with first.writing():
         pass
     second = WritingTurn(tmp_path)
-    with pytest.raises(TandemError, match="Another run receives the same files"), first.writing():
+    with pytest.raises(TandemError, match="Another run is now receiving the same files"), first.writing():
         pass
     for turn in (second, elsewhere):
         with turn.writing():

@@ -55,7 +55,7 @@ def test_a_folder_with_too_many_files_is_refused_before_it_is_read(
     )
     with pytest.raises(TandemError) as refused:
         read_data("photos", folder, tmp_path, most_files=2)
-    assert "it holds 3 files; 2 with names of usual length is the most" in refused.value.what
+    assert "it contains 3 files, and at most 2 can be sent" in refused.value.what
     assert "name its subfolders instead (8 at most)" in refused.value.fix
     assert ".tandemignore" not in refused.value.fix, "a data folder has none"
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_for_a_moment_is_not_thrown_away(
             broken.setattr(module, "hash_file", read)
         else:
             broken.setattr(os, "scandir", listed)
-        with pytest.raises(TandemError, match=r"The data photos, .* cannot be read now"):
+        with pytest.raises(TandemError, match=r"The data photos, .* cannot be read at the moment"):
             store.find_data(local.data)
     assert store.find_data(local.data) is not None
 
@@ -191,7 +191,7 @@ def test_what_cannot_travel_is_told(tmp_path: Path, store: ProjectStore) -> None
     assert "not every system can store" in whys["at 12:30"]
     assert (whys["link.jpg"], whys["a" * 8]) == ("it is a link", "its path is longer than 1024 bytes")
     told = left_behind(local)
-    assert "The data photos travels without at 12:30.jpg (" in told.what
+    assert "The data photos is sent without at 12:30.jpg (" in told.what
     assert "and without 2 more" in told.what
 
 
@@ -199,7 +199,7 @@ def test_names_that_are_one_on_some_systems_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "photos", {"Dog.jpg": "a dog", "dog.JPG": "another"})
     with pytest.raises(TandemError) as refused:
         read_data("photos", folder, tmp_path)
-    assert "Dog.jpg and dog.JPG in it are one name on some systems" in refused.value.what
+    assert "Dog.jpg and dog.JPG have the same name on some systems" in refused.value.what
     assert refused.value.fix == "Rename one of them."
 
 

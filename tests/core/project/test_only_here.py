@@ -135,7 +135,7 @@ def test_a_home_is_never_offered_as_a_whole(
 def test_a_file_beside_the_projects_folder_is_named_with_its_whole_path(tmp_path: Path, text: str) -> None:
     write(tmp_path, {"data/1.csv": "1"})
     (mistake,) = found(tmp_path, f"from pathlib import Path\nopen({text})")
-    assert "../data/1.csv lies outside" in mistake.what
+    assert "../data/1.csv is outside" in mistake.what
     assert shown(str(tmp_path / "data" / "1.csv")) in mistake.fix
 
 

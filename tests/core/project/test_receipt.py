@@ -190,7 +190,7 @@ def test_each_block_is_verified_before_anything_is_in_place(
         else:
             assert "data/a.bin" in refusal(receipt, file=A_BIN, offset=block.offset, data=bytes(data))
     assert [(want.file, want.offset) for want in receipt.wanted] == [(A_BIN, 0)]
-    with pytest.raises(TandemError, match="did not come"):
+    with pytest.raises(TandemError, match="are missing"):
         receipt.finish()
     assert not (tmp_path / "place").exists()
     for block in blocks:

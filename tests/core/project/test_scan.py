@@ -110,7 +110,7 @@ def test_names_that_collide_elsewhere_are_an_error_here(tmp_path: Path) -> None:
 
 def test_a_script_whose_name_may_not_travel(tmp_path: Path) -> None:
     write(tmp_path, {"my:train.py": "x"})
-    with pytest.raises(TandemError, match="cannot travel"):
+    with pytest.raises(TandemError, match="cannot be sent"):
         scan_project(tmp_path / "my:train.py")
 
 

@@ -219,7 +219,7 @@ def test_a_path_that_escapes_is_refused_and_nothing_is_written(
 
 
 def test_two_names_for_one_file_are_refused(store: ProjectStore) -> None:
-    with pytest.raises(TandemError, match="one name"):
+    with pytest.raises(TandemError, match="same name"):
         store.receive(manifest_for({"train.py": b"y", "Train.py": b"x"}))
 
 

@@ -86,6 +86,6 @@ def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Pa
     large = {"train.ipynb": b"{}" * LIMIT_TEXTS_BYTES}
     write(tmp_path, dict(large))
     (mistake,) = find_unseen(manifest_for(large, "train.ipynb"))
-    assert mistake.what.startswith("train.ipynb takes 1 MB: the other laptops' users cannot look at its code")
+    assert mistake.what.startswith("train.ipynb is too large (1 MB) for the other laptops' users")
     assert "Clear Outputs" in mistake.fix
     assert read_texts(tmp_path, manifest_for(large, "train.ipynb")) == {}

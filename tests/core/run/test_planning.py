@@ -33,7 +33,7 @@ def test_what_of_the_data_cannot_travel_is_told(tmp_path: Path) -> None:
     photos = {"photos": str(tmp_path / "photos")}
     spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data=photos)
     warnings = planning.read_project(spec).warnings
-    assert any("The data photos travels without 12:30.jpg" in warning for warning in warnings)
+    assert any("The data photos is sent without 12:30.jpg" in warning for warning in warnings)
 
 
 def test_what_keras_downloaded_beyond_what_a_run_may_have_is_told(
@@ -49,7 +49,7 @@ def test_what_keras_downloaded_beyond_what_a_run_may_have_is_told(
     assert [each.data.name for each in read.data] == ["photos", *names[:-1]]
     (warning,) = (each for each in read.warnings if "csv" in each)
     assert warning.startswith(
-        "~/.keras/datasets/7.csv does not travel: a run has at most 8 folders and files"
+        "~/.keras/datasets/7.csv is not sent: a run can have at most 8 data folders and files"
     )
 
 

@@ -91,7 +91,7 @@ def test_an_unsafe_path_is_named() -> None:
     ],
 )
 def test_two_names_for_one_file_are_refused(one: str, two: str) -> None:
-    assert "one name on some systems" in reason(a_project("train.py", one, two))
+    assert "the same name on some systems" in reason(a_project("train.py", one, two))
 
 
 def test_the_disk_alone_bounds_a_project_s_size() -> None:

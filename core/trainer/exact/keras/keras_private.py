@@ -231,7 +231,7 @@ def build(model: Any, data_spec: Any) -> None:
 def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
     """Whether `build` may create an optimizer's variables, if it has any.
 
-    Not in a test, where a step creates none. Nor where building assigns values beyond the initial ones:
+    Not in a test, where a step creates none, and not if building assigns values beyond the initial ones:
     Keras' `fit` creates the variables while tracing a step, where such values are lost; so they must be lost
     here, too.
     """

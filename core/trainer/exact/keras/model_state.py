@@ -19,7 +19,7 @@ from core.vocabulary.errors import TandemError
 _log = logging.getLogger(__name__)
 
 outer_momentum: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-"""By model, a variable that Tandem adds if members meet rarely (rare/outer.py)."""
+"""A variable that Tandem adds to a model if members meet rarely (rare/outer.py)."""
 _ROUNDING = 1e-3
 """Relative to a variable's norm: members that differ by less differ only by their processors' rounding."""
 

@@ -22,8 +22,9 @@ GROUPS = (
     "whole numbers or texts of the targets",
 )
 _TOLERANCES = (1e-4, 1e-4, 1e-5, 1e-5)
-"""By group, relative to the sum of absolute values. Processors round differently, and a pixel rounded to
-another whole number must not end a run after hours; one wrong label among a hundred batches exceeds this."""
+"""One for each group, relative to the sum of absolute values. Processors round differently, and a pixel
+rounded to another whole number must not end a run after hours; one wrong label among a hundred batches
+exceeds this."""
 
 
 class DataMarks:

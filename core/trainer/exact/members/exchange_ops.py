@@ -189,7 +189,8 @@ class ExchangeCollectives(Collectives):
         return results if isinstance(results, list) else [results]  # of one, outside of a graph
 
     def _end_stage(self, kind: Kind, limit_s: float | None = None) -> list[list[Array]]:
-        """By pack, a sum's array or a gather's by rank. Raises ``ExchangeFailed``, ``TimeoutError``."""
+        """The results, one list for each pack: a sum's array, or a gather's by rank. Raises
+        ``ExchangeFailed``, ``TimeoutError``."""
         if self._is_broken_off:
             raise _begun_anew()
         try:

@@ -91,7 +91,7 @@ class Step:
 
 
 class _Active(threading.local):
-    """By thread: a thread of the script's own may predict while another one traces a step."""
+    """The active step, one for each thread: a script's thread may predict while another one traces a step."""
 
     def __init__(self) -> None:
         self.steps: list[Step | None] = []

@@ -38,7 +38,7 @@ class StepMeter:
         self.data = DataMarks()
         self.sketches = Sketches(are_taken=is_audited)
         self.sent, self.received = Sketches(are_taken=is_audited), Sketches(are_taken=is_audited)
-        """Of packs that this member sends to be summed in few bits, and of the sums."""
+        """Sketches of packs that this member sends to be summed in few bits, and of the sums."""
 
     @property
     def variables(self) -> list[Any]:

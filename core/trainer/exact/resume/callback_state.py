@@ -130,7 +130,7 @@ def _cut(log: Path, separator: str, epoch: int) -> None:
     except (OSError, UnicodeDecodeError):
         return  # The file is missing, or not on this disk.
     kept, later = len(lines), math.inf
-    # From the end, and only while epochs go down: a log may hold earlier trainings, too.
+    # Read backwards, and only while epochs go down: a log may hold earlier trainings, too.
     while kept and epoch <= (number := _epoch_of(lines[kept - 1], separator)) < later:
         kept, later = kept - 1, number
     if kept < len(lines):

@@ -1,4 +1,4 @@
-"""What an audit compares of a step: gradients, metrics, logs, and what it writes beside weights."""
+"""The values of a step that an audit compares: gradients, metrics, logs, and state other than weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Kind = Literal["gradients", "state", "metric"]
 
 
 class AuditedValue(NamedTuple):
-    """One thing compared. Differences in `numbers` don't count up to `rounding`, nor up to `times` those that
+    """One compared value. Differences in `numbers` don't count up to `rounding`, nor up to `times` those that
     the weights' last bits cause."""
 
     kind: Kind
@@ -79,12 +79,12 @@ def is_deep(findings: Sequence[Discrepancy]) -> bool:
 
 
 class AuditedValues:
-    """What is compared of a step on so many `rows`, relative to the state before it."""
+    """The values compared after a step on `rows` rows, relative to the state before it."""
 
     def __init__(self, engine: Engine, model: Any, traced: Traced, rows: int) -> None:
         sums, sizes = traced.course.sums, traced.record.sizes
         self._longer = {place: sums.get(size, ONE).longer(rows) for place, size in sizes.items()}
-        """By a gradient's place, the factor for its limits."""
+        """Factors for gradients' limits, by place."""
         self._own = {
             id(variable.handle): metric.name
             for listed in private.every_metric(model)
@@ -110,7 +110,7 @@ class AuditedValues:
         self._before = [local_state.read(handle) for handle in self._handles]
 
     def after(self, result: PortionResult, marks: np.ndarray) -> dict[str, AuditedValue]:
-        """The compared things by name. ``marks``: of the gradients."""
+        """The compared values by name. ``marks``: of the gradients."""
         found: dict[str, AuditedValue] = {}
         total = math.sqrt(max(0.0, float(np.nan_to_num(marks[:, 0]).sum())))
         for place, row in enumerate(marks):

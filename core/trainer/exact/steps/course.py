@@ -96,7 +96,7 @@ class Course:
     told: set[str] = field(default_factory=set)
     """Findings reported earlier."""
     spread: dict[str, float] = field(default_factory=dict)
-    """By suspected value, how far perturbed last bits moved it, relative to its size."""
+    """How far perturbed last bits moved each suspected value, relative to its size."""
 
     def ahead(self, time: AuditTime, left: int, *, epoch_ends: bool = False) -> int | None:
         """Steps before the next one to be audited; None if it is none of the next `left`.

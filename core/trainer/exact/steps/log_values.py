@@ -19,7 +19,8 @@ from core.trainer.exact.steps.result import Traced
 
 
 def of_metrics(step: Any, variables: Iterable[Any]) -> dict[str, Callable[[], Any]]:
-    """By name, what computes a log from the present values. ``variables``: of a traced `step`'s metrics."""
+    """Functions that compute logs from the present values, by name. ``variables``: of a traced `step`'s
+    metrics."""
     logs = step.graph.structured_outputs.logs
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
     metrics = {id(variable.handle) for variable in variables}

@@ -48,7 +48,7 @@ _WIDER = 3
 
 
 _Numbers = Callable[..., list[float]]
-"""Of (batch, shares, stir, wider), as an excerpt takes them."""
+"""Takes (batch, shares, stir, wider), as an excerpt does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,11 +78,11 @@ class Traced:
     """The trace's records."""
     sharing: Sharing = field(default_factory=Sharing)
     log_values: dict[str, Callable[[], Tensor]] = field(default_factory=dict)
-    """By name, a function that computes a log value from metrics."""
+    """Functions that compute log values from metrics, by name."""
     judged: bool = False
     """Whether its losses are known to be means over rows or not."""
     row_limits: tuple[float, ...] = ()
-    """By rank, the rows that fit into memory; empty if not measured."""
+    """Rows that fit into memory, by rank; empty if not measured."""
     course: Course = field(default_factory=Course)
     alone: bool = False
     """Its steps exchange nothing: members meet between them."""
