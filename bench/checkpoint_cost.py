@@ -36,7 +36,7 @@ def measure() -> list[Row]:
 
 def _written(folder: Path) -> int:
     """How many the chief has written so far: they are numbered."""
-    newest = checkpoint_store.look(folder / "0")
+    newest = checkpoint_store.newest_by_size(folder / "0")
     return int(Path(newest.folder).name) if newest is not None else 0
 
 

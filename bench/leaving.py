@@ -101,7 +101,7 @@ async def _lose_and_regain(nodes: Sequence[Agent], run: RunId) -> tuple[float, f
     async with asyncio.timeout(LIMIT_S):
         for node in nodes:
             folder = node.home.runs / run / run_folder.CHECKPOINTS
-            while checkpoint_store.look(folder) is None:  # noqa: ASYNC110 (another process: nobody tells)
+            while checkpoint_store.newest_by_size(folder) is None:  # noqa: ASYNC110 (another process: nobody tells)
                 await asyncio.sleep(0.05)
     for node in nodes:
         await processes.wait_at_rest(await _child(node, trains=False))

@@ -79,7 +79,7 @@ def _wait_for_spare(agent: Agent, run: RunId) -> None:
     """Until it has a checkpoint, and has loaded the next trainer, which has one thread."""
     until_s = time.monotonic() + LIMIT_S
     folder = agent.home.runs / run / run_folder.CHECKPOINTS
-    while checkpoint_store.look(folder) is None or not any(map(_is_spare, agent.trainers())):
+    while checkpoint_store.newest_by_size(folder) is None or not any(map(_is_spare, agent.trainers())):
         if time.monotonic() > until_s:
             raise TimeoutError(f"{agent.name} has no checkpoint, or has not loaded the next trainer")
         time.sleep(0.1)

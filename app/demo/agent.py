@@ -116,7 +116,7 @@ class Agent:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         try:
-            told = json_lines.read_told(line) if line else None
+            told = json_lines.read_message(line) if line else None
         except ValueError as error:
             said = plain(line.decode("utf-8", "replace"))
             raise self.failure(f"sent something that the demo cannot read ({error}): {said}") from error

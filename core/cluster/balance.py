@@ -41,7 +41,7 @@ class Balancer:
         self._odd: list[list[float]] = [[] for _ in costs]
         self._there = tuple(range(len(costs)))
 
-    def keep(self, there: Sequence[int]) -> None:
+    def divide_among(self, there: Sequence[int]) -> None:
         """Divide all rows among the members with these ranks; the others have left."""
         if self._there == tuple(there):
             return

@@ -51,7 +51,7 @@ class Changes:
     def start(self) -> None:
         try:
             self._socket = self._open_socket()
-            asyncio.get_running_loop().add_reader(self._socket, self._told)
+            asyncio.get_running_loop().add_reader(self._socket, self._on_readable)
         except (OSError, NotImplementedError) as error:
             _log.info("polling for network changes every %.0f s: %s", self._look_every_s, error)
             self._close_socket()
@@ -63,7 +63,7 @@ class Changes:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._close_socket()
 
-    def _told(self) -> None:
+    def _on_readable(self) -> None:
         assert self._socket is not None
         try:
             # What changed does not matter; an overrun buffer (ENOBUFS) means that many things did.

@@ -42,7 +42,7 @@ class Presence:
         on_problem: Callable[[Problem], None],
         wanted: Iterable[str] = (),
         discovery: bool = True,
-        look: Callable[[], tuple[Interface, ...]] = nets.present,
+        find_interfaces: Callable[[], tuple[Interface, ...]] = nets.present,
         limits: BrowseLimits = BROWSE_LIMITS,
     ) -> None:
         self._limits = limits
@@ -51,7 +51,7 @@ class Presence:
         self._announcement = announcement
         self._wanted = tuple(wanted)
         self._discovery = discovery
-        self._look = look
+        self._find_interfaces = find_interfaces
         self._chosen: tuple[Interface, ...] = ()
         self._browser: Browser | None = None
         self._told_alone = False
@@ -73,7 +73,7 @@ class Presence:
     async def look_again(self) -> None:
         """Switch to the networks that are available now."""
         async with self._lock:
-            before, self._chosen = self._chosen, nets.chosen(self._look(), self._wanted)
+            before, self._chosen = self._chosen, nets.chosen(self._find_interfaces(), self._wanted)
             if self._started and self._addresses_of(before) != self.addresses:
                 self._on_addresses(self.addresses)
             self._started = True

@@ -49,7 +49,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
 
 def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
     """As ``read_run``, without metrics and log, which take a second for a long run."""
-    kept = checkpoint_store.look(folder / run_folder.CHECKPOINTS)
+    kept = checkpoint_store.newest_by_size(folder / run_folder.CHECKPOINTS)
     report = folder / REPORT
     return RunDetails(
         entry=entry,

@@ -68,7 +68,7 @@ class RunRecord:
         """Open ones, the most recently written at the end."""
         self._left_out: set[str] = set()
         """Files already reported as incomplete."""
-        self._told = False
+        self._is_reported = False
         self._planned: Plan | None = None
         self._left: set[DeviceId] = set()
         self._losses = Thinned[float](_MOST_LOSSES)
@@ -260,8 +260,8 @@ class RunRecord:
 
     def trouble(self, words: str) -> None:
         """Part of the run could not be recorded. Reported once per run."""
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self._on_trouble(unwritten(self.entry.run, words))
 
 

@@ -126,7 +126,7 @@ class Client:
     async def _read(self) -> None:
         try:
             while line := await self._reader.readline():
-                self._on_told(json_lines.read_told(line))
+                self._on_message(json_lines.read_message(line))
             if not self.state.stopped:
                 self.problem = _closed()
         except OSError as error:
@@ -142,7 +142,7 @@ class Client:
                 if not answer.done():
                     answer.set_result(Refused(problem=self.problem or _closed()))
 
-    def _on_told(self, told: json_lines.NodeGreeting | json_lines.Replied | Event) -> None:
+    def _on_message(self, told: json_lines.NodeGreeting | json_lines.Replied | Event) -> None:
         match told:
             case json_lines.NodeGreeting():
                 # A listener may be waiting for one of the missed events.
@@ -164,7 +164,7 @@ async def _wait(answer: asyncio.Future[Answer], limit_s: float) -> None:
 def _greeted(line: bytes) -> State:
     """The state in the first line. Raises ``TandemError`` where it is another version's, or no node's."""
     try:
-        told = json_lines.read_told(line)
+        told = json_lines.read_message(line)
     except ValueError as error:
         # Another version's state may not even be readable; its version number explains why.
         raise TandemError.of(msgspec.structs.replace(_differs(), detail=str(error))) from error

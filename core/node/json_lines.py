@@ -97,7 +97,7 @@ def write_greeting(state: State, missed: int = 0) -> bytes:
     return msgspec.json.encode(NodeGreeting(state=state, missed=missed)) + b"\n"
 
 
-def read_told(line: bytes) -> NodeGreeting | Replied | Event:
+def read_message(line: bytes) -> NodeGreeting | Replied | Event:
     """A message of the node. Raises ``msgspec.DecodeError`` for lines that no node of this version sends."""
     kind = _kinds.decode(line)
     if kind.vocabulary is not msgspec.UNSET:

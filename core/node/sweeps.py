@@ -111,7 +111,7 @@ class Sweeps:
             sweep = machine.plan(SweepId(new_run_id()), spec, name, digest, seed)
             if not 0 < len(sweep.trials) <= MOST_TRIALS:
                 raise TandemError.of(problems.too_many_trials(len(sweep.trials)))
-            await self._disk.do(kept.keep_project, self._folder, sweep.sweep, project.manifest)
+            await self._disk.do(kept.write_project, self._folder, sweep.sweep, project.manifest)
         finally:
             self._beginning = False
         self._begin(sweep, project)
@@ -285,7 +285,7 @@ class Sweeps:
     def _keep(self, sweep: Sweep) -> None:
         """On the disk's thread."""
         try:
-            kept.keep(self._folder, sweep)
+            kept.write(self._folder, sweep)
         except OSError as error:
             _log.warning("the sweep %s could not be saved: %s", sweep.sweep, error)
 

@@ -129,12 +129,12 @@ def newest(folder: Path) -> Checkpoint | None:
     return next((found for found in _listed(folder) if intact(found)), None)
 
 
-def look(folder: Path) -> Checkpoint | None:
+def newest_by_size(folder: Path) -> Checkpoint | None:
     """As ``newest``, but quick: compares sizes, not contents."""
-    return next(iter(looks(folder)), None)
+    return next(iter(complete_by_size(folder)), None)
 
 
-def looks(folder: Path) -> list[Checkpoint]:
+def complete_by_size(folder: Path) -> list[Checkpoint]:
     """All that are complete by a quick check, the newest first."""
     return [found for found in _listed(folder) if _sizes_fit(found)]
 

@@ -119,7 +119,7 @@ def _scan(
         known = None if hashes is None else HashCache(path.parent.resolve() / path.name, hashes)
         size, sha256 = _hashed(path, "", known, meter)
         if known is not None:
-            known.keep()
+            known.save()
         return _checked(path, manifest_of("", [ProjectFile(path=name, size=size, sha256=sha256)])), ()
     listing = list_files(path, leave_out=_leave_out)
     if not listing.fits(most_files):
@@ -133,7 +133,7 @@ def _scan(
         size, sha256 = _hashed(path, found.path, known, meter)
         files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
     if known is not None:
-        known.keep()
+        known.save()
     return _checked(path, manifest_of("", files)), listing.skipped
 
 

@@ -21,7 +21,7 @@ from core.vocabulary.paths import shown, why_unsafe
 
 ENTRIES_SEEN = 200_000
 """A folder with more is no project; listing it would keep a person waiting."""
-TOLD_S = 1.0
+REPORT_S = 1.0
 """Interval of reports: what takes less is not reported at all."""
 
 
@@ -52,16 +52,16 @@ class FolderListing(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReadMeter:
     """How much of the files that are being read is done: calls ``tell(done, total)``, in bytes, once every
-    ``told_s``. For one thread."""
+    ``every_s``. For one thread."""
 
     def __init__(
         self,
         tell: Callable[[int, int], object],
         *,
         clock: Callable[[], float] = time.monotonic,
-        told_s: float = TOLD_S,
+        every_s: float = REPORT_S,
     ) -> None:
-        self._tell, self._clock, self._told_s = tell, clock, told_s
+        self._tell, self._clock, self._every_s = tell, clock, every_s
         self._last_s = clock()
         self._done = self._total = 0
 
@@ -73,7 +73,7 @@ class ReadMeter:
         """So many bytes more were read, or need no reading."""
         self._done += size
         self._total = max(self._total, self._done)  # a file has grown
-        if (now_s := self._clock()) - self._last_s >= self._told_s:
+        if (now_s := self._clock()) - self._last_s >= self._every_s:
             self._last_s = now_s
             self._tell(self._done, self._total)
 

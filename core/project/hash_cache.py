@@ -44,7 +44,7 @@ _DECODER = msgspec.msgpack.Decoder(_Known)
 
 
 class HashCache:
-    """For one reading of ``folder``, or of one file, whose path inside is empty; call ``keep`` afterwards.
+    """For one reading of ``folder``, or of one file, whose path inside is empty; call ``save`` afterwards.
     ``place``: the folder with all hashes.
 
     A file is cached once it had not changed for ``settled_ns`` before it was read. A wrong hash sends no
@@ -77,7 +77,7 @@ class HashCache:
         self._now[inside] = known
         return known.stamp.size, known.sha256
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Save for the next reading. A failing disk only costs time."""
         if self._now == self._before:
             return

@@ -145,7 +145,7 @@ def _hashed(
         else:
             files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
     if known is not None:
-        known.keep()
+        known.save()
     if not any(file.path == script.name for file in files):
         raise _no_script(script, listing.skipped)
     if collision := find_collision(file.path for file in files):

@@ -103,7 +103,7 @@ class ProjectStore:
         own: Mapping[str, Path] = MappingProxyType({}),
         meter: ReadMeter = UNWATCHED,
     ) -> Receipt:
-        """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
+        """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``add``.
 
         Reuses content of other versions of the project, also parts of files. ``own``: files of this user, by
         SHA-256, which are copied if they are still the same. Raises ``TandemError`` where the manifest is
@@ -124,7 +124,7 @@ class ProjectStore:
         receipt.similar = self._similar(receipt)
         return receipt
 
-    def keep(self, receipt: Receipt) -> None:
+    def add(self, receipt: Receipt) -> None:
         """Add a project whose pieces have all come to the store. Raises ``TandemError``."""
         digest = receipt.manifest.digest
         if self.has(digest):

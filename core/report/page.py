@@ -187,7 +187,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"
     found = [
         *((name, f"{logs[name]:.4g}", _validation(entry, name)) for name in metrics[:2]),
-        ("time", _told(units.clock, summary.total_s), steps_words(summary)),
+        ("time", _or_empty(units.clock, summary.total_s), steps_words(summary)),
         ("speed", speed, note),
     ]
     return [each for each in found if each[1]]
@@ -277,16 +277,16 @@ def _best(entry: RunEntry) -> list[tuple[str, str]]:
     ]
 
 
-def _told(words: Callable[[float], str], value: float | None) -> str:
+def _or_empty(words: Callable[[float], str], value: float | None) -> str:
     return "" if value is None else words(value)
 
 
 def _times(entry: RunEntry) -> list[tuple[str, str]]:
     summary, since = entry.summary, "" if entry.resumed is None else " since it was resumed"
     found = [
-        ("first step after", _told(units.duration, summary.first_step_s)),
-        (f"training{since}", _told(units.clock, summary.train_s)),
-        ("total", _told(units.clock, summary.total_s)),
+        ("first step after", _or_empty(units.duration, summary.first_step_s)),
+        (f"training{since}", _or_empty(units.clock, summary.train_s)),
+        ("total", _or_empty(units.clock, summary.total_s)),
         ("epochs", str(summary.epochs or "")),
         ("steps", steps_words(summary)),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),

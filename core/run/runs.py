@@ -385,7 +385,7 @@ class NodeRuns:
         if (waiting := self._held_request.take()) is not None:
             self._on_prepare(*waiting)
         elif self.warm.always and not self._closing:
-            self._context.background.start("hold a trainer warm", self.warm.keep())
+            self._context.background.start("hold a trainer warm", self.warm.make_ready())
 
     def _my_name(self) -> str:
         return me.name if (me := self._state().me) is not None else "this laptop"

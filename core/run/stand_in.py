@@ -48,7 +48,7 @@ def last_standing(history: History, runs: Path, me: DeviceId) -> Standing | None
         owner = owner_of(plan)
         if owner.device in back or (isinstance(entry.phase, Stopped) and entry.phase.back):
             return None
-        newest = checkpoint_store.look(runs / newest_of(runs, owner.run) / run_folder.CHECKPOINTS)
+        newest = checkpoint_store.newest_by_size(runs / newest_of(runs, owner.run) / run_folder.CHECKPOINTS)
         return None if newest is None else Standing(owner, newest.head.moment.step)
     return None
 

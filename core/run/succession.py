@@ -143,7 +143,7 @@ class Succession:
         self.lost = following
         self.reconsider()
         folder = self._context.folder(entry.run) / run_folder.CHECKPOINTS
-        is_kept = await self._context.files.do(checkpoint_store.look, folder) is not None
+        is_kept = await self._context.files.do(checkpoint_store.newest_by_size, folder) is not None
         if not is_kept or self.lost is None:
             return
         if go_on:

@@ -225,7 +225,7 @@ class Delivery:
 
     async def _keep(self, receipt: Receipt) -> None:
         """At once, so that the next run has it even if this one breaks while more travels."""
-        await self._context.files.do(self._context.store.keep, receipt)
+        await self._context.files.do(self._context.store.add, receipt)
 
     async def _fetch(self, receipt: Receipt, tell: Callable[[], None]) -> None:
         starter = self._plan.starter
@@ -264,7 +264,7 @@ class Delivery:
         receipt = self._receive(manifest)
         if receipt.wanted:
             return receipt
-        store.keep(receipt)
+        store.add(receipt)
         return None
 
     def _receive(self, manifest: Manifest) -> Receipt:

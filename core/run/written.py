@@ -105,7 +105,7 @@ def check(written: Manifest, project: Manifest = NONE) -> None:
 def keep(work: Path, project: Manifest, run: Path, before: Manifest | None = None) -> None:
     """Keep what the script wrote in a working copy, if the run has a checkpoint to go on from. ``before``:
     what lay there already; None: this laptop was lost. Raises ``TandemError``, ``OSError``, ``Changed``."""
-    if checkpoint_store.look(run / run_folder.CHECKPOINTS) is None:
+    if checkpoint_store.newest_by_size(run / run_folder.CHECKPOINTS) is None:
         return
     place = run / run_folder.WRITTEN
     remove_tree(place)

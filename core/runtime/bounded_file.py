@@ -19,7 +19,7 @@ class BoundedFile:
         self._most = most_bytes
         self._size = 0
         self._file: BinaryIO | None = None
-        self._told = False
+        self._is_reported = False
         self._trouble = ""
         self.shortened = False
         try:
@@ -68,8 +68,8 @@ class BoundedFile:
         self._open("wb")
 
     def _fail(self, error: OSError) -> None:
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self._trouble = (
                 f"The log {self._path.name} cannot be written ({error.strerror or error}); "
                 "the training goes on, but its log has gaps. Free some disk space."

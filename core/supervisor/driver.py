@@ -57,7 +57,7 @@ class _Pace:
         self._rate_s, self._at_once = rate_s, at_once
         self._owed, self._owed_at_s = 0.0, time.monotonic()
 
-    def keep(self, count: int) -> None:
+    def limit(self, count: int) -> None:
         """Wait if there were too many."""
         now_s = time.monotonic()
         paid = self._rate_s * (now_s - self._owed_at_s)
@@ -339,7 +339,7 @@ class _Attendance:
             for line in filter(None, lines):  # an empty line was for `WarmTrainer`
                 self._read_report(line)
             # A normal trainer's reports wait in its own queue, and delay no step.
-            self._reports_pace.keep(len(lines))
+            self._reports_pace.limit(len(lines))
         else:
             self._log.write(data)
             lines = self._lines[what].feed(data)
@@ -347,7 +347,7 @@ class _Attendance:
                 self._tail.extend(lines)
             if self._supervision.booted:  # Earlier output is TensorFlow's: only the log has it.
                 self._batches.add(what, lines)
-            self._output_pace.keep(len(data) + _LINE_BYTES * len(lines))
+            self._output_pace.limit(len(data) + _LINE_BYTES * len(lines))
 
     def _read_report(self, line: bytes) -> None:
         try:

@@ -57,9 +57,9 @@ class WarmTrainer:
             self._wanted = False
             await self._drop()
         elif not busy:
-            await self.keep()
+            await self.make_ready()
 
-    async def keep(self) -> None:
+    async def make_ready(self) -> None:
         """Make sure that a trainer is booting or ready. Raises ``TandemError`` if no process can be
         started."""
         self._wanted = True
@@ -95,7 +95,7 @@ class WarmTrainer:
             return
         self._wait_for_a_run()
         if not len(self._background):
-            self._background.start("make a trainer ready", self._try_to_keep())
+            self._background.start("make a trainer ready", self._try_to_make_ready())
 
     def _wait_for_a_run(self) -> None:
         self._forget()
@@ -112,9 +112,9 @@ class WarmTrainer:
         if self._foreseen is not None and free_bytes < GIVEN_UP_BYTES:
             self._in_vain()
 
-    async def _try_to_keep(self) -> None:
+    async def _try_to_make_ready(self) -> None:
         try:
-            await self.keep()
+            await self.make_ready()
         except TandemError as error:
             _log.info("no trainer could be made ready: %s", error)
 

@@ -19,14 +19,14 @@ SWEEP = "sweep.json"
 _MODELS = (".keras", ".h5", ".hdf5")
 
 
-def keep(folder: Path, sweep: Sweep) -> None:
+def write(folder: Path, sweep: Sweep) -> None:
     """Raises ``OSError``."""
     place = folder / sweep.sweep
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(place / SWEEP, wire.to_json(sweep))
 
 
-def keep_project(folder: Path, sweep: SweepId, project: Manifest) -> None:
+def write_project(folder: Path, sweep: SweepId, project: Manifest) -> None:
     """Raises ``OSError``."""
     place = folder / sweep
     place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -81,11 +81,11 @@ def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
     reporter.send(Connecting())
     cluster.report_to(reporter)
     cluster.meet()
-    told(reporter, cluster.strategy, cluster.members)
+    report_strategy(reporter, cluster.strategy, cluster.members)
     return cluster.strategy
 
 
-def told(reporter: Reporter, strategy: Any, replicas: int | None = None) -> None:
+def report_strategy(reporter: Reporter, strategy: Any, replicas: int | None = None) -> None:
     """Reports which strategy trains, with how many replicas; None: the strategy's own number."""
     name = type(strategy).__name__
     count = int(strategy.num_replicas_in_sync) if replicas is None else replicas
@@ -144,6 +144,6 @@ class StrategyWatch:
             if outer:
                 self.shared = True
                 give_back_sigterm()
-                told(self._reporter, strategy)
+                report_strategy(self._reporter, strategy)
 
         kind.__init__ = init

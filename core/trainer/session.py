@@ -225,7 +225,7 @@ class TrainerSession:
             strategy: Any = tf.distribute.MirroredStrategy([device.name for device in several])
         else:
             strategy = tf.distribute.get_strategy()
-        cluster_hooks.told(self._reporter, strategy)
+        cluster_hooks.report_strategy(self._reporter, strategy)
         return strategy
 
     def _broken_meeting(self) -> Exit | None:
@@ -248,7 +248,7 @@ class TrainerSession:
         watch.install(mirrors=bool(self._cluster) and not self._with_servers)
         alone = one_member.install(self._observer)
         if not self._cluster:
-            cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
+            cluster_hooks.report_strategy(self._reporter, tf.distribute.get_strategy())
         exit = self._script(contextlib.nullcontext, self._on_own_stop)
         self._save_alone(exit, alone.trained)
         if exit.reason == "finished":

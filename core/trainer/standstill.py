@@ -47,14 +47,14 @@ class Seen:
 
 @dataclass(slots=True)
 class Standstill:
-    """``look`` returns what to report: a ``TrainerStatus``, None once it continues, ``"stack"`` for each
+    """``check`` returns what to report: a ``TrainerStatus``, None once it continues, ``"stack"`` for each
     thread's."""
 
     now_s: float
     _ended: int = 0
     _since_s: float = field(init=False)
-    _told: TrainerStatus | None = None
-    _told_s: float = 0.0
+    _reported: TrainerStatus | None = None
+    _reported_s: float = 0.0
     _awaited_s: float | None = None
     """Since when others wait, and this member for nobody."""
     _has_shown_stack: bool = False
@@ -66,7 +66,7 @@ class Standstill:
     def __post_init__(self) -> None:
         self._since_s = self.now_s
 
-    def look(
+    def check(
         self, now_s: float, seen: Seen, place: Callable[[], Place]
     ) -> list[TrainerStatus | Literal["stack"] | None]:
         """Calls ``place`` only if this member waits for nobody."""
@@ -81,8 +81,8 @@ class Standstill:
         if has_ended:
             self._ended, self._since_s, self._has_shown_stack = seen.ended, now_s, False
             self._come.clear()
-            told, self._told = self._told, None
-            return [None] if told else []
+            reported, self._reported = self._reported, None
+            return [None] if reported else []
         lasted_s = now_s - self._since_s
         if lasted_s < TOLD_AFTER_S:
             return []
@@ -93,8 +93,8 @@ class Standstill:
         activity, where = doing
         status = TrainerStatus(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
         tell: list[TrainerStatus | Literal["stack"] | None] = []
-        if self._is_news(status) or now_s - self._told_s >= STAND_TOLD_S:
-            self._told, self._told_s = status, now_s
+        if self._is_news(status) or now_s - self._reported_s >= STAND_TOLD_S:
+            self._reported, self._reported_s = status, now_s
             tell.append(status)
         is_late = self._awaited_s is not None and now_s - self._awaited_s >= STACK_AFTER_S
         if is_late and not self._has_shown_stack and doing not in self._shown:
@@ -104,7 +104,7 @@ class Standstill:
         return tell
 
     def _is_news(self, status: TrainerStatus) -> bool:
-        before = self._told
+        before = self._reported
         return before is None or (before.activity, before.where) != (status.activity, status.where)
 
     def _peer(self, now_s: float, wait: Waiting) -> PeerWait:
@@ -155,7 +155,7 @@ class Lookout:
         while not self._over.wait(LOOK_S):
             meetings = self._meetings
             seen = Seen(meetings.ended, meetings.waiting(), meetings.is_awaited)
-            for word in standstill.look(time.monotonic(), seen, self._place):
+            for word in standstill.check(time.monotonic(), seen, self._place):
                 if word == "stack":
                     self._show_stack()
                 else:

@@ -88,7 +88,7 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
     A member reports differences that cannot be made equal. Raises TandemError if sets of strings are ordered
     differently, or if a member sends what Tandem never sends.
     """
-    told = collectives.gather_told(_own(), _SURROUNDINGS, "to begin")
+    told = collectives.gather_objects(_own(), _SURROUNDINGS, "to begin")
     chief = told[0]
     if any(each.order != chief.order for each in told):
         raise TandemError(

@@ -271,7 +271,7 @@ class Agent:
         try:
             for line in self._process.stdout:
                 at_s = time.monotonic()
-                heard = json_lines.read_told(line)
+                heard = json_lines.read_message(line)
                 with self._news:
                     match heard:
                         case json_lines.NodeGreeting(state=state):

@@ -85,7 +85,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> Wanted:
 def kept(agent: Agent, run: RunId) -> None:
     """Waits until it has a checkpoint of the run."""
     folder, until_s = agent.home.runs / run / run_folder.CHECKPOINTS, time.monotonic() + LIMIT_S
-    while checkpoint_store.look(folder) is None:
+    while checkpoint_store.newest_by_size(folder) is None:
         assert time.monotonic() < until_s
         time.sleep(0.05)
 

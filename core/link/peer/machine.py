@@ -41,7 +41,7 @@ from core.vocabulary.errors import Problem
 STEADY_S = 10.0
 """A link that lasted this long was a success: the next pauses are short again."""
 
-_TOLD = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
+_FOR_A_PERSON = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
 """Failures that a person has to fix: not a laptop that is away, nor another device at its old address."""
 
 _CLOSED = frozenset({"link-closed", "link-slept"})
@@ -94,7 +94,7 @@ def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
         return replace(after, refusal_tells=False), (TellDown(problem),)
     # One failure may be chance: right after pairing, this side may call before the other has stored the
     # pairing.
-    if again and problem.code in _TOLD and problem.code != tries.told:
+    if again and problem.code in _FOR_A_PERSON and problem.code != tries.told:
         return replace(after, told=problem.code), (TellDown(problem),)
     return after, ()
 

@@ -146,7 +146,7 @@ class CheckpointSearch:
     def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
         found, took_s = [], read_taken_s(self._context.folder(self.run))
-        for checkpoint in checkpoint_store.looks(self._checkpoints):
+        for checkpoint in checkpoint_store.complete_by_size(self._checkpoints):
             try:
                 files = checkpoint_store.listing(checkpoint)
             except (OSError, NotRegular):

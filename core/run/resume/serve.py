@@ -102,7 +102,7 @@ class CheckpointServer:
         newest = self._context.folder(newest_of(self._context.runs, message.run))
         place = newest / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
-            found = checkpoint_store.look(place)
+            found = checkpoint_store.newest_by_size(place)
         else:
             found = checkpoint_store.find(place, message.checkpoint) or checkpoint_store.newest(place)
         if found is None:

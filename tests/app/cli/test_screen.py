@@ -55,7 +55,7 @@ def test_what_a_peer_says_can_neither_colour_nor_mark_up_nor_steer() -> None:
 def test_where_stdout_is_json_lines_a_failure_is_one_of_them() -> None:
     out = io.StringIO()
     LinesScreen(out=out).problem(PROBLEM)
-    told = json_lines.read_told(out.getvalue().encode())
+    told = json_lines.read_message(out.getvalue().encode())
     assert told == json_lines.Replied(None, Refused(problem=PROBLEM))
 
 

@@ -80,7 +80,7 @@ async def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
             on_gone=node.on_gone,
             on_addresses=node.own.append,
             on_problem=node.on_problem,
-            look=lambda: node.interfaces,
+            find_interfaces=lambda: node.interfaces,
             **options,  # type: ignore[arg-type]
         )
         nodes.append(node)
@@ -279,7 +279,7 @@ async def test_a_new_laptop_shows_within_five_seconds_under_a_flood_of_made_up_o
             on_addresses=node.own.append,
             on_problem=node.on_problem,
             wanted=["lo"],
-            look=lambda: (LO,),
+            find_interfaces=lambda: (LO,),
         )
     await anna.presence.start()
     try:

@@ -80,22 +80,22 @@ def test_a_reply_is_one_object_with_the_answers_fields() -> None:
 
     assert json.loads(line) == {"reply": 3, "type": "done"}
     assert line.endswith(b"\n") and line.count(b"\n") == 1
-    assert json_lines.read_told(line) == Replied(3, Done())
+    assert json_lines.read_message(line) == Replied(3, Done())
 
 
 def test_a_whole_state_goes_there_and_comes_back() -> None:
-    assert json_lines.read_told(json_lines.write_reply(None, StateNow(state=STATE))) == Replied(
+    assert json_lines.read_message(json_lines.write_reply(None, StateNow(state=STATE))) == Replied(
         None, StateNow(state=STATE)
     )
-    assert json_lines.read_told(json_lines.write_greeting(STATE, 2)) == NodeGreeting(state=STATE, missed=2)
+    assert json_lines.read_message(json_lines.write_greeting(STATE, 2)) == NodeGreeting(state=STATE, missed=2)
 
 
 def test_a_greeting_says_that_nothing_was_missed_unless_something_was() -> None:
-    assert json_lines.read_told(json_lines.write_greeting(STATE)) == NodeGreeting(state=STATE, missed=0)
+    assert json_lines.read_message(json_lines.write_greeting(STATE)) == NodeGreeting(state=STATE, missed=0)
 
 
 def test_an_event_goes_there_and_comes_back() -> None:
-    assert json_lines.read_told(json_lines.write_event(found("büro\n"))) == found("büro\n")
+    assert json_lines.read_message(json_lines.write_event(found("büro\n"))) == found("büro\n")
     assert json_lines.write_event(found("büro\n")).count(b"\n") == 1
 
 

@@ -32,11 +32,11 @@ def test_the_newest_two_stay(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
     found = checkpoint_store.newest(tmp_path)
     assert found is not None and found.head.moment.step == 30 and found.head.shares == (3, 1)
-    assert checkpoint_store.look(tmp_path) == found
+    assert checkpoint_store.newest_by_size(tmp_path) == found
 
 
 def steps(folder: Path) -> list[int]:
-    return [found.head.moment.step for found in checkpoint_store.looks(folder)]
+    return [found.head.moment.step for found in checkpoint_store.complete_by_size(folder)]
 
 
 def test_the_newest_that_an_audit_confirmed_stays_as_well(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_invariant_a_link_to_another_runs_checkpoint_is_none(tmp_path: Path) -> 
     there = write(tmp_path / "other", 20)
     own = write(tmp_path / "own", 10)
     (tmp_path / "own/00000009").symlink_to(there.folder)
-    assert checkpoint_store.look(tmp_path / "own") == own
+    assert checkpoint_store.newest_by_size(tmp_path / "own") == own
     digest = checkpoint_store.listing(there).digest
     assert checkpoint_store.find(tmp_path / "own", digest) is None
 
@@ -180,13 +180,13 @@ def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path
         write(run / f"{run_folder.CHECKPOINTS}-worker-1", 10)  # from a second trainer on this laptop
         (run / "summary.json").write_text("{}")
     checkpoint_store.trim(tmp_path, limit_bytes=2_500_000)
-    assert [checkpoint_store.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
+    assert [checkpoint_store.newest_by_size(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
         False,
         True,
         True,
     ]
     checkpoint_store.trim(tmp_path, limit_bytes=1)
-    assert [checkpoint_store.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
+    assert [checkpoint_store.newest_by_size(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
         False,
         False,
         True,
@@ -233,7 +233,7 @@ def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
     assert made.head.total_bytes == len(b"weights") + len(b"{} ")
     write(tmp_path / "one", 20)
     told: list[tuple[int, int]] = []
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     assert checkpoint_store.find(tmp_path / "one", listing.digest, meter) == made
     assert told[-1] == (made.head.total_bytes, made.head.total_bytes), "who waits for it hears how far it is"
     assert checkpoint_store.find(tmp_path / "none", listing.digest) is None
@@ -260,13 +260,14 @@ def test_a_run_that_goes_on_shares_its_first_checkpoints_room(tmp_path: Path) ->
 def test_all_that_are_whole_at_a_glance_are_told_the_newest_first(tmp_path: Path) -> None:
     for step in (10, 20):
         last = write(tmp_path, step)
-    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [20, 10]
+    assert [each.head.moment.step for each in checkpoint_store.complete_by_size(tmp_path)] == [20, 10]
     spoil(last, "cut")
-    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [10]
+    assert [each.head.moment.step for each in checkpoint_store.complete_by_size(tmp_path)] == [10]
     spoil(last, "gone")
-    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [10]
+    assert [each.head.moment.step for each in checkpoint_store.complete_by_size(tmp_path)] == [10]
     assert (
-        checkpoint_store.looks(tmp_path / "none") == [] and checkpoint_store.look(tmp_path / "none") is None
+        checkpoint_store.complete_by_size(tmp_path / "none") == []
+        and checkpoint_store.newest_by_size(tmp_path / "none") is None
     )
 
 

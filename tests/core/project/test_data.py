@@ -35,7 +35,7 @@ def kept(store: ProjectStore, tmp_path: Path, path: Path) -> LocalData:
     receipt = store.receive(local.manifest)
     for piece in pieces(Path(local.folder), local.manifest, receipt.wanted):
         receipt.take(piece)
-    store.keep(receipt)
+    store.add(receipt)
     return local
 
 
@@ -175,7 +175,7 @@ def test_whether_data_of_others_can_carry_code_is_seen_in_its_files(tmp_path: Pa
 def test_finding_data_again_tells_how_much_is_read(store: ProjectStore, tmp_path: Path) -> None:
     local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
     told: list[tuple[int, int]] = []
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     assert store.find_data(local.data, meter=meter) is not None
     assert told[-1] == (local.data.total_bytes, local.data.total_bytes)
 

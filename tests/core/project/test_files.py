@@ -116,7 +116,7 @@ def test_a_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
 
 def test_it_tells_now_and_then() -> None:
     now_s, told = [0.0], list[tuple[int, int]]()
-    meter = ReadMeter(lambda done, total: told.append((done, total)), clock=lambda: now_s[0], told_s=1.0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), clock=lambda: now_s[0], every_s=1.0)
     meter.expect(300)
     for now_s[0] in (0.2, 0.9, 1.1, 1.9, 2.2):
         meter.add(50)
@@ -125,7 +125,7 @@ def test_it_tells_now_and_then() -> None:
 
 def test_a_file_that_grows_meanwhile_is_never_more_than_everything() -> None:
     told: list[tuple[int, int]] = []
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     meter.expect(10)
     meter.add(30)
     assert told == [(30, 30)]
@@ -135,7 +135,7 @@ def test_a_project_and_its_data_are_metered_together(tmp_path: Path) -> None:
     write(tmp_path / "project", {"train.py": b"import keras\n", "photos/a.bin": b"a" * 100})
     write(tmp_path / "data", {"b.bin": b"b" * 50, "c.bin": b"c" * 7})
     told: list[tuple[int, int]] = []
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     scan_project(tmp_path / "project" / "train.py", home=tmp_path, meter=meter)
     scan_data(tmp_path / "data", "data", meter=meter)
     assert told == [(100, 113), (113, 113), (163, 170), (170, 170)]
@@ -146,7 +146,7 @@ def test_a_file_whose_hash_is_known_counts_as_read(tmp_path: Path) -> None:
     cache = HashCache(folder, tmp_path / "hashes", settled_ns=-(10**12))
     told: list[tuple[int, int]] = []
     cache.hash_file("b.bin")
-    cache.keep()
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    cache.save()
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     HashCache(folder, tmp_path / "hashes", settled_ns=-(10**12)).hash_file("b.bin", meter)
     assert told == [(50, 50)]

@@ -37,7 +37,7 @@ def read(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: HashCache | None 
         patch.setattr(module, "hash_file", hashing)
         for path in sorted(folder.rglob("*.bin")):
             assert cache.hash_file(path.relative_to(folder).as_posix()) == hash_file(path)
-    cache.keep()
+    cache.save()
     return seen
 
 
@@ -87,7 +87,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
 
     monkeypatch.setattr(module, "hash_file", hashing)
     cache.hash_file("a.bin")
-    cache.keep()
+    cache.save()
     assert cache._now == {}
 
 

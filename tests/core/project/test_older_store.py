@@ -58,7 +58,7 @@ def test_an_unfinished_transfer_goes_on_where_it_stood(folder: Path) -> None:
     receipt = store.receive(manifest)
     assert receipt.wanted == (Wanted(file=1, offset=4),), "the other file is here, in another version"
     receipt.take(FilePiece(file=1, offset=4, data=b"t(2)\n"))
-    store.keep(receipt)
+    store.add(receipt)
     assert content(folder / IN_PART) == {"data.csv": b"1,2\n3,4\n", "train.py": b"print(2)\n"}
 
 

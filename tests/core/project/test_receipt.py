@@ -68,7 +68,7 @@ def test_what_it_reads_of_what_came_before_is_told(tmp_path: Path, receipt: Rece
     for piece in (first, second):
         receipt.take(piece)
     told: list[tuple[int, int]] = []
-    meter = ReadMeter(lambda done, total: told.append((done, total)), told_s=0)
+    meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place", meter=meter)
     before = told[-1][0] if told else 0
     again.take(third)

@@ -29,7 +29,7 @@ def put(store: ProjectStore, tmp_path: Path, files: dict[str, bytes]) -> Manifes
     receipt = store.receive(manifest)
     for piece in pieces(source, manifest, receipt.wanted):
         receipt.take(piece)
-    store.keep(receipt)
+    store.add(receipt)
     return manifest
 
 
@@ -55,7 +55,7 @@ def test_a_kept_project_is_not_wanted_again(tmp_path: Path, store: ProjectStore)
     put(store, tmp_path, FILES)
     receipt = store.receive(MANIFEST)
     assert receipt.wanted == ()
-    store.keep(receipt)
+    store.add(receipt)
     assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
 
 
@@ -100,7 +100,7 @@ def test_a_project_whose_list_was_not_written_is_not_sent_again(
     assert store.came_bytes(MANIFEST.digest) == MANIFEST.total_bytes
     receipt = store.receive(MANIFEST)
     assert receipt.wanted == ()
-    store.keep(receipt)
+    store.add(receipt)
     assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
     assert store.unfinished() == []
 
@@ -263,7 +263,7 @@ def test_the_longest_path_that_may_travel_is_kept_and_one_too_long_for_this_syst
         receipt = store.receive(manifest)
         for piece in pieces(source, manifest, receipt.wanted):
             receipt.take(piece)
-        store.keep(receipt)
+        store.add(receipt)
         return store
 
     assert content(keep(tmp_path / "home").checkout(manifest, tmp_path / "run")) == files
@@ -286,7 +286,7 @@ def test_a_run_that_writes_to_one_of_two_names_of_a_file_changes_that_one(
     receipt = store.receive(manifest)
     for piece in pieces(source, manifest, receipt.wanted):
         receipt.take(piece)
-    store.keep(receipt)
+    store.add(receipt)
     work = store.checkout(manifest, tmp_path / "run")
     (work / "a.bin").write_bytes(b"other")
     assert content(work) == {**files, "a.bin": b"other"}

@@ -236,7 +236,7 @@ async def test_members_with_the_version_before_give_each_other_what_is_new(tmp_p
             came = each.context.store.receive(manifest_for(old))
             for piece in pieces(source, came.manifest, came.wanted):
                 came.take(piece)
-            each.context.store.keep(came)
+            each.context.store.add(came)
             await each.begins()
         until_cleo_has_some(anna, ben, cleo)
         fetching = asyncio.ensure_future(cleo.fetches(ben.device))

@@ -141,7 +141,7 @@ async def test_data_that_came_stays_if_the_run_breaks_while_more_travels(
 async def test_checking_storing_and_copying_files_are_reported(
     tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, every_s=0))
     async with Lan(tmp_path, level=WALLS) as lan:
         anna, ben = both(lan)
 
@@ -179,7 +179,7 @@ async def test_the_same_data_here_is_used_where_it_lies(tmp_path: Path, spec: Ru
 async def test_while_a_folder_of_this_laptop_is_read_nothing_counts_as_received(
     tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, every_s=0))
     came, at = list[int](), ByteRate.at
 
     def heard(rate: ByteRate, now_s: float, done: int) -> float:

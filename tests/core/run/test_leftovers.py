@@ -55,7 +55,7 @@ def sent(
     receipt = store.receive(manifest)
     for piece in pieces(source, manifest, receipt.wanted):
         receipt.take(piece)
-    store.keep(receipt)
+    store.add(receipt)
     age(tmp_path / "projects" / f"{manifest.digest}.json", days)
     return manifest
 
@@ -119,7 +119,7 @@ def test_what_versions_of_a_project_share_counts_once(
         receipt = store.receive(manifest)
         for piece in pieces(source, manifest, receipt.wanted):
             receipt.take(piece)
-        store.keep(receipt)
+        store.add(receipt)
         age(tmp_path / "projects" / f"{manifest.digest}.json", 9 - number)
     kept = list((tmp_path / "projects").glob("*/data.bin"))
     assert len(kept) == 3 and len({each.stat().st_ino for each in kept}) == 1

@@ -48,7 +48,7 @@ def test_a_users_own_files_are_copied_while_they_are_the_same(runs: Path, tmp_pa
     store = ProjectStore(tmp_path / "projects")
     receipt = store.receive(project, own=own)
     assert not receipt.wanted
-    store.keep(receipt)
+    store.add(receipt)
     script.write_text("import other\n")
     assert store.read(project.digest, project.files[0]) == b"import keras\n", "no link to the user's file"
     assert ProjectStore(tmp_path / "others").receive(project, own=own).wanted

@@ -175,7 +175,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
 async def test_how_far_the_reading_of_its_files_is_is_told_until_it_ended(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "ReadMeter", partial(ReadMeter, told_s=0))
+    monkeypatch.setattr(planner, "ReadMeter", partial(ReadMeter, every_s=0))
     anna, _ = both(lan)
     read = await anna.runs.planner.read(spec.script)
     assert isinstance(read, ScriptRead)

@@ -362,11 +362,11 @@ def close(child: FakeChild) -> None:
 async def test_a_trainer_kept_ready_is_given_away_once(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     assert warm.hand_over() is None
-    await warm.keep()
-    await warm.keep()
+    await warm.make_ready()
+    await warm.make_ready()
     assert len(started) == 1
     assert warm.hand_over() is started[0] and warm.hand_over() is None
-    await warm.keep()
+    await warm.make_ready()
     assert warm.hand_over() is started[1]
     assert not any(child.reaped for child in started)
     for child in started:
@@ -375,12 +375,12 @@ async def test_a_trainer_kept_ready_is_given_away_once(started: list[FakeChild])
 
 async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
-    await warm.keep()
+    await warm.make_ready()
     started[0].die(1)
     assert warm.hand_over() is None and started[0].reaped
-    await warm.keep()
+    await warm.make_ready()
     started[1].die(1)
-    await warm.keep()
+    await warm.make_ready()
     assert started[1].reaped and warm.hand_over() is started[2]
     close(started[2])
 
@@ -388,10 +388,10 @@ async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: li
 async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     await warm.end()
-    await warm.keep()
+    await warm.make_ready()
     await warm.end()
     assert started[0].reaped and warm.hand_over() is None
-    starting = asyncio.create_task(warm.keep())
+    starting = asyncio.create_task(warm.make_ready())
     await asyncio.sleep(0)
     await warm.end()
     await starting
@@ -400,7 +400,7 @@ async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild])
 
 async def test_of_two_that_were_started_at_once_one_is_kept(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
-    await asyncio.gather(warm.keep(), warm.keep())
+    await asyncio.gather(warm.make_ready(), warm.make_ready())
     kept = warm.hand_over()
     assert kept is not None
     assert sorted(child.reaped for child in started) == [False, True]

@@ -28,8 +28,8 @@ async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     warm: WarmTrainer, tmp_path: Path
 ) -> None:
     assert warm.hand_over() is None
-    await warm.keep()
-    await warm.keep()
+    await warm.make_ready()
+    await warm.make_ready()
     child = warm.hand_over()
     assert child is not None
     assert warm.hand_over() is None
@@ -38,7 +38,7 @@ async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     assert (await trainer.exit()).reason == "finished"
     assert trainer.text() == str(pid)
     assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
-    await warm.keep()
+    await warm.make_ready()
     again = warm.hand_over()
     assert again is not None and again.pid != pid
     again.end()

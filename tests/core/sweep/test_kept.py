@@ -20,8 +20,8 @@ def test_the_newest_sweep_is_found_and_others_by_the_beginning_of_their_id(tmp_p
     assert kept.find(tmp_path, "") is None
     older, newer = sweep("20261121-191204-9f3a01bc"), sweep("20261122-191204-9f3a01bc")
     for each in (older, newer):
-        kept.keep(tmp_path, each)
-    kept.keep_project(tmp_path, newer.sweep, Manifest(script="train.py", files=()))
+        kept.write(tmp_path, each)
+    kept.write_project(tmp_path, newer.sweep, Manifest(script="train.py", files=()))
     assert kept.find(tmp_path, "") == newer
     assert kept.find(tmp_path, "20261121") == older
     assert kept.project_of(tmp_path, newer.sweep) == Manifest(script="train.py", files=())
@@ -29,8 +29,8 @@ def test_the_newest_sweep_is_found_and_others_by_the_beginning_of_their_id(tmp_p
 
 
 def test_a_damaged_sweep_is_passed_over(tmp_path: Path) -> None:
-    kept.keep(tmp_path, sweep("1"))
-    kept.keep(tmp_path, sweep("2"))
+    kept.write(tmp_path, sweep("1"))
+    kept.write(tmp_path, sweep("2"))
     (tmp_path / "2" / kept.SWEEP).write_text("{")
     assert kept.find(tmp_path, "") == sweep("1")
 

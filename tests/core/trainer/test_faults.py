@@ -57,7 +57,7 @@ async def test_stop_before_any_fit_interrupts_as_ctrl_c_does(tmp_path: Path) -> 
 
 async def test_a_warm_trainer_runs_a_script_like_a_cold_one(tmp_path: Path) -> None:
     warm = WarmTrainer()
-    await warm.keep()
+    await warm.make_ready()
     child = warm.hand_over()
     assert child is not None
     (tmp_path / "leaves.py").write_text(

@@ -53,12 +53,12 @@ def looked(
 ) -> list[tuple[float, TrainerStatus | Literal["stack"] | None]]:
     """Once a second, like the watch."""
     first = int(standstill.now_s) + 1
-    return [(now, word) for now in range(first, until_s + 1) for word in standstill.look(now, seen, place)]
+    return [(now, word) for now in range(first, until_s + 1) for word in standstill.check(now, seen, place)]
 
 
 def test_steps_that_end_are_not_worth_a_word() -> None:
     standstill = Standstill(0.0)
-    assert [standstill.look(now, Seen(now), never) for now in range(1, 20)] == [[]] * 19
+    assert [standstill.check(now, Seen(now), never) for now in range(1, 20)] == [[]] * 19
 
 
 def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -> None:
@@ -67,25 +67,25 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     times = [now for now, _ in told]
     assert times == [TOLD_AFTER_S, TOLD_AFTER_S + STAND_TOLD_S, TOLD_AFTER_S + 2 * STAND_TOLD_S]
     assert told[0][1] == TrainerStatus(activity="callback", where="train.py, line 3", lasted_s=2.0)
-    assert standstill.look(12, Seen(1), never) == [None]
-    assert standstill.look(13, Seen(1), never) == []
+    assert standstill.check(12, Seen(1), never) == [None]
+    assert standstill.check(13, Seen(1), never) == []
 
 
 def test_another_place_is_news_at_once() -> None:
     standstill = Standstill(0.0)
     looked(standstill, 3, Seen(0))
-    told = standstill.look(4, Seen(0), lambda: ("script", "train.py, line 9"))
+    told = standstill.check(4, Seen(0), lambda: ("script", "train.py, line 9"))
     assert [word.where for word in told if isinstance(word, TrainerStatus)] == ["train.py, line 9"]
 
 
 def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
     standstill = Standstill(0.0)
-    assert standstill.look(1, Seen(0, [wait(0)]), never) == []
-    (first,) = standstill.look(2, Seen(0, [wait(20)]), never)
+    assert standstill.check(1, Seen(0, [wait(0)]), never) == []
+    (first,) = standstill.check(2, Seen(0, [wait(20)]), never)
     assert isinstance(first, TrainerStatus) and first.activity == "exchange"
     for now in (3, 4, 5):
-        standstill.look(now, Seen(0, [wait(10 * now)]), never)
-    (later,) = standstill.look(6, Seen(0, [wait(60)]), never)
+        standstill.check(now, Seen(0, [wait(10 * now)]), never)
+    (later,) = standstill.check(6, Seen(0, [wait(60)]), never)
     assert isinstance(later, TrainerStatus)
     (peer,) = later.peers
     assert (peer.rank, peer.bytes_come, peer.bytes_total) == (1, 60, 100)
@@ -95,10 +95,10 @@ def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
 def test_a_wait_of_a_moment_after_the_scripts_own_long_work_is_not_told() -> None:
     standstill = Standstill(0.0)
     for now in range(1, 3):
-        standstill.look(now, Seen(0), in_script)
-    assert standstill.look(3, Seen(0, [replace(wait(0), since_s=0.01)]), never) == []
-    assert standstill.look(4, Seen(0, [replace(wait(0), since_s=1.01)]), never) == []
-    (word,) = standstill.look(5, Seen(0, [replace(wait(0), since_s=2.01)]), never)
+        standstill.check(now, Seen(0), in_script)
+    assert standstill.check(3, Seen(0, [replace(wait(0), since_s=0.01)]), never) == []
+    assert standstill.check(4, Seen(0, [replace(wait(0), since_s=1.01)]), never) == []
+    (word,) = standstill.check(5, Seen(0, [replace(wait(0), since_s=2.01)]), never)
     assert isinstance(word, TrainerStatus) and word.activity == "exchange"
 
 
@@ -110,9 +110,9 @@ def test_who_keeps_others_waiting_shows_its_stack_once_for_each_place() -> None:
     standstill = Standstill(0.0)
     told = looked(standstill, 60, Seen(0, awaited=True))
     assert stacks(told) == [1 + STACK_AFTER_S]
-    standstill.look(61, Seen(1), never)
+    standstill.check(61, Seen(1), never)
     assert stacks(looked(standstill, 90, Seen(1, awaited=True))) == [], "each step is as slow as the last"
-    standstill.look(91, Seen(2), never)
+    standstill.check(91, Seen(2), never)
     elsewhere = looked(standstill, 120, Seen(2, awaited=True), lambda: ("script", "train.py, line 9"))
     assert stacks(elsewhere) == [92 + STACK_AFTER_S]
 
@@ -138,7 +138,7 @@ def test_who_keeps_nobody_waiting_may_compute_as_long_as_it_likes() -> None:
 def test_a_process_that_was_stopped_does_not_count_that_time() -> None:
     standstill = Standstill(0.0)
     looked(standstill, 1, Seen(0, awaited=True))
-    assert standstill.look(100, Seen(0, awaited=True), in_script) == []
+    assert standstill.check(100, Seen(0, awaited=True), in_script) == []
     told = looked(standstill, 102, Seen(0, awaited=True))
     assert [word.lasted_s for _, word in told if isinstance(word, TrainerStatus)] == [pytest.approx(2.0)]
 

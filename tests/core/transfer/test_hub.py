@@ -289,7 +289,7 @@ class Changed:
             source = write(folder / "old", {"train.py": b"1", "data.bin": cls.before})
             for piece in pieces(source, cls.old, came.wanted):
                 came.take(piece)
-            store.keep(came)
+            store.add(came)
         return store.receive(cls.new)
 
 
@@ -319,7 +319,7 @@ async def test_of_many_files_their_list_and_those_that_changed_travel(
     had = store.receive(old)
     for piece in pieces(write(tmp_path / "old", dict(before)), old, had.wanted):
         had.take(piece)
-    store.keep(had)
+    store.add(had)
     listing = Listing(digest=new.digest, size=len(new.listing()))
     travelled = 0
     async with two_nodes(tmp_path) as (anna, ben):

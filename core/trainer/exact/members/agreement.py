@@ -47,7 +47,7 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     Raises TandemError if they differ in more. Call it on every member.
     """
     own = [_mark(leaf, name) for name, leaf in parts(batch)]
-    told = collectives.gather_told(own, _MARKS, what)
+    told = collectives.gather_objects(own, _MARKS, what)
     unlike = sorted({name for each in told[1:] for name in _differing(told[0], each)})
     if not unlike:
         return None

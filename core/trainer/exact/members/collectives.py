@@ -87,7 +87,7 @@ class Collectives(ABC):
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
         """The sum of each tensor over all members, without a strategy: works inside any other one."""
 
-    def gather_told(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:
+    def gather_objects(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:
         """The struct of every member present, in rank order, decoded within ``decoder``'s bounds.
 
         Raises ``TandemError``.

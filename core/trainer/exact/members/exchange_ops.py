@@ -215,7 +215,7 @@ class ExchangeCollectives(Collectives):
         while True:
             self._generation, self.present = self._exchange.membership
             try:
-                firsts = [int(each[0]) for each in self._told(0, np.array([self._first]))]
+                firsts = [int(each[0]) for each in self._gather_arrays(0, np.array([self._first]))]
                 newest, given = max(firsts), []
                 if min(firsts) < newest:
                     giver = firsts.index(newest)
@@ -223,9 +223,9 @@ class ExchangeCollectives(Collectives):
                     arrays = [array for each in self._last for array in each] if gives else []
                     whole = b"".join(array.tobytes() for array in arrays)
                     given = [
-                        self._told(1, np.array(self.met if gives else (), np.int64))[giver],
-                        self._told(2, np.array([array.nbytes for array in arrays], np.int64))[giver],
-                        self._told(3, np.frombuffer(whole, np.uint8))[giver],
+                        self._gather_arrays(1, np.array(self.met if gives else (), np.int64))[giver],
+                        self._gather_arrays(2, np.array([array.nbytes for array in arrays], np.int64))[giver],
+                        self._gather_arrays(3, np.frombuffer(whole, np.uint8))[giver],
                     ]
                 break
             except ExchangeFailed as failure:
@@ -247,7 +247,7 @@ class ExchangeCollectives(Collectives):
         self._is_broken_off = True
         raise _begun_anew()
 
-    def _told(self, number: int, own: Array) -> list[Array]:
+    def _gather_arrays(self, number: int, own: Array) -> list[Array]:
         """The present members' arrays, in rank order, in a generation that begins."""
         key = Key(self._generation, 0, number, 0)
         return self._exchange.gather(key, own, word="to go on without who left")

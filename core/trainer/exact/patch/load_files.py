@@ -51,7 +51,7 @@ def load(engine: Engine, original: Callable[..., Any], target: Any, path: Any, *
     subject = () if target is None else (target,)
     own = Path(path) if isinstance(path, str | Path) else None
     mark = _FileMark() if own is None else _mark(own, engine.folders)
-    chief, *others = engine.collectives.gather_told(mark, _FILE_MARK, "whether a file to load is there")
+    chief, *others = engine.collectives.gather_objects(mark, _FILE_MARK, "whether a file to load is there")
     giver = engine.collectives.met[0]
     if own is None or not any(_lacks(each, chief) for each in others):
         return original(*subject, path, *args, **kw)

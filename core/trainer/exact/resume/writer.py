@@ -191,7 +191,7 @@ class Writer:
         self._join(time.monotonic() + _WAIT_S)
         if self.busy or self._given_up:
             return []
-        return [each.head.moment for each in checkpoint_store.looks(self._folder)]
+        return [each.head.moment for each in checkpoint_store.complete_by_size(self._folder)]
 
     def go_back(self, moment: Moment) -> None:
         """Makes this the checkpoint to resume from, with whole batches. Nothing more is written."""

@@ -184,7 +184,7 @@ class Auditor:
                 course.confirmed, course.confirmed_at = course.steps, step - 1
                 course.is_known_since = True
         course.spend(self.time, cost_s)
-        course.told |= {finding.name for finding in findings}
+        course.reported |= {finding.name for finding in findings}
         return result, findings
 
     def _sums_audited(self, traced: Traced, run: Callable[[], PortionResult], step: int) -> PortionResult:
@@ -261,7 +261,7 @@ class Auditor:
         apart = {
             name: distance(whole.get(name), shared.get(name))
             for name in either
-            if name not in traced.course.told
+            if name not in traced.course.reported
         }
         known = traced.course.spread if traced.course.steps < WARM_UP else {}
         suspects = [

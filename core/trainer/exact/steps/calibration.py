@@ -48,7 +48,7 @@ _MOST_STEPS = 100
 _MOST_OF_FIT = 20
 """A loop has at most a twentieth of the fit's remaining steps: a short fit's calibration takes no longer than
 the fit itself."""
-_TOLD = 6
+_NUMBERS = 6
 """Numbers that members exchange at once; always the same count, so that one trace serves."""
 _MOST_MEASURED = 1e15
 """Most seconds, rows or bytes accepted."""
@@ -139,7 +139,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     alone = NoCollectives(engine.rank, engine.members)
     meter = StepMeter(is_audited=False)  # a traced step does not keep it alive
     snapshot = None
-    numbers = [0.0] * _TOLD
+    numbers = [0.0] * _NUMBERS
     try:
         step = rehearsal.step(batches.element_spec, alone, meter)
         snapshot = StateSnapshot([traced.step.graph, step.graph])
@@ -283,7 +283,7 @@ def _together(
 def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
     """Every member's measurements, by rank. Raises TandemError for impossible ones."""
     what = "measured times"
-    told = engine.collectives.gather_numbers([*numbers, *[0.0] * (_TOLD - len(numbers))], what)
+    told = engine.collectives.gather_numbers([*numbers, *[0.0] * (_NUMBERS - len(numbers))], what)
     for rank, measured in enumerate(told):
         if not all(0.0 <= number <= _MOST_MEASURED for number in measured):
             raise engine.collectives.unsound(rank, what, "impossible measurements")

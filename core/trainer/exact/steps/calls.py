@@ -41,7 +41,7 @@ class TracedCalls:
     def kept_step(self, traced: Traced, data: Batch, shares: Tensor) -> StepOutputs:
         """A step that can be undone and done again on the same batch."""
         assert traced.undo is not None
-        with tf.control_dependencies([traced.undo.keep(data)]):
+        with tf.control_dependencies([traced.undo.stage(data)]):
             return self.step(traced, data, shares)
 
     def sure(

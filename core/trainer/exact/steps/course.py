@@ -93,7 +93,7 @@ class Course:
     changed: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Handles of variables set since the last audit, with their previous values."""
     set_before: set[int] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     """Findings reported earlier."""
     spread: dict[str, float] = field(default_factory=dict)
     """How far perturbed last bits moved each suspected value, relative to its size."""

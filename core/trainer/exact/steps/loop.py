@@ -259,7 +259,7 @@ class Loop:
     def _share(self, traced: Traced) -> None:
         """Sets the shares: each kind of step has its own."""
         if traced.balancer is not None:
-            traced.balancer.keep(self.engine.present)
+            traced.balancer.divide_among(self.engine.present)
             self.engine.set_shares(traced.balancer.shares)
 
     def _balance(self, traced: Traced, result: PortionResult) -> None:
@@ -269,7 +269,7 @@ class Loop:
             return
         if traced.balancer is None:
             traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
-            traced.balancer.keep(result.met)
+            traced.balancer.divide_among(result.met)
         if result.rows == traced.balancer.rows and traced.balancer.measured(result.own_s, min(result.wait_s)):
             engine.set_shares(traced.balancer.shares)
 

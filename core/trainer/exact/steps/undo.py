@@ -49,7 +49,7 @@ class Undo:
         with tf.device("CPU:0"):
             return [tf.raw_ops.Stage(values=values, shared_name=self._values)]
 
-    def keep(self, batch: Any) -> Any:
+    def stage(self, batch: Any) -> Any:
         """Keeps a step's batch; an operation that must have run before the step."""
         with tf.device("CPU:0"):
             return tf.raw_ops.Stage(values=_tensors(batch), shared_name=self._batches)

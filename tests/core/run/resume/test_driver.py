@@ -108,7 +108,7 @@ async def test_all_begin_with_the_checkpoint_whoever_had_it(
 async def test_a_laptop_that_reads_its_own_checkpoint_says_so(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, told_s=0))
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, every_s=0))
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     for node in (anna, ben):

@@ -30,7 +30,7 @@ def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it()
         return weight.assign_add(tf.ones_like(weight) * tf.reduce_sum(data))
 
     def kept_step(batch: Any) -> Any:
-        with tf.control_dependencies([undo.keep(batch)]):
+        with tf.control_dependencies([undo.stage(batch)]):
             return step(batch)
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
