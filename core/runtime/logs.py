@@ -41,8 +41,8 @@ class Log:
     def open(self) -> None:
         logger = logging.getLogger()
         logger.addHandler(self._queued)
-        for house in ("core", "app"):
-            logging.getLogger(house).setLevel(logging.INFO)
+        for package in ("core", "app"):
+            logging.getLogger(package).setLevel(logging.INFO)
         self._listener.start()
 
     def close(self) -> None:

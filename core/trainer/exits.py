@@ -134,7 +134,7 @@ def of_exchange(failure: TandemError) -> Exit:
     return Exit(reason=reasons.get(failure.code, "lost-peer"), problem=failure.problem)
 
 
-def of_house(error: BaseException) -> Exit:
+def of_bug(error: BaseException) -> Exit:
     """The exit for a failure of Tandem itself, or a Keras release that it does not support."""
     problem = Problem(
         code="trainer-broke",

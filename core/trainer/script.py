@@ -26,7 +26,7 @@ from core.vocabulary.versions import is_frozen
 OURS = ("app", "core", "resources")
 """Tandem's package names. A script may have packages of the same names: inside it, its own win."""
 
-HOUSE = Path(__file__).resolve().parent.parent.parent
+SOURCE_ROOT = Path(__file__).resolve().parent.parent.parent
 
 _FUTURES = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 
@@ -41,14 +41,14 @@ class _NotOurs(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name not in OURS:
             return None
-        elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE]
+        elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != SOURCE_ROOT]
         spec = PathFinder.find_spec(name, elsewhere, target)
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return spec
 
 
-def hide_house() -> None:
+def hide_tandem() -> None:
     """From here on ``import core`` means the script's. Tandem's loaded modules keep working by reference.
 
     So none of them may be imported after this, and message decoders must exist before.
@@ -56,7 +56,7 @@ def hide_house() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))
     if not is_frozen():  # a frozen Tandem contains every package
-        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE]
+        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != SOURCE_ROOT]
     sys.meta_path.insert(0, _NotOurs())
     importlib.invalidate_caches()
 

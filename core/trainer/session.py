@@ -84,7 +84,7 @@ class TrainerSession:
             exit = self._run()
         except BaseException as error:
             traceback.print_exc()
-            exit = exits.of_house(error)
+            exit = exits.of_bug(error)
         if self._tls is not None:
             self._tls.leave(None if exit.reason == "stopped" else exit.problem)
         return exit
@@ -183,7 +183,7 @@ class TrainerSession:
     def _clear(self, folder: Path, saved: bool) -> None:
         """Clears the checkpoints, unless the model was not saved: they must stay then."""
         # Found by name, since after the script no manifest can be decoded for the first time
-        # (script.hide_house).
+        # (script.hide_tandem).
         if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
         else:
@@ -342,7 +342,7 @@ class TrainerSession:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
         shown = plots.Plots(path.parent, path.stem, say)
         shown.install()
-        script.hide_house()
+        script.hide_tandem()
         try:
             with scope():
                 script.run(path, self._train.arguments, after_cell=shown.save, data=self._train.data)

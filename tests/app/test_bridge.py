@@ -90,7 +90,7 @@ def test_an_answer_comes_on_this_thread(qtbot: QtBot, bridge: Bridge) -> None:
     assert got == [(Refused(problem=PROBLEM), threading.get_ident())]
 
 
-def test_a_failure_and_the_end_are_told(qtbot: QtBot, bridge: Bridge) -> None:
+def test_a_failure_and_the_end_are_reported(qtbot: QtBot, bridge: Bridge) -> None:
     told: list[object] = []
     bridge.failed.connect(told.append)
     bridge.ended.connect(lambda: told.append("ended"))

@@ -287,7 +287,7 @@ def test_the_trials_of_a_sweep_are_announced_once(seat: Seat, monkeypatch: pytes
     assert told.count("Training began here") == 1
 
 
-def test_a_loss_that_becomes_nan_is_told_at_once_and_once(
+def test_a_loss_that_becomes_nan_is_reported_at_once_and_once(
     seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []

@@ -80,7 +80,7 @@ def test_commands_given_early_are_answered_and_those_given_late_are_refused(told
     assert isinstance(answers[1], Refused)
 
 
-def test_a_home_that_cannot_be_opened_is_told_and_refuses_what_waits(told: Told) -> None:
+def test_a_home_that_cannot_be_opened_is_reported_and_refuses_what_waits(told: Told) -> None:
     core = thread(FakeOpening(PROBLEM), told)
     answers: list[Answer] = []
     core.submit(StopRun(), answers.append)
@@ -90,7 +90,7 @@ def test_a_home_that_cannot_be_opened_is_told_and_refuses_what_waits(told: Told)
     assert isinstance(answers[0], Refused)
 
 
-def test_a_lost_connection_is_told_as_its_problem(told: Told) -> None:
+def test_a_lost_connection_is_reported_as_its_problem(told: Told) -> None:
     opening = FakeOpening(own=False)
     core = thread(opening, told)
     core.start()

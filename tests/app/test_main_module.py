@@ -53,7 +53,7 @@ def test_a_missing_window_is_said_and_what_works_without(
         ([SEAL_ARGUMENT], "core.trainer.sealed.namespace", "enter", [SEAL_ARGUMENT], 0),
     ],
 )
-def test_by_a_hidden_argument_it_becomes_another_program(
+def test_a_hidden_argument_makes_it_another_program(
     monkeypatch: pytest.MonkeyPatch, argv: list[str], module: str, function: str, given: list[str], code: int
 ) -> None:
     seen: list[list[str]] = []

@@ -46,7 +46,7 @@ def agents(tmp_path: Path) -> Iterator[tuple[Agent, Agent]]:
         yield anna, ben
 
 
-def test_a_module_that_one_laptop_lacks_is_told_before_the_start(
+def test_a_module_that_one_laptop_lacks_is_reported_before_the_start(
     agents: tuple[Agent, Agent], tmp_path: Path
 ) -> None:
     anna, ben = agents

@@ -159,7 +159,7 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
             assert isinstance(listed, RunList) and [entry.run for entry in listed.runs] == [run]
 
 
-async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(
+async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_reported(
     tmp_path: Path, spec: RunSpec
 ) -> None:
     async with two(tmp_path) as (anna, ben):

@@ -65,7 +65,7 @@ def test_the_last_one_that_breaks_is_named(tmp_path: Path) -> None:
     assert list(ran.failures) == ["b"]
 
 
-def test_an_error_is_told_as_the_process_wrote_it(tmp_path: Path) -> None:
+def test_an_error_is_reported_as_the_process_wrote_it(tmp_path: Path) -> None:
     ran = go_through(UNEVEN, ["a"], tmp_path, Sets().run)
     (ran.folders["a"][1] / "a.error").write_text("ValueError: no")
     with pytest.raises(AssertionError, match="a at rank1: ValueError: no"):

@@ -78,7 +78,7 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
 
 
 @pytest.mark.parametrize(("name", "members"), [case(cell) for cell in CELLS])
-def test_what_is_not_shared_is_told_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
+def test_what_is_not_shared_is_reported_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
     heard[name, members] = matrix.ran(members).result().told(name)
     said, gathers = heard[name, members]
     expected = SCENARIOS[name].told

@@ -36,7 +36,7 @@ def names(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", SHORT)
 @pytest.mark.parametrize("length", ["short", pytest.param("complete", marks=pytest.mark.complete)])
-def test_random_models_end_as_in_one_process_or_are_told(
+def test_random_models_end_as_in_one_process_or_are_reported(
     tmp_path: Path, kind: str, length: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     some = names(kind)[: SHORT[kind]] if length == "short" else names(kind)[SHORT[kind] :]

@@ -186,7 +186,9 @@ model.fit(np.ones((64, 4)), np.ones(64), epochs=1, batch_size=16, verbose=0)
 """
 
 
-def test_what_can_carry_code_is_told_and_nothing_but_a_script_loads_it(cable: Lab, tmp_path: Path) -> None:
+def test_what_can_carry_code_is_reported_and_nothing_but_a_script_loads_it(
+    cable: Lab, tmp_path: Path
+) -> None:
     homes = [tmp_path.resolve() / "homes" / name for name in ("anna", "ben")]
     traps, cache = homes[0] / "traps", homes[0] / ".keras" / "datasets"
     project, mark = tmp_path / "project", tmp_path / "mark"

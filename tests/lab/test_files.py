@@ -103,9 +103,7 @@ def stop(run: RunId, *agents: Agent) -> None:
         agent.ends(run)
 
 
-def test_of_a_way_that_breaks_ten_times_at_most_a_block_is_sent_twice_each_time(
-    way: Lab, script: Path
-) -> None:
+def test_each_of_ten_breaks_repeats_at_most_one_block(way: Lab, script: Path) -> None:
     """The cable is out ten times: once until the connection is given up, nine times for 0.3 s, which TCP
     survives by sending again. ``tests/core/transfer/test_lane.py`` resets ten connections."""
     anna, ben = two(way)
@@ -142,7 +140,7 @@ def test_a_node_that_is_killed_goes_on_with_what_had_come(way: Lab, script: Path
     stop(run, anna, ben)
 
 
-def test_a_disk_that_fills_up_midway_is_told_and_nothing_is_half_there(way: Lab, script: Path) -> None:
+def test_a_disk_that_fills_up_midway_is_reported_and_nothing_is_half_there(way: Lab, script: Path) -> None:
     disk, size_mb = way.home(1).projects, 4 * SIZE // MB
     disk.mkdir(parents=True)
     way.network.do(1, "mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(disk))

@@ -57,7 +57,7 @@ def test_where_multicast_is_off_they_pair_by_address_and_meet_again(lab: Lab) ->
 
 
 @pytest.mark.timed
-def test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back(lab: Lab) -> None:
+def test_a_pulled_cable_is_reported_after_ten_seconds_and_they_meet_again_once_it_is_back(lab: Lab) -> None:
     anna, ben = lab.agent(0), lab.agent(1)
     find(anna, ben)
     pair(anna, ben)
@@ -78,7 +78,7 @@ def test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is
     linked(anna, ben)
 
 
-def test_a_forgotten_laptop_is_told_and_has_to_pair_again(lab: Lab) -> None:
+def test_a_forgotten_laptop_is_reported_and_has_to_pair_again(lab: Lab) -> None:
     anna, ben = lab.agent(0), lab.agent(1)
     find(anna, ben)
     pair(anna, ben)

@@ -150,7 +150,7 @@ def test_a_starter_whose_lid_was_closed_is_in_its_run_again(
 
 
 @COUNT
-def test_of_two_halves_that_both_went_on_the_one_that_is_further_counts(
+def test_the_further_of_two_halves_that_both_went_on_counts(
     laptops: Laptops,
     network: Network,
     tmp_path: Path,

@@ -86,7 +86,9 @@ def test_the_reports_template_goes_in(contents: ModuleType) -> None:
         ("tensorflow/libtensorflow_cc.so.2", True),
     ],
 )
-def test_of_qt_only_what_the_window_needs_stays(contents: ModuleType, destination: str, kept: bool) -> None:
+def test_only_the_parts_of_qt_that_the_window_needs_stay(
+    contents: ModuleType, destination: str, kept: bool
+) -> None:
     assert contents.wanted([(destination, "/somewhere", "BINARY")]) == (
         [(destination, "/somewhere", "BINARY")] if kept else []
     )

@@ -36,7 +36,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "script printing megabytes; packages of its own called app and core": (
         f"{CORE}trainer/test_session.py::test_a_script_runs_as_python_would_run_it_and_may_print_megabytes",
-        f"{CORE}supervisor/test_output.py::test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted",
+        f"{CORE}supervisor/test_output.py::test_the_newest_of_too_many_lines_stay_and_the_rest_is_counted",
     ),
     "training with neither fit nor a strategy": (
         f"{TROUBLE}scripts.py::test_a_script_that_shares_nothing_is_told_so",
@@ -88,21 +88,21 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     # --- laptops and networks ------------------------------------------------------------------------------
     "port taken": (
-        f"{CORE}node/test_node.py::test_a_taken_port_is_told_and_another_one_used",
+        f"{CORE}node/test_node.py::test_a_taken_port_is_reported_and_another_one_used",
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
     "nobody else there to take part": (
         f"{CORE}run/test_runs.py::test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone",
-        f"{CORE}run/test_planning.py::test_whom_a_run_for_whoever_is_there_goes_without_is_named",
+        f"{CORE}run/test_planning.py::test_laptops_left_out_of_a_run_for_whoever_is_there_are_named",
         f"{CLI}run.py::test_a_run_that_would_be_one_alone_is_asked_about_first",
         f"{CLI}run.py::test_without_anybody_to_ask_a_run_that_would_be_one_alone_is_refused",
         f"{APP}views/test_train_setup.py::test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts",
     ),
     "Train pressed on two laptops at the same moment": (
-        f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
-        f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
-        f"{CLI}run_at_once.py::test_of_two_bare_runs_one_goes_first_and_the_other_stays_to_be_asked",
+        f"{CORE}run/test_precedence.py::test_one_of_two_that_press_at_once_wins_and_the_other_takes_part",
+        f"{CORE}run/test_precedence.py::test_one_of_three_that_press_at_once_wins",
+        f"{CLI}run_at_once.py::test_one_of_two_bare_runs_goes_first_and_the_other_stays_to_be_asked",
     ),
     "peer closed while its user is asked": (
         f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",
@@ -132,7 +132,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_each_of_its_ends_does_without",
         f"{LAB}losses.py::test_stop_is_taken_at_once_while_a_laptop_is_away",
         f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
-        f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
+        f"{LAB}meeting.py::test_a_pulled_cable_is_reported_after_ten_seconds_and_they_meet_again_once_it_is_back",
     ),
     "a lid closed, a node that stands still, a cable out for a while, another address": (
         f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",

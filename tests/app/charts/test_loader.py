@@ -39,7 +39,7 @@ def test_the_window_lives_while_pyqtgraph_is_imported() -> None:
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, timeout=120)
 
 
-def test_once_loaded_it_is_told_at_once(qapp: object) -> None:
+def test_once_loaded_it_is_reported_at_once(qapp: object) -> None:
     import pyqtgraph  # noqa: F401
 
     told: list[int] = []

@@ -705,7 +705,7 @@ def test_values_that_are_no_numbers_are_marked_where_they_are(qtbot: QtBot, pane
     assert (len(low), len(high)) == (2, 1)
 
 
-def test_the_smoothing_that_somebody_wants_is_told_once(qtbot: QtBot, panel: ChartPanel) -> None:
+def test_the_smoothing_that_somebody_wants_is_reported_once(qtbot: QtBot, panel: ChartPanel) -> None:
     told: list[float] = []
     panel.bar.smoothing_kept.connect(told.append)
     panel.bar.show_smoothing(0.3)

@@ -117,7 +117,7 @@ def test_the_pointer_finds_the_curves_that_reach_there() -> None:
     assert cursor_at(9.0, [short, long], Look(), near=0.5) is None
 
 
-def test_of_many_lines_the_validations_last_values_are_said() -> None:
+def test_the_validations_last_values_are_printed_among_many_lines() -> None:
     lines = [curve(1.0, 0.5, name=str(number), epochs=number % 2 == 1) for number in range(8)]
     assert len(end_marks(lines[:6], Look())) == 6
     assert len(end_marks(lines, Look())) == 4

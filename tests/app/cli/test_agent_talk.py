@@ -243,7 +243,7 @@ async def test_why_a_run_failed_is_said_with_its_mend() -> None:
     )
 
 
-async def test_whom_a_run_waits_for_is_said_on_the_agents_terminal_too() -> None:
+async def test_a_wait_is_printed_on_the_agents_terminal_too() -> None:
     wait = WaitsFor(device=OTHER, cause="stopped", lasted_s=4.0)
     async with Talking() as talking:
         talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))

@@ -98,7 +98,7 @@ async def test_the_loser_is_asked_takes_part_and_ends_with_that_run() -> None:
     assert "The run is stopped on other." in it.screen.said
 
 
-async def test_of_two_runs_json_has_an_object_each() -> None:
+async def test_json_has_one_object_for_each_of_two_runs() -> None:
     ended = ev.RunPhaseChanged(run=RUN, phase=Failed(problem=problems.no_run()))
     async with pressed(LOSES, terminal=False, json=True) as it:
         await it.wait_command(GetRun(run=OWN))
@@ -191,7 +191,7 @@ async def test_a_laptop_that_was_allowed_before_is_not_asked_about() -> None:
     assert QUESTION not in it.screen.said and "The run is stopped on other." in it.screen.said
 
 
-async def test_of_a_node_that_others_use_the_command_does_not_ask() -> None:
+async def test_the_command_does_not_ask_at_a_node_that_others_use() -> None:
     async with pressed(LOSES, asked(), own=False) as it:
         assert await it.run == ExitCode.REFUSED
     async with pressed(asked(), refused=problems.asked_first("other"), own=False) as it:

@@ -234,7 +234,7 @@ async def test_ctrl_c_ends_a_run_that_has_not_begun_yet() -> None:
     assert "The run was stopped on here." in screen.said
 
 
-async def test_how_far_the_fetching_is_is_told_until_the_run_begins() -> None:
+async def test_how_far_the_fetching_is_is_reported_until_the_run_begins() -> None:
     node, screen = ScriptedNode(), Words()
     node.answers[StartRun] = RunAccepted(run=RUN)
     node.then[StartRun] = [world.came(0), world.came(70_500_000)]

@@ -110,7 +110,7 @@ async def asked(*terminals: Terminal) -> tuple[Terminal, Terminal]:
 @pytest.mark.parametrize(
     "answer", ["once", *(pytest.param(answer, marks=pytest.mark.complete) for answer in ("no", "Ctrl-C"))]
 )
-async def test_of_two_bare_runs_one_goes_first_and_the_other_stays_to_be_asked(
+async def test_one_of_two_bare_runs_goes_first_and_the_other_stays_to_be_asked(
     tmp_path: Path, answer: str
 ) -> None:
     script = tmp_path / "somewhere" / "project" / "train.py"

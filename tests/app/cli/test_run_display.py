@@ -252,7 +252,7 @@ def lender() -> State:
     return node.state
 
 
-def test_the_first_piece_the_last_one_and_a_few_between_are_told() -> None:
+def test_the_first_piece_the_last_one_and_a_few_between_are_reported() -> None:
     screen, clock = Words(), Clock()
     fetch = FetchLines(screen, clock)
     for megabytes in (0, 1, 2):
@@ -266,7 +266,7 @@ def test_the_first_piece_the_last_one_and_a_few_between_are_told() -> None:
     ]
 
 
-def test_files_that_take_long_to_read_are_told_now_and_then() -> None:
+def test_files_that_take_long_to_read_are_reported_now_and_then() -> None:
     screen, clock = Words(), Clock()
     tell = FetchLines(screen, clock)
     for done in (500, 600):
@@ -279,7 +279,7 @@ def test_files_that_take_long_to_read_are_told_now_and_then() -> None:
     ]
 
 
-def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_told_now_and_then() -> None:
+def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_reported_now_and_then() -> None:
     screen, clock = Words(), Clock()
     tell = FetchLines(screen, clock)
 
@@ -302,7 +302,7 @@ def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_told_now_and_then(
     ]
 
 
-def test_that_another_laptop_sends_now_is_told_at_once() -> None:
+def test_that_another_laptop_sends_now_is_reported_at_once() -> None:
     screen = Words()
     fetch = FetchLines(screen, Clock())
     fetch(world.came(0), lender())
@@ -315,7 +315,7 @@ def waits(lasted_s: float, cause: Cause = "stopped") -> ev.WaitingChanged:
     return ev.WaitingChanged(run=RUN, waits=(WaitsFor(device=OTHER, cause=cause, lasted_s=lasted_s),))
 
 
-def test_whom_the_run_waits_for_is_said_when_it_changes_and_now_and_then() -> None:
+def test_a_wait_is_printed_when_it_changes_and_now_and_then() -> None:
     screen, clock, node = Words(), Clock(), running()
     display = Plain(screen, clock)
     play(node, display, waits(2.0), waits(7.0))

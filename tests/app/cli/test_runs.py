@@ -68,7 +68,7 @@ async def test_an_empty_history_says_what_to_try() -> None:
     assert screen.said == "Nothing has been trained yet. Try: tandem demo\n"
 
 
-async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
+async def test_one_run_is_reported_with_its_epochs_and_the_end_of_its_log() -> None:
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=9, logs={"loss": 0.5}, seconds=1.5)
     said = await shown(
         answers.RunDetails(

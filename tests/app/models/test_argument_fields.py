@@ -29,7 +29,7 @@ def test_a_wrong_value_says_so_in_its_field() -> None:
     assert kind[2] == "--kind must be one of relu, tanh, not gelu."
 
 
-def test_of_several_values_each_one_counts() -> None:
+def test_each_of_several_values_counts() -> None:
     assert shown("--epochs 3,5", several=True)[0] == ("epochs", "3,5", "")
     assert shown("--epochs 3,x", several=True)[0][2] == "--epochs must be a whole number, not x."
     assert shown("--epochs 3,5")[0][2] == "--epochs must be a whole number, not 3,5."

@@ -23,7 +23,7 @@ def line(lines: tuple[Line, ...], name: str) -> Line:
     return next(line for line in lines if line.name == name)
 
 
-def test_of_two_runs_the_better_one_is_named_with_both_values() -> None:
+def test_the_better_of_two_runs_is_named_with_both_values() -> None:
     found = compared(
         [
             run(0, name="first", val_loss=0.3, val_accuracy=0.9),

@@ -136,7 +136,7 @@ def test_no_run_is_said_to_be_nought_times_as_fast(gain: float | None, said: str
         (datetime(2025, 11, 27, 9, 0), "2025-11-27 09:00"),
     ],
 )
-def test_a_start_is_told_as_one_says_it(then: datetime, said: str) -> None:
+def test_a_start_is_reported_as_one_says_it(then: datetime, said: str) -> None:
     assert lately(then.timestamp(), datetime(2026, 11, 27, 12).timestamp()) == said
 
 

@@ -51,7 +51,7 @@ def test_each_step_says_how_long_it_took() -> None:
     assert {step.state for step in startup.steps(over)} == {"done"}
 
 
-def test_of_what_nobody_saw_no_time_is_told() -> None:
+def test_a_stage_that_nobody_saw_has_no_time() -> None:
     """A window that opens midway through a run."""
     startup = Startup(lambda: 5.0)
     startup.hear(run("meeting", "starting", starting=True))

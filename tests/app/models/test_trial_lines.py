@@ -49,7 +49,7 @@ def test_one_that_failed_or_whose_loss_became_nan_is_never_the_best() -> None:
     assert [line.number for line in trial_lines(made) if line.best] == [3]
 
 
-def test_of_many_those_under_way_and_the_best_are_drawn() -> None:
+def test_trials_under_way_and_the_best_of_many_are_drawn() -> None:
     made = sweep(*(float(at) for at in range(40)))
     made = made.having(replace(made.trial(40), status="running"))
     made = made.having(replace(made.trial(1), diverged=DIVERGED))

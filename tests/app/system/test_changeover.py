@@ -81,7 +81,7 @@ def test_the_end_of_this_window_opens_the_other(other: Path, monkeypatch: pytest
     assert other.with_name("tandem-gui.told").read_text() == "--home /h\n"
 
 
-def test_what_is_not_there_any_more_is_told_before_this_window_goes(other: Path) -> None:
+def test_what_is_not_there_any_more_is_reported_before_this_window_goes(other: Path) -> None:
     tandem, python = other.with_name("tandem"), other.with_name("python")
     python.symlink_to(sys.executable)
     assert missing(tandem) is None

@@ -57,14 +57,14 @@ def test_a_question_is_said(tray: Tray, core: FakeCore) -> None:
     assert tip(tray) == "Tandem: ben asks to train"
 
 
-def test_a_finish_is_told_once(tray: Tray, core: FakeCore) -> None:
+def test_a_finish_is_reported_once(tray: Tray, core: FakeCore) -> None:
     core.happen(*world.begun())
     core.happen(world.phase(Finished()))
     core.happen(ev.NoticeRaised(problem=PROBLEM))
     assert FakeIcon.told == [("Training finished", "digits.py")]
 
 
-def test_a_failure_is_told_with_its_reason(tray: Tray, core: FakeCore) -> None:
+def test_a_failure_is_reported_with_its_reason(tray: Tray, core: FakeCore) -> None:
     core.happen(*world.begun())
     core.happen(world.phase(Failed(problem=PROBLEM)))
     assert FakeIcon.told == [("Training failed", "digits.py: It went wrong.")]

@@ -185,7 +185,7 @@ def test_a_question_withdrawn_goes_away(sheet: ConsentSheet, core: FakeCore) -> 
     assert not sheet.is_open
 
 
-def test_each_question_is_told_once(sheet: ConsentSheet, core: FakeCore) -> None:
+def test_each_question_is_reported_once(sheet: ConsentSheet, core: FakeCore) -> None:
     told: list[str] = []
     sheet.incoming.connect(told.append)
     core.happen(consent_asked())

@@ -226,7 +226,7 @@ def test_a_new_name_is_given_by_enter_and_dropped_by_escape(
     assert core.commands == [Rename(device=BEN, nickname="Ben's laptop")]
 
 
-def test_a_nickname_leads_and_the_own_name_is_told(view: DevicesView, core: FakeCore) -> None:
+def test_a_nickname_leads_and_the_own_name_is_reported(view: DevicesView, core: FakeCore) -> None:
     core.happen(paired(nickname="Benny"), linked())
     assert card(view).name.text() == "Benny"
     assert "calls itself ben" in card(view).where.text()

@@ -81,7 +81,7 @@ def test_escape_gives_the_pairing_up(qtbot: QtBot, sheet: PairingSheet, core: Fa
     assert core.commands == [CancelPairing()]
 
 
-def test_an_incoming_request_is_told_once(qtbot: QtBot, sheet: PairingSheet, core: FakeCore) -> None:
+def test_an_incoming_request_is_reported_once(qtbot: QtBot, sheet: PairingSheet, core: FakeCore) -> None:
     told: list[str] = []
     sheet.incoming.connect(told.append)
     core.happen(pairing_began(incoming=True))
@@ -91,7 +91,7 @@ def test_an_incoming_request_is_told_once(qtbot: QtBot, sheet: PairingSheet, cor
     assert "ben" in sheet.heading.text()
 
 
-def test_ones_own_request_is_not_told(sheet: PairingSheet, core: FakeCore) -> None:
+def test_ones_own_request_is_not_reported(sheet: PairingSheet, core: FakeCore) -> None:
     told: list[str] = []
     sheet.incoming.connect(told.append)
     core.happen(pairing_began(), code_shown())

@@ -105,7 +105,7 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
     assert progress.members[OTHER].text() == "Bob's laptop (25 % of each batch): training"
 
 
-def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
+def test_what_is_expected_is_reported_under_why_as_soon_as_it_is_measured(
     core: FakeCore, live: TrainLive
 ) -> None:
     core.happen(*world.linked(), *world.begun())
@@ -155,7 +155,7 @@ def test_refused_arguments_are_quoted_and_edited_by_one_click(
     assert live.outcome.problem.problem == refused
 
 
-def test_what_would_help_is_told_under_why(core: FakeCore, live: TrainLive) -> None:
+def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
     live.progress.why.head.setChecked(True)
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
@@ -887,7 +887,7 @@ def test_hostile_names_logs_and_numbers_are_only_shown(qtbot: QtBot, text: str, 
     view.hide()
 
 
-def test_a_run_without_plots_is_told_at_the_top(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+def test_a_run_without_plots_is_reported_at_the_top(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     problem = Problem(code="script-failed", what="It broke.", fix="Mend it.")
     core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=problem)))
     assert not live.plots.isVisible()

@@ -295,7 +295,7 @@ def test_never_more_are_drawn_at_random_than_there_are(together: TrainSetup) -> 
     assert values.some.value() == 3
 
 
-def test_values_that_make_no_trials_are_told_before_the_start(
+def test_values_that_make_no_trials_are_reported_before_the_start(
     together: TrainSetup, core: FakeCore, settle: Settle
 ) -> None:
     together.values.several.click()
@@ -543,7 +543,7 @@ def test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one(
     assert setup.train.isEnabled()
 
 
-def test_of_very_many_scripts_some_can_be_clicked_and_the_rest_is_counted(
+def test_some_of_very_many_scripts_can_be_clicked_and_the_rest_is_counted(
     core: FakeCore, setup: TrainSetup
 ) -> None:
     names = tuple(f"train_{number}.py" for number in range(40))

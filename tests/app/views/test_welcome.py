@@ -82,7 +82,7 @@ def test_the_others_see_a_new_name_soon_after_the_last_letter(
     assert names == ["desk", "desktop"]
 
 
-def test_an_empty_name_is_not_told_while_somebody_types(
+def test_an_empty_name_is_not_reported_while_somebody_types(
     qtbot: QtBot, view: WelcomeView, core: FakeCore
 ) -> None:
     QTest.keyClick(view.name, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)

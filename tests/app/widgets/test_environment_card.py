@@ -134,7 +134,7 @@ def test_a_look_that_comes_late_does_not_change_what_was_asked_since(qtbot: QtBo
 
 
 @pytest.mark.real
-def test_what_fails_is_told_with_its_mend_and_can_be_tried_again(qtbot: QtBot, made: Recipe) -> None:
+def test_what_fails_is_reported_with_its_mend_and_can_be_tried_again(qtbot: QtBot, made: Recipe) -> None:
     fails = replace(made, disk_bytes=1 << 60)
     card = card_of(qtbot, (fails, ""), PROBLEM)
     ask(qtbot, card)

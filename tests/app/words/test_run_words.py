@@ -183,7 +183,7 @@ def test_a_loss_that_is_no_number_is_no_plain_finish() -> None:
     assert run_words.outcome_words(phases.Stopped(by="ben"), summary) == "stopped on ben"
 
 
-def test_rare_meetings_are_told_with_every_result() -> None:
+def test_rare_meetings_are_reported_with_every_result() -> None:
     summary = Summary(met_every=32)
     met = "met every 32 steps: not the result of one machine"
     assert run_words.outcome_words(phases.Finished(), summary) == f"finished, {met}"

@@ -63,7 +63,7 @@ def test_a_run_is_said_from_the_question_to_its_end(core: FakeCore) -> None:
     assert said_of(core, world.phase(Finished())) == [("digits.py finished.", False)]
 
 
-def test_a_runs_start_is_said_once_however_often_its_plan_is_told(core: FakeCore) -> None:
+def test_a_runs_start_is_said_once_however_often_its_plan_is_reported(core: FakeCore) -> None:
     core.happen(*world.linked(name="ben"))
     news, planned_anew = spoken.News(), world.begun()[0]
     assert isinstance(planned_anew, ev.RunPlanned)
@@ -94,7 +94,7 @@ def test_an_end_before_its_time_is_said_with_its_reason(
     assert said_of(core, world.phase(last)) == [(words, urgent)]
 
 
-def test_whom_a_run_waits_for_is_said_once_not_every_few_seconds(core: FakeCore) -> None:
+def test_a_wait_is_printed_once_not_every_few_seconds(core: FakeCore) -> None:
     core.happen(*world.linked(name="ben"), *world.begun())
     news = spoken.News()
     said = []

@@ -26,7 +26,7 @@ def kernel() -> Iterator[tuple[socket.socket, socket.socket]]:
     theirs.close()
 
 
-async def test_a_burst_of_changes_is_told_once(kernel: tuple[socket.socket, socket.socket]) -> None:
+async def test_a_burst_of_changes_is_reported_once(kernel: tuple[socket.socket, socket.socket]) -> None:
     told: list[None] = []
     news = asyncio.Event()
 

@@ -348,7 +348,7 @@ async def test_a_laptop_that_is_silent_when_its_record_is_old_is_gone_and_one_th
         await evil.async_close()
 
 
-async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_first(make: Make) -> None:
+async def test_what_two_records_of_a_device_say_is_reported_together_its_usual_one_first(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)
     twin = await make("not bert", 27603, device=bert.device)
@@ -358,7 +358,7 @@ async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_f
     await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 1)
 
 
-async def test_an_announcement_that_fails_is_told_and_others_are_found_all_the_same(
+async def test_an_announcement_that_fails_is_reported_and_others_are_found_all_the_same(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refused(self: object, info: object, **options: bool) -> None:

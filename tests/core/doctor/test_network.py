@@ -23,7 +23,7 @@ def test_the_addresses_for_the_others_are_shown(tmp_path: Path) -> None:
     assert "192.168.1.2:27600" in network.check_interfaces(view(tmp_path)).what
 
 
-def test_a_laptop_in_no_network_is_told(tmp_path: Path) -> None:
+def test_a_laptop_in_no_network_is_reported(tmp_path: Path) -> None:
     finding = network.check_interfaces(view(tmp_path, LOOPBACK_ONLY))
 
     assert (finding.level, finding.code) == ("error", "no-network")
@@ -123,7 +123,7 @@ async def test_any_port_needs_no_look(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("heard", "level"), [(True, "ok"), (False, "error")])
-async def test_the_round_of_an_announcement_is_told_with_its_addresses(
+async def test_the_round_of_an_announcement_is_reported_with_its_addresses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool, level: str
 ) -> None:
     looks: list[tuple[list[str], float]] = []

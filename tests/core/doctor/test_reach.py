@@ -67,7 +67,7 @@ def test_a_closed_way_names_whose_firewall_and_that_one_is_enough() -> None:
         assert "need both directions" in found.fix
 
 
-def test_where_neither_way_is_open_both_are_told_and_how_to_open_one() -> None:
+def test_where_neither_way_is_open_both_are_reported_and_how_to_open_one() -> None:
     found = finding("ben", went("unreachable", "stranger"))
 
     assert "was rejected on the way" in found.what and "was answered by something else" in found.what

@@ -66,7 +66,7 @@ def prints(text: str) -> list[str]:
 
 
 @pytest.mark.real
-async def test_what_the_probe_prints_is_told(tmp_path: Path) -> None:
+async def test_what_the_probe_prints_is_reported(tmp_path: Path) -> None:
     command = prints('["2.21.0", "3.15.1", ["NVIDIA Test"], 5.25]')
 
     finding = await software.check_loading(view(tmp_path), command=command)

@@ -246,7 +246,7 @@ def test_what_a_killed_tandem_left_running_still_has_the_folder(tmp_path: Path) 
 
 
 @pytest.mark.real
-def test_what_failed_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_what_failed_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     made = doing(tmp_path, "print('ERROR: No such thing')", "raise SystemExit(1)")
     problem = refusal(Making(made, ignore).run).problem
     assert problem.code == "environment-failed" and "No such thing" in problem.what
@@ -275,7 +275,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators")
-def test_a_mark_that_cannot_be_opened_is_told_of_this_folder(tmp_path: Path) -> None:
+def test_a_mark_that_cannot_be_opened_is_reported_of_this_folder(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     made.folder.mkdir()
     (made.folder / MARK).symlink_to(tmp_path)
@@ -315,7 +315,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     assert (made.folder / "mine").read_text() == "all I have"
 
 
-def test_of_two_at_once_one_makes_it(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_while_one_makes_it(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     made.folder.mkdir()
     lock = HomeLock.acquire(made.folder / MARK)

@@ -107,7 +107,7 @@ def test_that_the_source_of_tandem_is_gone_is_said_of_that_alone(source: str, li
     assert other.code == "environment-failed"
 
 
-def test_a_full_disk_is_told_as_one_wherever_it_shows() -> None:
+def test_a_full_disk_is_reported_as_one_wherever_it_shows() -> None:
     other = unwritable(FOLDER, OSError(28, "No space left on device", "/tmp/x"))
     assert other.code == "environment-no-space" and "/tmp/x" in other.what
     assert unwritable(FOLDER, OSError(28, "No space left on device")).code == "environment-no-space"

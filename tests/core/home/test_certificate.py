@@ -126,7 +126,7 @@ def test_a_keys_certificate_is_the_same_in_every_version() -> None:
         (device_certificate(1), 1970, "certificate-early", "clock says 1970-06-01"),
     ],
 )
-def test_a_certificate_whose_time_it_is_not_is_told_with_its_date(
+def test_a_certificate_whose_time_it_is_not_is_reported_with_its_date(
     der: bytes, year: int, code: str, words: str
 ) -> None:
     problem = out_of_date(der, "Ben's", datetime(year, 6, 1, tzinfo=UTC))
@@ -134,7 +134,7 @@ def test_a_certificate_whose_time_it_is_not_is_told_with_its_date(
     assert words in problem.what and problem.fix
 
 
-def test_of_a_laptops_own_certificate_nobody_is_sent_to_another_laptop() -> None:
+def test_a_problem_of_this_laptops_own_certificate_names_no_other_laptop() -> None:
     der, now = odd_certificate(years=(2000, 2020)), datetime(2026, 6, 1, tzinfo=UTC)
     own, other = out_of_date(der, "This laptop's own", now, mine=True), out_of_date(der, "Ben's", now)
     assert own is not None and "of this laptop's Tandem" in own.fix and "that laptop" not in own.fix

@@ -86,7 +86,7 @@ def test_a_file_as_large_as_allowed_is_read(tmp_path: Path) -> None:
         assert problem is None or "too large" in problem.detail
 
 
-def test_where_a_broken_file_was_put_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_broken_file_was_put_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(b"{")
     _, problem = settings_file.read(path)

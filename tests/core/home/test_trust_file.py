@@ -282,7 +282,9 @@ async def test_a_forgotten_device_is_out_even_where_the_disk_refuses(tmp_path: P
     assert kept.on_disk().peers == (), "what could not be written is written with the next change"
 
 
-def test_a_certificate_that_ran_out_is_told_when_it_is_read_and_nobody_is_forgotten(tmp_path: Path) -> None:
+def test_a_certificate_that_ran_out_is_reported_when_it_is_read_and_nobody_is_forgotten(
+    tmp_path: Path,
+) -> None:
     store = full_store()
     for number, years in enumerate(((2000, 2001), (2000, 2020))):
         der = odd_certificate(key=device_key(50 + number), years=years)

@@ -61,7 +61,7 @@ def test_a_run_of_sixteen_laptops_that_print_all_the_time_meets_no_budget() -> N
     ("message", "kind", "counts"),
     [(READING, "readings", 1), (STEP, "steps", 1), (output("x" * 20_000), "output", 3)],
 )
-def test_of_a_flood_of_what_a_newer_one_replaces_most_is_left_out_and_it_is_told_once(
+def test_a_flood_of_replaceable_reports_is_thinned_and_that_is_reported_once(
     message: Message, kind: Kind, counts: int
 ) -> None:
     taken, until_s, told = said([message] * 100_000, Allowance())

@@ -78,7 +78,7 @@ def test_a_newer_step_takes_the_place_of_an_older_one_while_there_is_no_connecti
         assert outbox.waiting_bytes == 0
 
 
-def test_of_what_a_waiting_trainer_tells_while_there_is_no_connection_the_newest_counts() -> None:
+def test_the_newest_status_of_a_waiting_trainer_counts_after_a_lost_connection() -> None:
     outbox = Outbox()
     first, other, last = (StatusTold(run=RunId("r"), task=task) for task in ("a", "b", "a"))
     for message in (first, other, last):
@@ -86,7 +86,7 @@ def test_of_what_a_waiting_trainer_tells_while_there_is_no_connection_the_newest
     assert taken(outbox) == [body(other), body(last)]
 
 
-def test_of_too_much_that_waits_for_a_missing_laptop_the_oldest_output_goes_first() -> None:
+def test_the_oldest_output_is_dropped_first_while_a_laptop_is_away() -> None:
     outbox = Outbox()
     outbox.put(PING, is_away=True)
     for number in range(10 * LIMIT_BYTES // 20_000):

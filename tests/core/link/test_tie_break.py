@@ -33,7 +33,7 @@ def test_a_call_in_quiet_becomes_the_link_whoever_calls() -> None:
     meet(bert, anna)
 
 
-def test_of_two_crossing_calls_the_numbering_sides_is_kept() -> None:
+def test_the_numbering_sides_call_is_kept_when_two_calls_cross() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
     by_anna, by_bert = anna.call(), bert.call()
     assert anna.judge_call(by_bert) is None

@@ -56,7 +56,7 @@ async def test_the_wanted_port_is_taken_for_both_kinds_of_addresses(machine: Mac
     assert machine.open == [(host, 31999) for host in EVERYWHERE]
 
 
-async def test_a_taken_ports_neighbour_is_used_and_that_is_told(machine: Machine) -> None:
+async def test_a_taken_ports_neighbour_is_used_and_that_is_reported(machine: Machine) -> None:
     machine.refuses = lambda host, port: errno.EADDRINUSE if port < 27602 and ":" in host else 0
     opened = await open_port(27600)
     assert opened.port == 27602

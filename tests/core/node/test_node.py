@@ -89,7 +89,7 @@ async def test_a_home_has_one_node_and_frees_it(tmp_path: Path) -> None:
         assert id_of(again) == id_of(anna)
 
 
-async def test_broken_files_are_told_and_it_starts_all_the_same(tmp_path: Path) -> None:
+async def test_broken_files_are_reported_and_it_starts_all_the_same(tmp_path: Path) -> None:
     home = home_of(tmp_path, "anna")
     home.settings.write_text("{")
     home.trust.write_text("not json")
@@ -105,7 +105,7 @@ async def test_broken_files_are_told_and_it_starts_all_the_same(tmp_path: Path) 
         await started.stop()
 
 
-async def test_a_taken_port_is_told_and_another_one_used(tmp_path: Path) -> None:
+async def test_a_taken_port_is_reported_and_another_one_used(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         home = home_of(tmp_path, "anna", discovery=False)

@@ -32,7 +32,7 @@ def test_a_listener_hears_each_event_with_the_state_after_it() -> None:
     assert OTHER in store.state.devices
 
 
-def test_what_a_listener_causes_is_told_after_the_present_event() -> None:
+def test_what_a_listener_causes_is_reported_after_the_present_event() -> None:
     store = begun()
     heard: list[tuple[str, str]] = []
 

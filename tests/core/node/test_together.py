@@ -66,7 +66,7 @@ async def paired(laptop: MakeNode) -> tuple[Node, Node]:
     return anna, ben
 
 
-async def test_a_pair_is_told_only_once_it_is_kept(laptop: MakeNode) -> None:
+async def test_a_pair_is_reported_only_once_it_is_kept(laptop: MakeNode) -> None:
     anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
     heard = Heard(anna)
     await pair(anna, ben)
@@ -342,7 +342,7 @@ async def test_where_a_laptop_was_met_is_remembered(laptop: MakeNode) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_network_that_changed_is_told_and_called_in(laptop: MakeNode) -> None:
+async def test_a_network_that_changed_is_reported_and_called_in(laptop: MakeNode) -> None:
     anna = await laptop("anna", discovery=False)
     anna._neighbours._on_addresses(("10.0.0.5:27600",))
     assert anna.state.me is not None and anna.state.me.addresses == ("10.0.0.5:27600",)
@@ -432,7 +432,7 @@ async def test_a_node_for_this_machine_alone_listens_on_no_other_address(laptop:
         assert neighbours._hosts(Settings(interfaces=interfaces)) == hosts
 
 
-async def test_a_certificate_that_ran_out_is_told_at_the_start(laptop: MakeNode, tmp_path: Path) -> None:
+async def test_a_certificate_that_ran_out_is_reported_at_the_start(laptop: MakeNode, tmp_path: Path) -> None:
     home = home_of(tmp_path, "anna")
     key, der = device_key(41), odd_certificate(key=device_key(41), years=(2000, 2020))
     identity_of(key, der, home.identity)

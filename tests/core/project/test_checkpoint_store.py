@@ -330,7 +330,7 @@ def test_checkpoints_are_kept_once_a_script_runs_and_tandems_modules_are_hidden(
         "from core.project import checkpoint_store\n"
         "from core.trainer import script\n"
         "from core.vocabulary.plan import Moment\n"
-        "script.hide_house()\n"
+        "script.hide_tandem()\n"
         "for step in range(1, 5):\n"
         "    folder, files = pathlib.Path(sys.argv[1]), {'now.json': [b'{}']}\n"
         "    checkpoint_store.write(folder, Moment(step=step), (1,), files, {}, sure_step=2)\n"

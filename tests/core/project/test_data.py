@@ -180,7 +180,7 @@ def test_finding_data_again_tells_how_much_is_read(store: ProjectStore, tmp_path
     assert told[-1] == (local.data.total_bytes, local.data.total_bytes)
 
 
-def test_what_cannot_travel_is_told(tmp_path: Path, store: ProjectStore) -> None:
+def test_what_cannot_travel_is_reported(tmp_path: Path, store: ProjectStore) -> None:
     deep = "/".join(["a" * 200] * 6)
     folder = write(tmp_path / "photos", {**PHOTOS, "at 12:30.jpg": "a dog", f"{deep}/1.jpg": "a dog"})
     (folder / "link.jpg").symlink_to(folder / "dog.jpg")

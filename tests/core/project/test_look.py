@@ -139,7 +139,7 @@ def test_texts_made_to_be_slow_to_compare_are_not_compared(monkeypatch: pytest.M
     assert sum(line.startswith("+") for line in diff) == 3_001
 
 
-def test_of_a_notebook_the_code_is_shown_that_runs(store: ProjectStore, tmp_path: Path) -> None:
+def test_a_notebook_is_shown_as_the_code_that_runs(store: ProjectStore, tmp_path: Path) -> None:
     def notebook(epochs: int) -> bytes:
         cells = [
             {"cell_type": "markdown", "source": ["# Digits"], "metadata": {}},

@@ -82,7 +82,7 @@ def test_one_that_travels_is_not_and_neither_is_one_that_is_not_there(tmp_path: 
     assert found(tmp_path / "later", CHECKPOINT, _gitignore="*.keras\n") == ()
 
 
-def test_nor_is_one_that_is_only_written(tmp_path: Path) -> None:
+def test_a_file_that_is_only_written_is_not_named(tmp_path: Path) -> None:
     text = "path = 'best.keras'\nmodel.fit(x, callbacks=[keras.callbacks.ModelCheckpoint(path)])"
     assert found(tmp_path, text, best_keras="a model", _gitignore="*.keras\n") == ()
 

@@ -47,7 +47,7 @@ def test_links_pipes_and_odd_names_stay(work: Path, tmp_path: Path) -> None:
     assert not {"latest", "home/secret.txt", "pipe", "epoch:1.h5"} & set(chosen)
 
 
-def test_of_names_that_collide_one_comes_back(work: Path) -> None:
+def test_only_one_of_two_colliding_names_comes_back(work: Path) -> None:
     write(work, {"Model.h5": b"1", "model.h5": b"22"})
     if len(list(work.glob("?odel.h5"))) < 2:
         pytest.skip("this file system folds case itself")

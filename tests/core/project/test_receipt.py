@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
     assert content(again.finish()) == FILES
 
 
-def test_what_it_reads_of_what_came_before_is_told(tmp_path: Path, receipt: Receipt) -> None:
+def test_what_it_reads_of_what_came_before_is_reported(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     first, second, third, *rest = pieces(source, MANIFEST, receipt.wanted)
     for piece in (first, second):
@@ -81,7 +81,7 @@ def test_what_it_reads_of_what_came_before_is_told(tmp_path: Path, receipt: Rece
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_of_two_receipts_on_one_folder_the_later_one_alone_writes(
+def test_only_the_newer_of_two_receipts_on_one_folder_writes(
     tmp_path: Path, receipt: Receipt, at: int
 ) -> None:
     """The fetch before was called off, and has not noticed yet."""

@@ -31,7 +31,7 @@ def test_a_folder_becomes_a_manifest(tmp_path: Path) -> None:
     check_project(project.manifest)
 
 
-def test_what_stays_behind_is_told(tmp_path: Path) -> None:
+def test_what_stays_behind_is_reported(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "x", "big/a.bin": "x", "old.log": "x", ".env": "KEY=1", "venv/b": "x"})
     write(tmp_path, {".gitignore": "*.log\nbig/\n", "__pycache__/x.pyc": "x"})
     (tmp_path / "data").symlink_to("/")
@@ -115,7 +115,7 @@ def test_a_script_whose_name_may_not_travel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "Desktop", "Documents", "Downloads", "Schreibtisch"])
-def test_of_a_broad_folder_only_the_script_and_its_modules_travel(tmp_path: Path, inside: str) -> None:
+def test_only_the_script_and_its_modules_are_sent_from_a_broad_folder(tmp_path: Path, inside: str) -> None:
     write(tmp_path, {".config/user-dirs.dirs": '# names\nXDG_DESKTOP_DIR="$HOME/Schreibtisch"\n'})
     folder = write(
         tmp_path / inside,

@@ -59,7 +59,7 @@ def test_a_kept_project_is_not_wanted_again(tmp_path: Path, store: ProjectStore)
     assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
 
 
-def test_of_a_new_version_only_what_changed_is_wanted(tmp_path: Path, store: ProjectStore) -> None:
+def test_only_the_changed_files_of_a_new_version_are_wanted(tmp_path: Path, store: ProjectStore) -> None:
     put(store, tmp_path, FILES)
     newer = {**FILES, "train.py": b"print(2)", "copy.csv": FILES["data/a.csv"]}
     manifest = manifest_for(newer)

@@ -47,7 +47,7 @@ async def test_what_is_for_others_takes_their_links() -> None:
     assert [device for device, _ in wire.sent] == [BEN, DeviceId("nobody")]
 
 
-async def test_a_message_that_breaks_whoever_hears_it_is_told_and_the_next_one_comes() -> None:
+async def test_a_message_that_breaks_whoever_hears_it_is_reported_and_the_next_one_comes() -> None:
     heard: list[Message] = []
     crashes: list[tuple[str, str]] = []
 

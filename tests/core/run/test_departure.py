@@ -101,7 +101,7 @@ async def test_a_low_battery_leaves_once_and_says_its_charge(three: Lan, spec: R
     await finish(three, anna, cleo)
 
 
-async def test_a_low_battery_that_cannot_leave_is_told_once(three: Lan, spec: RunSpec) -> None:
+async def test_a_low_battery_that_cannot_leave_is_reported_once(three: Lan, spec: RunSpec) -> None:
     anna, ben, _ = nodes(three)
     await train(three, replace(spec, solo=True), anna)
     problem = anna.runs.departure.on_reading(on_battery(9.0), 15)

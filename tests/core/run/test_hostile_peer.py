@@ -115,7 +115,7 @@ async def test_a_runs_id_never_becomes_a_path(lan: Lan, mallory: Mallory, tmp_pa
     assert not ben.state.consents
 
 
-async def test_a_no_that_was_said_while_the_starter_was_away_is_told_when_it_is_back(
+async def test_a_no_that_was_said_while_the_starter_was_away_is_reported_when_it_is_back(
     lan: Lan, mallory: Mallory
 ) -> None:
     ben = mallory.ben

@@ -177,7 +177,9 @@ def test_all_goes_when_nothing_is_to_be_kept_but_records_and_own_runs(
     assert list((tmp_path / "projects").glob("*")) in ([], [tmp_path / "projects" / "incoming"])
 
 
-def test_of_own_runs_only_what_was_too_much_to_bring_back_goes(tmp_path: Path, leftovers: Leftovers) -> None:
+def test_only_leftovers_too_large_to_bring_back_are_deleted_from_own_runs(
+    tmp_path: Path, leftovers: Leftovers
+) -> None:
     own = [ran(tmp_path, run, starter=BEN, days=days) for run, days in ((FIRST, 31), (SECOND, 3), (THIRD, 2))]
     for folder in own:
         (folder / run_folder.LEFT).mkdir()

@@ -28,7 +28,7 @@ OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterS
 LOOP = "import tensorflow as tf\nwith tf.GradientTape() as tape:\n    pass\n"
 
 
-def test_what_of_the_data_cannot_travel_is_told(tmp_path: Path) -> None:
+def test_what_of_the_data_cannot_travel_is_reported(tmp_path: Path) -> None:
     write(tmp_path, {"project/train.py": "print(1)", "photos/1.jpg": "1", "photos/12:30.jpg": "2"})
     photos = {"photos": str(tmp_path / "photos")}
     spec = RunSpec(script=str(tmp_path / "project" / "train.py"), data=photos)
@@ -36,7 +36,7 @@ def test_what_of_the_data_cannot_travel_is_told(tmp_path: Path) -> None:
     assert any("The data photos is sent without 12:30.jpg" in warning for warning in warnings)
 
 
-def test_what_keras_downloaded_beyond_what_a_run_may_have_is_told(
+def test_what_keras_downloaded_beyond_what_a_run_may_have_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -190,7 +190,9 @@ def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> Non
     ],
     ids=["absent", "busy", "unlike"],
 )
-def test_whom_a_run_for_whoever_is_there_goes_without_is_named(fields: dict[str, object], words: str) -> None:
+def test_laptops_left_out_of_a_run_for_whoever_is_there_are_named(
+    fields: dict[str, object], words: str
+) -> None:
     spec = RunSpec(script="x")
     (said,) = planning.who_is_missing(spec, chosen(state(**fields)), state(**fields))
     assert said.startswith(words)

@@ -64,7 +64,7 @@ def test_while_a_run_is_planned_or_tandem_closes_others_hear_that_it_is_busy() -
     assert precedence.why_busy(None, ANNAS).code == "device-busy"
 
 
-def test_of_several_requests_that_wait_the_first_by_id_is_taken_whatever_came_when() -> None:
+def test_the_first_waiting_request_by_id_is_taken_in_any_order_of_arrival() -> None:
     plans = (ANNAS, BENS, run_of(CLEO, "3-c", ANNA, BEN))
     for order in permutations(plans):
         waiting = HeldRequest()
@@ -110,7 +110,7 @@ def trained(node: LanNode) -> bool:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89])
-async def test_of_two_that_press_at_once_one_wins_and_the_other_takes_part(
+async def test_one_of_two_that_press_at_once_wins_and_the_other_takes_part(
     lan: Lan, spec: RunSpec, tmp_path: Path, turns: int
 ) -> None:
     anna, ben = lan.nodes["Anna"], lan.nodes["Ben"]
@@ -131,7 +131,7 @@ async def test_of_two_that_press_at_once_one_wins_and_the_other_takes_part(
 
 
 @pytest.mark.parametrize("turns", [(0, 0, 0), (0, 1, 2), (5, 0, 3), (0, 8, 8), (2, 0, 0), (13, 8, 0)])
-async def test_of_three_that_press_at_once_one_wins(
+async def test_one_of_three_that_press_at_once_wins(
     three: Lan, spec: RunSpec, turns: tuple[int, int, int]
 ) -> None:
     nodes = list(three.nodes.values())
@@ -143,9 +143,7 @@ async def test_of_three_that_press_at_once_one_wins(
     await three.wait_until(lambda: all(node.over for node in nodes))
 
 
-async def test_of_requests_that_pass_each_other_on_the_way_the_earlier_counts(
-    lan: Lan, spec: RunSpec
-) -> None:
+async def test_the_earlier_of_two_crossing_requests_counts(lan: Lan, spec: RunSpec) -> None:
     lan.pause()
     runs = {await node.runs.start(spec): node for node in lan.nodes.values()}
     winner, loser = (runs[run] for run in sorted(runs))

@@ -172,7 +172,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     await lan.wait_until(lambda: not worker.work.exists())
 
 
-async def test_how_far_the_reading_of_its_files_is_is_told_until_it_ended(
+async def test_how_far_the_reading_of_its_files_is_is_reported_until_it_ended(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ReadMeter", partial(ReadMeter, every_s=0))
@@ -545,7 +545,7 @@ async def test_a_changed_byte_asks_again_and_says_so(lan: Lan, spec: RunSpec) ->
     assert question.differs == {"train.py": "changed", "weights.bin": "new"}
 
 
-async def test_of_other_arguments_the_question_says_that_no_file_changed(lan: Lan, spec: RunSpec) -> None:
+async def test_a_question_about_other_arguments_says_that_no_file_changed(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     question = await ask(lan, spec)
     assert not question.changed and not question.differs, "nothing was allowed before"

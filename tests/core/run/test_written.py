@@ -304,7 +304,7 @@ def test_invariant_no_model_comes_to_a_script_that_may_run_code_in_it(tmp_path: 
     assert left.path == "best.keras" and sorted(content(work)) == ["best.weights.h5", "train.py"]
 
 
-def test_of_a_long_list_the_smallest_files_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_files_of_a_long_list_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     found = manifest_for({f"{size:05d}.csv": b"x" * size for size in range(2000)}, "")
     chosen = select(found, PROJECT)
     assert 500 < len(chosen.files) < 1000

@@ -5,7 +5,7 @@ import asyncio
 from core.runtime.background import Background
 
 
-async def test_a_crash_is_told_with_the_tasks_name() -> None:
+async def test_a_crash_is_reported_with_the_tasks_name() -> None:
     crashes: list[tuple[str, str]] = []
     told = asyncio.Event()
 

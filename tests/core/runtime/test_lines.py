@@ -35,7 +35,7 @@ def test_lines_are_the_same_however_the_bytes_arrive(pieces: list[bytes], size: 
     assert lines.end() == [b"rest"]
 
 
-def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_heard() -> None:
+def test_a_line_that_is_too_long_is_reported_once_and_the_next_one_is_heard() -> None:
     lines = Lines(4, skip_rest=True)
 
     assert lines.feed(b"abcdefg") == [b"abcde"]

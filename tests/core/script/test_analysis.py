@@ -59,7 +59,7 @@ def test_a_script_that_calls_fit_is_managed(tmp_path: Path, text: str) -> None:
     assert "fit" in [found.what for found in report.found]
 
 
-def test_the_line_of_each_fit_is_told(tmp_path: Path) -> None:
+def test_the_line_of_each_fit_is_reported(tmp_path: Path) -> None:
     report = read(tmp_path, MANAGED + "model.fit(x)\n")
     assert [(found.path, found.line, found.what) for found in report.found] == [
         ("train.py", 5, "fit"),

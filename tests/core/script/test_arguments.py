@@ -114,7 +114,7 @@ def test_what_is_not_certain_is_left_out(text: str) -> None:
         ("--epochs 3 --lr -0.5 --optimizer=sgd --fast --layers 1 2 --size 2 --own x data", []),
     ],
 )
-def test_exactly_what_argparse_refuses_is_told(words: str, told: list[str]) -> None:
+def test_exactly_what_argparse_refuses_is_reported(words: str, told: list[str]) -> None:
     assert refused(words.split(), options(SCRIPT)) == told
     namespace: dict[str, argparse.ArgumentParser] = {}
     exec(SCRIPT, namespace)
@@ -125,7 +125,7 @@ def test_exactly_what_argparse_refuses_is_told(words: str, told: list[str]) -> N
         namespace["parser"].parse_args(words.split())
 
 
-def test_nothing_is_told_of_what_is_not_declared_or_stands_behind_two_dashes() -> None:
+def test_nothing_is_reported_of_what_is_not_declared_or_stands_behind_two_dashes() -> None:
     assert refused(["--depth", "x", "--epo", "x", "--", "--epochs", "x"], options(SCRIPT)) == []
 
 
@@ -139,7 +139,7 @@ def test_nothing_is_told_of_what_is_not_declared_or_stands_behind_two_dashes() -
         ("--name --fast --epochs 0x10 --nofast --fast=true --layers 1,2", []),
     ],
 )
-def test_exactly_what_absl_refuses_is_told(words: str, told: list[str]) -> None:
+def test_exactly_what_absl_refuses_is_reported(words: str, told: list[str]) -> None:
     from absl import flags
 
     assert refused(words.split(), options(ABSL)) == told

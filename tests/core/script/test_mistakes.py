@@ -249,7 +249,7 @@ def test_a_tpu_that_is_only_tried_is_fine(tmp_path: Path) -> None:
         ("model.input(3)", ""),
     ],
 )
-def test_what_no_script_should_do_is_told_with_its_line(tmp_path: Path, line: str, code: str) -> None:
+def test_what_no_script_should_do_is_reported_with_its_line(tmp_path: Path, line: str, code: str) -> None:
     write(tmp_path, {"train.py": f"import os\nimport keras\n{line}\nmodel = keras.Model()\nmodel.fit(x)\n"})
     found = analyse(tmp_path / "train.py").mistakes
     assert [(each.code, each.line) for each in found] == ([(code, 3)] if code else [])

@@ -67,7 +67,7 @@ def test_a_path_of_constants_is_read(text: str, path: str) -> None:
         ("os.path.join('/data', f'photos-{year}', 'cats')", "/data/photos-"),
     ],
 )
-def test_of_one_that_is_filled_in_the_beginning_is_read(text: str, path: str) -> None:
+def test_the_beginning_of_a_formatted_path_is_read(text: str, path: str) -> None:
     assert told(text) == PathText(path, is_whole=False)
 
 
@@ -107,7 +107,7 @@ def test_a_name_that_may_have_another_value_is_unknown(text: str) -> None:
     assert told(text) is None
 
 
-def test_what_gave_a_path_is_told() -> None:
+def test_what_gave_a_path_is_reported() -> None:
     source = SourceTree(Module(path="train.py", tree=ast.parse("BASE = '/data'\nBASE + '/photos'")))
     node = source.nodes[0].body[1].value  # type: ignore[attr-defined]
     found = PathTexts(source).of(node)

@@ -215,7 +215,7 @@ def test_who_talks_nonsense_is_told_so_and_read_no_more() -> None:
         assert (one.reasons, other.reasons) == ([NONSENSE], [NONSENSE])
 
 
-def test_a_defect_of_the_user_is_told_and_ends_no_thread() -> None:
+def test_a_defect_of_the_user_is_reported_and_ends_no_thread() -> None:
     with joined() as (one, other):
         raised = [ValueError("a defect")]
 

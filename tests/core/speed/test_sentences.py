@@ -285,7 +285,7 @@ def test_what_is_sent_is_said_with_the_wires_part(sent: int, words: str) -> None
     assert wire_words(0.022, 0.1, sent) == f"22 % of each step is network transfer ({words} each way)"
 
 
-def test_of_a_wire_that_nobody_knows_nothing_is_said() -> None:
+def test_nothing_is_said_about_an_unknown_wire() -> None:
     assert wire_words(0.0, 0.1, None) == "0 % of each step is network transfer"
     assert wire_words(0.001, 0.1, 0) == "1 % of each step is network transfer"
     for wire_s, step_s in ((None, 0.1), (0.1, None), (0.1, 0.0), (math.nan, 0.1), (0.1, math.inf)):
@@ -300,7 +300,7 @@ def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).advice == words.advice
 
 
-def test_what_slows_a_run_is_told_as_how_much_slower_not_as_no_speed_at_all() -> None:
+def test_what_slows_a_run_is_reported_as_how_much_slower_not_as_no_speed_at_all() -> None:
     slow = Settled(step_s=2.1, wire_s=1.9, wire_bytes=20_000_000)
     words = came_out(Summary(expectation=measured(step_s=1.9), settled=slow), PLAN, NAMES).what
     assert words.startswith("Expected 19× slower, measured 21× slower than anna alone (each step 11 % longer")

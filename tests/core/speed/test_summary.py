@@ -101,7 +101,7 @@ def test_the_rate_of_rows_is_the_mean_of_what_was_told() -> None:
     assert summary(tally((step(0, 1.0), 20.0), (silent, 21.0), (slower, 22.0)), 30.0).samples_s == 48.0
 
 
-def test_of_a_run_that_has_not_begun_nothing_else_is_known() -> None:
+def test_nothing_else_is_known_about_a_run_that_has_not_begun() -> None:
     done = summary(tally(), 12.0)
     assert (done.steps, done.epochs, done.steps_s, done.samples_s, done.train_s) == (0, 0, None, None, None)
 
@@ -368,7 +368,7 @@ def test_what_makes_a_result_differ_is_kept_once_and_the_rest_of_the_words_is_no
     assert out.differs and not Summary().differs
 
 
-def test_what_was_accepted_beforehand_is_told_and_makes_no_difference() -> None:
+def test_what_was_accepted_beforehand_is_reported_and_makes_no_difference() -> None:
     accepting = ev.RunPlanned(plan=replace(plan_of(), accept_differences=True))
     out = summary(tally((accepting, 11.0), (told("It differs."), 12.0)), 13.0)
     assert (out.told, out.accepted, out.differs) == (("It differs.",), True, False)

@@ -185,7 +185,7 @@ async def test_stop_is_an_order_first(run: Make) -> None:
     assert (await trainer.exit()).reason == "stopped"
 
 
-async def test_whom_to_go_on_without_is_passed_on_after_the_order_to_train(run: Make) -> None:
+async def test_the_list_of_members_gone_is_passed_on_after_the_order_to_train(run: Make) -> None:
     child, trainer = run()
     trainer.order(trainer_messages.MeetWithout(generation=1, gone=(1,)))
     order = trainer_messages.MeetWithout(generation=2, gone=(1,))
@@ -299,7 +299,9 @@ async def test_peers_that_do_not_come_are_probed(run: Make, monkeypatch: pytest.
     assert probed == [(peers, GENEROUS.probe_s)]
 
 
-async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_that_cannot_be_written_is_reported_once(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = ["The log cannot be written."]
     monkeypatch.setattr(BoundedFile, "trouble", lambda self: told.pop() if told else "")
     child, trainer = run()
@@ -398,7 +400,7 @@ async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild])
     assert started[1].reaped and warm.hand_over() is None
 
 
-async def test_of_two_that_were_started_at_once_one_is_kept(started: list[FakeChild]) -> None:
+async def test_one_of_two_trainers_started_at_once_is_kept(started: list[FakeChild]) -> None:
     warm = WarmTrainer()
     await asyncio.gather(warm.make_ready(), warm.make_ready())
     kept = warm.hand_over()

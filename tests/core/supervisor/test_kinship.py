@@ -70,7 +70,7 @@ def test_without_a_mark_a_trainers_children_are_known_while_it_runs() -> None:
         trainer.stdin.close()
 
 
-def test_of_a_process_that_is_gone_nothing_is_claimed() -> None:
+def test_nothing_is_claimed_about_a_process_that_is_gone() -> None:
     with process(f"import os, sys; {STAYS}") as pid:
         pass
     for ask in (kinship.is_of_a_trainer, kinship.descends):

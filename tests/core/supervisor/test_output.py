@@ -43,7 +43,7 @@ def test_the_first_line_goes_at_once_and_the_next_wait_their_turn() -> None:
     assert batches.due_s is None
 
 
-def test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted() -> None:
+def test_the_newest_of_too_many_lines_stay_and_the_rest_is_counted() -> None:
     batches = Batches("chief:0", most_lines=3)
     batches.add("stdout", [str(number).encode() for number in range(10)])
     batches.add("stderr", [b"alone"])

@@ -118,7 +118,7 @@ def test_the_profile_takes_every_character_of_a_path_for_itself() -> None:
     assert f'profile tandem "{path}" flags=(unconfined) {{\n' in text
 
 
-def test_the_command_that_is_told_writes_that_profile(
+def test_the_command_that_is_shown_writes_that_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seals, "profile", partial(seals.profile, '/it\'s/100% "a{b}\\c"/python'))

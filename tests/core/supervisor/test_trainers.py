@@ -41,7 +41,7 @@ def test_what_a_plan_and_an_order_both_name_is_carried_over() -> None:
     assert {name: getattr(train, name) for name in both} == {name: getattr(plan, name) for name in both}
 
 
-def test_whether_shares_follow_the_speed_is_told() -> None:
+def test_whether_shares_follow_the_speed_is_reported() -> None:
     plan = plan_of()
     assert order(plan, plan.tasks[1], Path("/work"), Path("/run")).balance
     fixed = replace(plan, balance=False)

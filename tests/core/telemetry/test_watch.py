@@ -48,7 +48,7 @@ async def test_readings_come_until_it_is_stopped() -> None:
     assert gpus.closed.is_set()
 
 
-async def test_a_broken_sensor_is_told_once() -> None:
+async def test_a_broken_sensor_is_reported_once() -> None:
     telemetry = Watch(find_gpus=CountedGpus, make_sampler=BrokenSampler, period_s=0.001)
     failures: list[Exception] = []
 
@@ -78,7 +78,7 @@ async def test_a_driver_that_hangs_costs_its_gpus_and_nothing_else() -> None:
     assert await asyncio.to_thread(gpus.closed.wait, 30)
 
 
-async def test_a_driver_that_fails_is_told_and_costs_its_gpus() -> None:
+async def test_a_driver_that_fails_is_reported_and_costs_its_gpus() -> None:
     def find() -> Gpus:
         raise RuntimeError("out of its mind")
 

@@ -160,7 +160,7 @@ def test_a_module_beside_the_script_counts_as_the_script(exits: ModuleType, tmp_
         "try:\n    raise MemoryError\nexcept MemoryError as error:\n    raise RuntimeError('in') from error",
     ],
 )
-def test_memory_that_ran_out_is_told_as_such(exits: ModuleType, tmp_path: Path, source: str) -> None:
+def test_memory_that_ran_out_is_reported_as_such(exits: ModuleType, tmp_path: Path, source: str) -> None:
     exit = ended(exits, tmp_path, source)
     assert exit.reason == "out-of-memory"
     assert "batch" in str(exit.problem)
@@ -227,8 +227,8 @@ def test_endless_messages_are_cut_on_the_screen_and_whole_in_the_detail(
 
 def test_what_breaks_in_the_house_is_not_blamed_on_the_script(exits: ModuleType) -> None:
     unknown = TandemError(code="keras-unknown", what="Keras 9 is not known.", fix="Install Keras 3.15.")
-    assert exits.of_house(unknown).problem == unknown.problem
-    broke = exits.of_house(AttributeError("no such thing"))
+    assert exits.of_bug(unknown).problem == unknown.problem
+    broke = exits.of_bug(AttributeError("no such thing"))
     assert (broke.reason, broke.problem.code) == ("killed", "trainer-broke")
     assert "no such thing" in broke.problem.what
 
@@ -271,7 +271,7 @@ def test_what_ended_an_exchange_between_members_speaks_for_itself(
     assert (exit.reason, exit.problem) == (reason, failure.problem)
 
 
-def test_keys_that_do_not_fit_are_told_in_their_own_words(exits: ModuleType) -> None:
+def test_keys_that_do_not_fit_are_reported_in_their_own_words(exits: ModuleType) -> None:
     failure = TandemError(code="exchange-pins", what="Two members have the same one.", fix="Start it again.")
     exit = exits.of_meeting(failure)
     assert (exit.reason, exit.shared, exit.problem) == ("never-met", False, failure.problem)

@@ -125,7 +125,7 @@ def test_a_second_fit_counts_from_zero_again(observer: ReportingObserver, kept: 
     assert observer.fitting and observer.began
 
 
-def test_of_many_steps_in_a_tenth_of_a_second_the_newest_goes(kept: Kept) -> None:
+def test_only_the_newest_of_many_steps_in_a_tenth_of_a_second_is_sent(kept: Kept) -> None:
     """The only throttle between Keras and a plot."""
     now_s = 5.0
     observer = ReportingObserver(
@@ -240,7 +240,7 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
 
 
-def test_where_a_loss_became_no_number_is_told_until_it_is_one_again(
+def test_where_a_loss_became_no_number_is_reported_until_it_is_one_again(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(9, 10, 64)
@@ -277,7 +277,7 @@ def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
 
 
 @pytest.mark.parametrize("variable", ["KERAS_BACKEND", spawn.BACKEND_ASKED])
-def test_that_another_backend_was_asked_for_is_told_once(
+def test_that_another_backend_was_asked_for_is_reported_once(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
@@ -289,7 +289,7 @@ def test_that_another_backend_was_asked_for_is_told_once(
     assert said.words.startswith("KERAS_BACKEND is 'torch', but Tandem trains on TensorFlow")
 
 
-def test_of_the_backend_that_it_is_nothing_is_told(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expected_backend_is_not_reported(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("KERAS_BACKEND", spawn.BACKEND_ASKED):
         monkeypatch.setenv(variable, "tensorflow")
     observing(kept, rank=0).on_fit_began(1, 10, 64)

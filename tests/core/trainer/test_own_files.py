@@ -100,7 +100,7 @@ def test_a_script_that_goes_on_from_its_own_files_is_exact(members: Crew, text: 
     assert ran.words() == []
 
 
-def test_what_is_written_outside_the_project_is_told_with_its_line(members: Crew, tmp_path: Path) -> None:
+def test_what_is_written_outside_the_project_is_reported_with_its_line(members: Crew, tmp_path: Path) -> None:
     """Its path is built while the script runs, so that nobody could read it before."""
     place = f"open({str(tmp_path)[:5]!r} + {str(tmp_path)[5:]!r} + '/notes.txt', 'w').close()\n"
     outside = Path("/var/tmp") / f"tandem-{tmp_path.name}.txt"

@@ -22,7 +22,7 @@ from core.trainer import plots, script
 path = Path(sys.argv[1])
 shown = plots.Plots(path.parent, path.stem, lambda words: print("said:", words))
 shown.install()
-script.hide_house()
+script.hide_tandem()
 script.run(path, [], after_cell=shown.save)
 """
 PYPLOT = """

@@ -42,7 +42,7 @@ def test_reports_come_out_in_order(pipe: tuple[int, int]) -> None:
     assert read_all(pipe[0]) == [said(str(number)) for number in range(50)]
 
 
-def test_a_step_is_told_before_what_came_after_it(pipe: tuple[int, int]) -> None:
+def test_a_step_is_reported_before_what_came_after_it(pipe: tuple[int, int]) -> None:
     reporter = Reporter(pipe[1])
     reporter.progress(progress(0))
     reporter.send(said("one"))

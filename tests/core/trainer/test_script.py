@@ -17,7 +17,7 @@ RUN = """
 import sys
 from pathlib import Path
 from core.trainer import script
-script.hide_house()
+script.hide_tandem()
 try:
     script.run(Path(sys.argv[1]), sys.argv[2:])
 finally:
@@ -114,7 +114,7 @@ def test_future_imports_of_ours_are_not_the_scripts(tmp_path: Path) -> None:
 
 
 def test_a_frozen_program_keeps_the_folder_that_holds_every_package(tmp_path: Path) -> None:
-    frozen = RUN.replace("script.hide_house()", "sys.frozen = True\nscript.hide_house()")
+    frozen = RUN.replace("script.hide_tandem()", "sys.frozen = True\nscript.hide_tandem()")
     text = "import sys\ntry:\n    import core\nexcept ModuleNotFoundError:\n    print(sys.path)"
     (tmp_path / "train.py").write_text(text)
     done = subprocess.run(

@@ -92,7 +92,7 @@ def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
     assert peer.bytes_s == pytest.approx(10.0) and peer.connected
 
 
-def test_a_wait_of_a_moment_after_the_scripts_own_long_work_is_not_told() -> None:
+def test_a_wait_of_a_moment_after_the_scripts_own_long_work_is_not_reported() -> None:
     standstill = Standstill(0.0)
     for now in range(1, 3):
         standstill.check(now, Seen(0), in_script)

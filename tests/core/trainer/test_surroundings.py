@@ -80,7 +80,7 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
         ("count = len(os.listdir(place))", False),
     ],
 )
-def test_a_script_that_relies_on_the_order_of_files_is_told(
+def test_a_script_that_relies_on_the_order_of_files_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, told: bool
 ) -> None:
     for owner, name in (
@@ -119,7 +119,7 @@ class Others(NoCollectives):
 
 
 @pytest.mark.real
-def test_what_cannot_be_made_alike_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_alike_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     said: list[str] = []
     surroundings.agree(Others(zone="", offsets=[1, 2, 3, 4], encoding="cp1252"), said.append)
@@ -218,7 +218,7 @@ def test_real_time_zones_and_locales_are_taken(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.real
-def test_what_others_would_refuse_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_would_refuse_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A laptop with its own odd variables does no harm to others, and is not treated as harmful."""
     monkeypatch.setenv("LANG", "/opt/locales/de")
     monkeypatch.setenv("LC_MINE", "C")

@@ -293,7 +293,7 @@ class Changed:
         return store.receive(cls.new)
 
 
-async def test_of_a_file_that_changed_only_what_is_new_travels(tmp_path: Path) -> None:
+async def test_only_the_new_parts_of_a_changed_file_are_sent(tmp_path: Path) -> None:
     source = write(tmp_path / "new", {"train.py": b"1", "data.bin": Changed.now})
     come, travelled = Changed.receipt(tmp_path), list[int]()
     taking = come.take
@@ -307,7 +307,7 @@ async def test_of_a_file_that_changed_only_what_is_new_travels(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("size", "most"), [(14_286, 0.02), (1_000, 0.14)])
-async def test_of_many_files_their_list_and_those_that_changed_travel(
+async def test_the_list_of_many_files_and_the_changed_ones_are_sent(
     tmp_path: Path, size: int, most: float
 ) -> None:
     """Of 700 files, 1 % change wholly. The list takes some 100 bytes a file, however small: 2 % suffice where

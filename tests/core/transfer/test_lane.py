@@ -96,7 +96,7 @@ CUTS = 10
 LARGE = {"train.py": b"print(1)", "data.bin": random.Random(0).randbytes(12 * BLOCK_BYTES + 7)}
 
 
-async def test_of_connections_that_break_ten_times_at_most_a_piece_comes_twice_each_time(
+async def test_each_of_ten_broken_connections_repeats_at_most_one_piece(
     tmp_path: Path,
 ) -> None:
     """Each is reset after a random byte, with everything that the receiver has not read by then."""

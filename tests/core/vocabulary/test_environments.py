@@ -46,7 +46,7 @@ def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find_maker(tmp_path).checkout == "", "an installed Tandem has no Makefile"
 
 
-def test_of_pyenv_the_interpreter_is_found_and_not_the_shim_that_may_refuse(
+def test_pyenvs_interpreter_is_found_not_its_shim_that_may_refuse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("shims/python3.12", "versions/3.12.9/bin/python3.12", "versions/3.12.10/bin/python3.12"):

@@ -26,7 +26,7 @@ def test_names_that_a_reader_tells_apart_differ(one: str, two: str) -> None:
     assert skeleton(one) != skeleton(two)
 
 
-def test_a_word_of_several_alphabets_is_told() -> None:
+def test_a_word_of_several_alphabets_is_reported() -> None:
     assert alphabets(f"{CYRILLIC_A}nna") == ("Cyrillic", "Latin")
     assert alphabets("my \u0392en") == ("Greek", "Latin")
 
@@ -43,11 +43,11 @@ def test_a_word_of_several_alphabets_is_told() -> None:
         "\U0001f4bb anna",
     ],
 )
-def test_names_as_people_have_them_are_not_told(name: str) -> None:
+def test_names_as_people_have_them_are_not_reported(name: str) -> None:
     assert alphabets(name) == () and caution(name, ("ben",)) == ""
 
 
-def test_who_looks_like_another_laptop_is_told_with_its_name() -> None:
+def test_who_looks_like_another_laptop_is_reported_with_its_name() -> None:
     name = f"{CYRILLIC_A}nna"
     assert "looks like the name of another laptop here, anna." in caution(name, ("ben", "anna"))
     assert "mixes letters of different alphabets: Cyrillic and Latin." in caution(name, ("ben",))

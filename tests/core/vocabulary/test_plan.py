@@ -97,7 +97,7 @@ def test_a_device_with_several_tasks_divides_its_share_among_them() -> None:
     assert shares_by_rank(plan(*three, anna=0, ben=3)) == (0, 3, 3)
 
 
-def test_of_two_moments_the_one_with_more_steps_is_newer_then_the_later_fit_epoch_and_batch() -> None:
+def test_the_moment_with_more_steps_is_newer_then_the_later_fit_epoch_and_batch() -> None:
     moments = [
         Moment(step=1, fit=5, epoch=5, batch=5),
         Moment(step=2, fit=0, epoch=9, batch=9),

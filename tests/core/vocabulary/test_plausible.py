@@ -157,7 +157,7 @@ def test_what_cannot_be_is_not_heard(status: TrainerStatus) -> None:
 WAIT = WaitsFor(device=BEN, cause="away", lasted_s=3.0, since_s=1.7e9, left_s=1.0, where="train.py, line 3")
 
 
-def test_whom_a_run_waits_for_can_be() -> None:
+def test_waits_for_members_of_the_run_are_sound() -> None:
     assert sound_waits((WAIT, replace(WAIT, device=ANNA, since_s=None, left_s=None)), TOGETHER)
     assert sound_waits((), TOGETHER)
 

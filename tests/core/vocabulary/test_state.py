@@ -435,7 +435,7 @@ def test_a_member_shows_its_newest_step_epoch_and_end() -> None:
     assert run.members[ME].progress is None
 
 
-def test_of_a_member_that_left_it_is_known_why_and_the_run_goes_on() -> None:
+def test_the_reason_of_a_member_that_left_is_known_and_the_run_goes_on() -> None:
     why = Problem(code="killed", what="its trainer was killed.")
     progress = Progress(at_s=1.0, epoch=0, epochs=2, step=3, batch=3)
     run = after(

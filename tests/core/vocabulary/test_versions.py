@@ -120,7 +120,7 @@ def test_an_environment_without_pip_is_mended_by_uv(monkeypatch: pytest.MonkeyPa
     assert versions.install_fix("keras") == "Install it: uv pip install --python '/home/a b/python' keras"
 
 
-def test_the_version_is_told_with_what_is_under_it() -> None:
+def test_the_version_is_reported_with_what_is_under_it() -> None:
     told = versions.sentence(replace(VERSIONS, keras=""))
     assert told == "Tandem 0.1.0 (Python 3.11, TensorFlow 2.21.0, Keras missing)"
 

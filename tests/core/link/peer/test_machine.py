@@ -137,13 +137,13 @@ def test_a_connection_that_is_lost_is_told_to_nobody_and_a_call_under_way_goes_o
     assert effects == ([Pause(3)] if call == "none" else [])
 
 
-def test_who_refuses_calls_after_this_laptop_slept_is_told_as_gone() -> None:
+def test_who_refuses_calls_after_this_laptop_slept_is_reported_as_gone() -> None:
     slept = Problem(code="link-slept", what="This laptop slept.")
     effects = after(WentDown(slept), PauseOver(), CallFailed(GONE), state=ANSWERED)[1]
     assert effects.count(TellDown(GONE)) == 1
 
 
-def test_a_link_closed_without_a_word_whose_laptop_refuses_calls_is_told_as_gone_once() -> None:
+def test_a_link_closed_without_a_word_whose_laptop_refuses_calls_is_reported_as_gone_once() -> None:
     calls: tuple[Event, ...] = (CallFailed(GONE), PauseOver())
     effects = after(WentDown(LOST), PauseOver(), *calls, *calls, *calls, state=ANSWERED)[1]
     assert effects.count(TellDown(GONE)) == 1

@@ -252,7 +252,7 @@ def test_the_chiefs_trainer_is_lost_while_the_starters_tandem_goes_on() -> None:
     assert world.state.run.summary.weights_sha256.keys() == {BEN, CLEO}
 
 
-def test_of_several_trainers_of_the_starter_one_is_lost_and_the_others_end_with_it() -> None:
+def test_the_starters_other_trainers_end_with_a_lost_one() -> None:
     plan = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)}, project=MANIFEST.digest)
     world = training(plan)
     world.end_trainer(ANNA, "chief:0", failing("killed"))

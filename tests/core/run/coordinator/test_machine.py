@@ -501,7 +501,7 @@ def test_a_laptop_that_fell_silent_is_the_cause_although_tensorflow_missed_it_so
     assert verdict(world).code == "device-lost"
 
 
-def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
+def test_a_fault_of_its_own_that_is_reported_at_the_very_end_is_the_cause() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
@@ -987,7 +987,7 @@ def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -
     assert not mirrored_to(world, ANNA)
 
 
-def test_of_all_phases_the_starters_own_part_hears_the_last() -> None:
+def test_the_starters_own_part_hears_the_last_phase() -> None:
     world = World()
     world.tell(co.StopWanted("Anna's", 0))
     assert [event.phase for event in mirrored_to(world, ANNA) if isinstance(event, ev.RunPhaseChanged)] == [
@@ -1132,7 +1132,7 @@ def test_consequences_alone_are_the_verdict_at_once_when_nobody_is_left() -> Non
     assert verdict(world).what == "On Anna's: A peer was lost."
 
 
-def test_of_two_consequences_the_first_is_kept_and_no_more_time_is_given() -> None:
+def test_the_first_of_two_consequences_is_kept_and_gets_no_more_time() -> None:
     world = training(three())
     world.end_trainer(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
     world.waits["cause"] = 1.0
@@ -1227,7 +1227,7 @@ def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
 # --- Stop, in every stage ---------------------
 
 
-def test_who_pressed_stop_first_is_named_and_the_phase_is_told_once() -> None:
+def test_who_pressed_stop_first_is_named_and_the_phase_is_reported_once() -> None:
     world = training()
     world.tell(co.StopWanted("Ben's", 0))
     world.press_stop(1)

@@ -76,7 +76,7 @@ def epochs(world: World) -> list[int]:
 # --- what is told ------------------------------------------------------------------------------------------
 
 
-def test_whom_the_run_waits_for_is_on_every_screen_and_goes_when_it_goes_on() -> None:
+def test_a_wait_is_on_every_screen_until_the_run_goes_on() -> None:
     world = training()
     ben_is_busy(world)
     assert shown(world, ANNA) == shown(world, BEN) == ["script"]
@@ -106,7 +106,7 @@ def test_nobody_is_waited_for_any_more_while_outputs_come() -> None:
     assert isinstance(world.phase, Finished) and len(told(world)) == count
 
 
-def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
+def test_what_does_not_change_is_reported_every_few_seconds_and_no_more() -> None:
     world = training()
     ben_is_busy(world)
     for _ in range(5):
@@ -389,7 +389,7 @@ def test_a_laptop_away_too_long_before_the_launch_ends_the_run_with_nothing_to_r
     assert "train again" in world.phase.problem.fix and "resume" not in world.phase.problem.fix
 
 
-def test_what_is_told_of_trainers_before_any_runs_is_left_aside() -> None:
+def test_what_is_reported_about_trainers_before_any_runs_is_left_aside() -> None:
     world = World(TLS)
     world.tell(ms.From(BEN, ms.StatusTold(run=TLS.run, task="worker:0", status=busy().status)))
     assert not world.starter.statuses
@@ -754,7 +754,7 @@ def test_one_that_has_not_met_the_others_yet_may_be_silent() -> None:
 
 
 @pytest.mark.parametrize("stopped_at_last", [True, False])
-def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_told_afterwards(
+def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_reported_afterwards(
     stopped_at_last: bool,
 ) -> None:
     world = training()

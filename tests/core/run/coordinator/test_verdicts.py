@@ -168,7 +168,7 @@ def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
     assert causes(found) == {BEN: "script"} and found[BEN].activity is None
 
 
-def test_of_a_chain_only_the_end_is_named() -> None:
+def test_only_the_end_of_a_chain_is_named() -> None:
     statuses = {ANNA: waiting(BEN, CLEO), BEN: waiting(CLEO), CLEO: busy()}
     assert causes(seen(statuses, members=(ANNA, BEN, CLEO))) == {CLEO: "script"}
 

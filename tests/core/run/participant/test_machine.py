@@ -288,7 +288,7 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
 # --- training --------------------------------------------------------------------------------------
 
 
-def test_the_certificates_of_a_run_are_told_and_those_of_all_come_back() -> None:
+def test_the_certificates_of_a_run_are_reported_and_those_of_all_come_back() -> None:
     ben = Ben(plan_of(project=MANIFEST.digest))
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}, {"worker:0": b"ben's"}))
     assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, certificates={"worker:0": b"ben's"}) in ben.told()
@@ -350,7 +350,7 @@ def test_a_starter_opens_no_port_to_a_script_where_no_trainer_listens(port: int)
     assert end.exit.problem.code == "broken-talk"
 
 
-def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_told() -> None:
+def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_reported() -> None:
     plan = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     ben = Ben(plan)
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 21_000}))
@@ -399,7 +399,7 @@ def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
     assert phases(ben)[-1] == "training"
 
 
-def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
+def test_one_of_two_trainers_with_the_same_steps_reports_them() -> None:
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
     ben = Ben(plan)
     ben.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001, "worker:1": 20002}))
@@ -431,7 +431,7 @@ def test_the_laptop_that_has_the_files_looks_for_none() -> None:
     assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
 
 
-def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
+def test_the_chief_reports_what_all_members_measured_alike() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     ben = Ben().launched()
     ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Measured(expectation=expectation)))
@@ -604,7 +604,7 @@ def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
     assert isinstance(ben.effects[-1], pa.Leave)
 
 
-def test_what_makes_a_difference_is_told_as_such() -> None:
+def test_what_makes_a_difference_is_reported_as_such() -> None:
     ben = Ben().launched()
     said = trainer_messages.Said(words="Local times differ.", difference=True)
     ben.tell(pa.TrainerSaid("worker:0", said))

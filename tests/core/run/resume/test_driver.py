@@ -426,7 +426,7 @@ async def test_looking_does_not_disturb_the_fetching(
     assert_fetched_at_once(lan, run)
 
 
-async def test_how_much_of_the_checkpoint_has_come_is_told(lan: Lan, spec: RunSpec) -> None:
+async def test_how_much_of_the_checkpoint_has_come_is_reported(lan: Lan, spec: RunSpec) -> None:
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)

@@ -59,7 +59,7 @@ def test_batches_of_other_lengths_are_refused_with_what_each_member_has(
 
 
 @pytest.mark.parametrize("script", ["augmented", "augmented_loss_of_the_batch"])
-def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]], script: str) -> None:
+def test_other_numbers_in_x_alone_are_reported(records: list[dict[str, Any]], script: str) -> None:
     """A loss of the batch as a whole is still detected, and gets the predictions of all rows."""
     found = records[0][script]
     assert found["code"] == "" and len(found["said"]) == 1

@@ -60,7 +60,7 @@ def test_bytes_are_a_sixtieth_of_the_exact_runs(records: Records) -> None:
     assert 0 < records[0]["plain@rare=16"]["expected"][0] <= exact / 60
 
 
-def test_it_is_told(records: Records) -> None:
+def test_it_is_reported(records: Records) -> None:
     for record in records:
         assert set(record["heard"]["met_every"]) == {8}
         assert set(record["half-rows"]["met_every"]) == {2}, "an epoch's steps"

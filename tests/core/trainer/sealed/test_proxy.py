@@ -128,7 +128,7 @@ def test_a_tunnel_carries_what_it_is_given() -> None:
                 assert answer.read().endswith(b"/through for nobody" * 5000)
 
 
-def test_who_is_not_there_is_told_as_proxies_tell_it() -> None:
+def test_who_is_not_there_is_reported_as_proxies_tell_it() -> None:
     with proxying() as proxy:
         with socket.create_server(("127.0.0.1", 0)) as gone:
             port = gone.getsockname()[1]

@@ -63,7 +63,7 @@ def test_rounding_is_no_difference_and_neither_is_what_is_known_to_be_drawn() ->
     assert found(marks((X, Y)), marks((X, (Y + 1) % 5)), drawn=True) == {1: [GROUPS[3]]}
 
 
-def test_of_large_tensors_a_sample_is_enough_and_empty_ones_are_no_trouble() -> None:
+def test_large_tensors_are_sampled_and_empty_ones_are_accepted() -> None:
     large = RANDOM.normal(size=(64, 3 * SAMPLED)).astype("float32")
     assert found(marks((large, Y)), marks((large[::-1].copy(), Y))) == {1: [GROUPS[0]]}
     assert found(marks((X[:0], Y[:0])), marks((X[:0], Y[:0]))) == {}

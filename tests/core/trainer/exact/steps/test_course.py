@@ -66,7 +66,7 @@ def test_later_audits_fall_on_every_place_of_a_pattern() -> None:
     assert all(later.count(place) > 0.03 * len(later) for place in range(10))
 
 
-def test_of_what_shows_in_one_step_of_ten_hardly_anything_is_missed() -> None:
+def test_a_difference_in_one_step_of_ten_is_hardly_ever_missed() -> None:
     """Steps of 20 ms, 2,000 of them; the fault begins anywhere, and appears at random."""
     drawn, missed = random.Random(3), 0
     found, _ = audited(2_000, cost_s=0.03, step_s=0.02)

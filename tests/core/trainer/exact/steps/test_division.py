@@ -58,7 +58,7 @@ def test_a_batch_with_a_none_in_it_is_looked_at(tf: Any, checked: Any) -> None:
     assert [look[2] for look in looks] == [none, none]
 
 
-def test_of_a_large_batch_the_rows_looked_at_are_thinned_unevenly(tf: Any, checked: Any) -> None:
+def test_a_large_batch_is_sampled_unevenly(tf: Any, checked: Any) -> None:
     whole, thinned = checked((tf.ones([1024, 2]), tf.ones([1024])))
     assert whole[0].shape == thinned[0].shape == (256, 2)
     kept = np.mean(thinned[0], axis=1)
