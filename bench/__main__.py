@@ -41,6 +41,7 @@ MEASUREMENTS = {
     "audits": ("What audits cost", "bench.audits"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "rare": ("Two laptops on a slow network, exactly and rarely", "bench.rare"),
+    "rare-quality": ("How well models learn with rare meetings", "bench.rare_quality"),
     "sweep": ("Trials shared out", "bench.sweep"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "leaving": ("A laptop leaves and is back", "bench.leaving"),

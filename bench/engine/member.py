@@ -1,7 +1,8 @@
 """One process of a pair: ``python -m bench.engine.member PLACE``, with TF_CONFIG set unless it is alone.
 
-Lines on stdin are commands: ``train N`` trains so many epochs, ``save FILE`` saves the weights. Each is
-answered on stdout by a line, an ``Answer``. Ends with its stdin.
+Lines on stdin are commands: ``train N`` trains so many epochs, ``evaluate`` computes
+the loss of the rows held out, ``save FILE`` saves the weights. Each is answered on stdout by a line, an
+``Answer``. Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -46,16 +47,21 @@ def main(place: Place) -> None:
         model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind != "guide")
     for line in sys.stdin:
         order, _, value = line.strip().partition(" ")
-        steps, began_s = 0, time.perf_counter()
+        steps, loss, began_s = 0, None, time.perf_counter()
         if order == "train":
             train(int(value))
             steps = int(value) * job.steps
+        elif order == "evaluate":
+            assert job.held_out is not None
+            inputs, labels = job.held_out
+            loss = model.evaluate(inputs, labels, batch_size=job.batch, verbose=0, return_dict=True)["loss"]
         else:
             np.savez(value, *model.get_weights())
         answer = Answer(
             steps=steps,
             seconds=time.perf_counter() - began_s,
             step_s=heard.step_s,
+            loss=loss,
             expectation=heard.expectation,
             shares=heard.shares,
             first_at_s=heard.first_at_s,

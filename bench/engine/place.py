@@ -49,5 +49,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The last one measured, in this fit or before."""
     shares: tuple[int, ...] = ()
     """The newest shares."""
+    loss: float | None = None
+    """Of the rows held out."""
     first_at_s: float | None = None
     """When the first step of all was done, in seconds of the system's clock."""

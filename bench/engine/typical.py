@@ -43,12 +43,17 @@ class ResNet20(Work):
         x = _normal(inputs, 16)
         for filters in (16, 32, 64):
             for block in range(3):
-                strides = 2 if filters > 16 and block == 0 else 1
-                shortcut = layers.Conv2D(filters, 1, strides=strides)(x) if strides == 2 else x
-                x = _normal(_normal(x, filters, strides), filters, activation=None)
-                x = layers.ReLU()(layers.Add()([x, shortcut]))
+                x = residual(x, filters, 2 if filters > 16 and block == 0 else 1)
         x = layers.GlobalAveragePooling2D()(x)
         return keras.Model(inputs, layers.Dense(10, activation="softmax")(x))
+
+
+def residual(x: Any, filters: int, strides: int) -> Any:
+    """Two convolutions, and a shortcut past them."""
+    layers = keras.layers
+    shortcut = layers.Conv2D(filters, 1, strides=strides)(x) if strides == 2 else x
+    x = _normal(_normal(x, filters, strides), filters, activation=None)
+    return layers.ReLU()(layers.Add()([x, shortcut]))
 
 
 def _normal(x: Any, filters: int, strides: int = 1, activation: str | None = "relu") -> Any:

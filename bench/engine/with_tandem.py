@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import keras
 import tensorflow as tf
 
 from bench.engine.heard import Heard
@@ -44,13 +45,14 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[i
         tls.strategy if tls else tf.distribute.get_strategy(),
         place.rank,
         place.shares,
-        seed=1,
+        seed=work.seed,
         wire=place.wire,
         sync=place.sync,
         balance=place.balance,
         checkpointing=Checkpointing(Path(place.keep), place.keep_every_s) if place.keep else None,
         collectives=tls.collectives if tls else None,
     )
+    keras.utils.set_random_seed(work.seed)
     with install(cluster, observer).scope():
         model = work.model()
         model.compile(

@@ -10,11 +10,14 @@ import keras
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``batch`` is the global one."""
+    """``batch`` is the global one. ``held_out``: inputs and labels that are never trained on. ``seed``: for
+    the first weights and the order of rows."""
 
     images: Any
     labels: Any
     batch: int
+    held_out: tuple[Any, Any] | None = None
+    seed: int = 1
 
     @property
     def steps(self) -> int:

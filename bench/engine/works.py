@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-import resources
-from bench.engine import typical, work
+from bench.engine import learning, typical, work
 from bench.engine.typical import CHARACTERS, LENGTH
 
-DIGITS = Path(resources.__file__).parent / "examples" / "digits" / "digits.npz"
 PICTURES: dict[str, tuple[type[work.Work], int, int, int]] = {
     "convnet": (typical.SmallConvnet, 32, 40, 64),
     "resnet20": (typical.ResNet20, 32, 20, 64),
@@ -24,6 +21,8 @@ PICTURES: dict[str, tuple[type[work.Work], int, int, int]] = {
 
 def load(name: str) -> work.Work:
     """The work by its name on the command line; ``/2`` after it halves the batch."""
+    if name.startswith("learn-"):
+        return learning.load(name)
     name, _, parts = name.partition("/")
     whole = _load(name)
     return replace(whole, batch=whole.batch // int(parts or 1))
@@ -31,9 +30,7 @@ def load(name: str) -> work.Work:
 
 def _load(name: str) -> work.Work:
     if name == "digits":
-        data = np.load(DIGITS)
-        images = data["images"][:, :, :, None].astype("float32") / 16
-        return work.TinyDigits(images, data["labels"].astype("int32"), batch=64)
+        return work.TinyDigits(*learning.digits(), batch=64)
     if name in ("5m", "5m-few-rows", "5m-long-epochs"):
         batch = 16 if name == "5m-few-rows" else 128
         rows = batch * (40 if name == "5m-long-epochs" else 10)

@@ -198,9 +198,9 @@ class FitProgress:
         """
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
-            before = randomness.capture()
+            generators = randomness.Generators()
             iterator.read_again(self._validations_unread)
-            randomness.restore(before)
+            generators.set_back()
             self._validations_unread = 0
         self.logs_before = {}
         if self.kept:
