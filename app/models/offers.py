@@ -70,6 +70,8 @@ def _by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) 
     options = draft.options
     if advice.narrow is not None and options.wire == "f32":
         yield Offer("Send half the bytes", replace(draft, options=structs.replace(options, wire="bf16")))
+    if advice.narrowest is not None and options.wire == "f32":
+        yield Offer("Send 8-bit numbers", replace(draft, options=structs.replace(options, wire="int8")))
     if advice.rarely is not None and options.sync == "exact":
         words = f"Meet rarely ({compared(advice.rarely)})"
         yield Offer(words, replace(draft, options=structs.replace(options, sync="rare")))

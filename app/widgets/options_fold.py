@@ -30,6 +30,7 @@ WIRES: dict[Wire, str] = {
     "f32": "float32, exact",
     "bf16": "bfloat16, half the bytes",
     "fp16": "float16, half the bytes",
+    "int8": "8-bit numbers, a quarter of the bytes between two",
     "auto": "Tandem chooses",
 }
 assert set(WIRES) == set(get_args(Wire))

@@ -16,6 +16,7 @@ class Face(NamedTuple):
     """What the terminal or window calls each option."""
 
     narrow_wire: str
+    narrowest_wire: str
     rarely: str
     shares: str
     alone_here: str
@@ -24,6 +25,7 @@ class Face(NamedTuple):
 
 TERMINAL = Face(
     narrow_wire="--wire bf16",
+    narrowest_wire="--wire int8",
     rarely="--sync rare",
     shares="Leave out --share, and",
     alone_here="--solo",
@@ -31,6 +33,7 @@ TERMINAL = Face(
 )
 WINDOW = Face(
     narrow_wire="Options: gradients travel as",
+    narrowest_wire="in the same place",
     rarely="Options: on slow networks, meet rarely",
     shares="Leave the shares under Roles open, and",
     alone_here="under Roles, set the others to “not in this run”",
@@ -72,6 +75,7 @@ def _wire_words(advice: Advice, face: Face) -> str:
         f"{does} ({option}: {compared(gain)})"
         for does, option, gain in (
             ("send half the bytes", face.narrow_wire, advice.narrow),
+            ("send 8-bit numbers", face.narrowest_wire, advice.narrowest),
             ("meet rarely", face.rarely, advice.rarely),
         )
         if gain is not None

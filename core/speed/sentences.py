@@ -26,6 +26,8 @@ RARELY = 1.3
 UNEVEN = 1.25
 TINY_S = 0.02
 """A step that takes the fastest member less hardly justifies an exchange."""
+EIGHT_BITS = 1 / 8
+"""The part of the bytes that each of *n* members sends in 8 bits is *n* times this."""
 SMALL_BYTES = 500_000
 """Bytes sent in a step: below this, latency matters instead of bandwidth."""
 
@@ -166,11 +168,13 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         cause = "wire"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
         cause = "shares"
-    narrow = rarely = larger = None
+    narrow = narrowest = rarely = larger = None
     if cause == "wire":
         computing_s = max(step_s - expectation.wire_s, ideal_s)
         waiting_s = max(0.0, step_s - computing_s)
-        narrow = fast / (computing_s + waiting_s / 2) if plan.wire == "f32" else None
+        if plan.wire == "f32":
+            narrow = fast / (computing_s + waiting_s / 2)
+            narrowest = fast / (computing_s + waiting_s * EIGHT_BITS * len(plan.members))
         if plan.strategy == "managed" and plan.sync == "exact":
             rarely = fast / _rare_s(computing_s, expectation.wire_s)
         larger = 2 * fast / (2 * computing_s + waiting_s)
@@ -187,6 +191,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         slow_s=slow,
         together=together,
         narrow=narrow,
+        narrowest=narrowest,
         rarely=rarely if rarely and rarely > together else None,
         larger=larger,
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Wire = Literal["f32", "bf16", "fp16", "auto"]
+Wire = Literal["f32", "bf16", "fp16", "int8", "auto"]
 LEAST_STEPS, MOST_STEPS = 8, 64
 """Bounds of the steps between two meetings: what was tried keeps the loss within them."""
 SYNC = "^(exact|rare(=([89]|[1-5][0-9]|6[0-4]))?)$"

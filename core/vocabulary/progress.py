@@ -147,6 +147,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     where it is made already or would help little."""
     narrow: float | None = None
     """If gradients travelled as bfloat16."""
+    narrowest: float | None = None
+    """If they travelled in 8 bits."""
     rarely: float | None = None
     """If members met rarely."""
     larger: float | None = None

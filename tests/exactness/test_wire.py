@@ -21,7 +21,8 @@ def arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("wire", "tolerance"), [("bf16", 3e-2), pytest.param("fp16", 3e-3, marks=pytest.mark.complete)]
+    ("wire", "tolerance"),
+    [("bf16", 3e-2), ("int8", 3e-2), pytest.param("fp16", 3e-3, marks=pytest.mark.complete)],
 )
 def test_narrowed_gradients_leave_members_equal_and_near(
     matrix: Matrix, wire: str, tolerance: float, tmp_path: Path
@@ -43,6 +44,7 @@ def test_narrowed_gradients_leave_members_equal_and_near(
     [
         ("bf16", "planted_a_sum_that_is_skipped"),
         pytest.param("fp16", "planted_a_sum_that_is_skipped", marks=pytest.mark.complete),
+        ("int8", "planted_numbers_in_eight_bits_that_are_halved"),
         ("bf16", "planted_slices_of_a_table_doubled"),
         pytest.param("f32", "planted_a_sum_that_is_skipped_eagerly", marks=pytest.mark.complete),
         ("f32", "planted_slices_of_a_table_doubled_eagerly"),

@@ -53,7 +53,7 @@ class Cluster:
     seed: int | None
     """None: the installer has already set every seed, the same on all members."""
     wire: str = "f32"
-    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see gradients.py)."""
+    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, ``int8``, or ``auto`` (see gradients.py)."""
     balance: bool = False
     """Let shares follow the members' speeds, starting from `shares`."""
     checkpointing: Checkpointing | None = None

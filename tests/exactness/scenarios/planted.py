@@ -243,6 +243,15 @@ def planted_slices_of_a_table_doubled_eagerly(folder: Path) -> Outcome:
 
 
 @of_its_own_test
+def planted_numbers_in_eight_bits_that_are_halved(folder: Path) -> Outcome:
+    def fault(original: Any, coded: Any, count: int) -> Any:
+        numbers = original(coded, count)
+        return tf.where(_late(), 0.5 * numbers, numbers)
+
+    return _trained(gradients, "decoded", fault)
+
+
+@of_its_own_test
 def planted_a_sum_that_is_skipped_eagerly(folder: Path) -> Outcome:
     def fault(original: Any, collectives: Any, *args: Any, **kwargs: Any) -> Any:
         totals = original(collectives, *args, **kwargs)

@@ -79,9 +79,13 @@ class Collectives(ABC):
         Each tensor of a list travels separately, the last one first, and leaves as soon as it is ready.
         """
 
-    @abstractmethod
     def gather(self, value: Any, what: str = "numbers") -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
+        return self.gather_all([value], what)[0]
+
+    @abstractmethod
+    def gather_all(self, values: Sequence[Any], what: str, count: Any = None) -> list[Any]:
+        """``gather`` for each of several. If they are counted, all members' must be equally long."""
 
     @abstractmethod
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
@@ -205,5 +209,5 @@ class NoCollectives(Collectives):
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
         return list(self.sum(list(tensors)))
 
-    def gather(self, value: Any, what: str = "") -> Any:
-        return tf.stop_gradient(tf.identity(value))
+    def gather_all(self, values: Sequence[Any], what: str, count: Any = None) -> list[Any]:
+        return list(self.sum(list(values)))

@@ -81,23 +81,25 @@ class ExchangeCollectives(Collectives):
     def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
         """The sum of each tensor over all members, for the purpose given to ``sum``."""
         for pack, tensor in reversed(list(enumerate(tensors))):
-            of = f", part {pack + 1} of {len(tensors)}" if len(tensors) > 1 else ""
-            self._hand_over(tensor, pack, "sum", self._what, self._count, of)
+            self._hand_over(tensor, pack, "sum", self._what, self._count, _part(pack, len(tensors)))
         sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
         for total, tensor in zip(sums, tensors, strict=True):
             total.set_shape(tensor.shape)
         return [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
 
-    def gather(self, value: Any, what: str = "numbers") -> Any:
-        tensor = tf.stop_gradient(tf.convert_to_tensor(value))
+    def gather_all(self, values: Sequence[Any], what: str, count: Any = None) -> list[Any]:
+        tensors = [tf.stop_gradient(tf.convert_to_tensor(value)) for value in values]
+        self._what = what
 
         def gather() -> Any:
-            self._hand_over(tensor, 0, "gather", what)
-            return self._wait([_wide(tensor)], "gather")
+            for pack, tensor in reversed(list(enumerate(tensors))):
+                self._hand_over(tensor, pack, "gather", what, count, _part(pack, len(tensors)))
+            return self._wait([_wide(tensor) for tensor in tensors], "gather", alike=count is not None)
 
-        [joined] = self._meet(gather)
-        joined.set_shape([None, *tensor.shape[1:]])
-        return tf.cast(joined, tensor.dtype)
+        found = self._meet(gather)
+        for joined, tensor in zip(found, tensors, strict=True):
+            joined.set_shape([None, *tensor.shape[1:]])
+        return [tf.cast(joined, tensor.dtype) for joined, tensor in zip(found, tensors, strict=True)]
 
     def _sum(self, tensors: list[Any]) -> Any:
         """Sums by the strategy, within a step."""
@@ -180,9 +182,14 @@ class ExchangeCollectives(Collectives):
         self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, word=word[:MAX_WORD])
         return self._key(pack)
 
-    def _wait(self, dtypes: Sequence[Any], kind: Kind) -> list[Any]:
+    def _wait(self, dtypes: Sequence[Any], kind: Kind, *, alike: bool = False) -> list[Any]:
         def wait() -> list[Array]:
+            own = self._brought
             found = self._end_stage(kind)
+            for pack, each in enumerate(found if alike else []):
+                for rank, array in zip(self.met, each, strict=True):
+                    if len(array) != len(own[pack]):
+                        raise self.unsound(rank, self._what, f"{len(array)} numbers, not {len(own[pack])}")
             return [np.concatenate(each) if kind == "gather" else each[0] for each in found]
 
         results = tf.numpy_function(wait, [], dtypes, name=MEETING)
@@ -284,6 +291,10 @@ class _Sums(tf.distribute.CrossDeviceOps):
     def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> list[Any]:
         assert reduce_op == tf.distribute.ReduceOp.SUM
         return self._collectives.sum_all([value.values[0] for value, _ in pairs])
+
+
+def _part(pack: int, packs: int) -> str:
+    return f", part {pack + 1} of {packs}" if packs > 1 else ""
 
 
 def _begun_anew() -> ExchangeFailed:

@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.fewer_bits import Residuals
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.members.trace_record import TraceRecord
 
@@ -35,6 +36,9 @@ class Step:
     meter: StepMeter
     wire: str = "f32"
     """How dense float32 gradients travel: see gradients.py."""
+    residuals: Residuals = field(default_factory=Residuals)
+    coded: int = 0
+    """Packs that it has sent in 8 bits so far."""
     sums_alone: bool = False
     """Audits cover only the members' sums."""
     applying: bool = False

@@ -13,10 +13,11 @@ import tensorflow as tf
 
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import summed_bytes
-from core.trainer.exact.members.fewer_bits import as_sent, wire_type
+from core.trainer.exact.members.fewer_bits import as_sent, decoded, is_coded, wire_type
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import loss_scale
 
+GRADIENTS = "gradients of {} rows"
 _PACK_ELEMENTS = 1 << 20
 """A pack of this many elements is full: 4 MB take longer than a link's latency."""
 
@@ -76,10 +77,13 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
         members = step.collectives.members
         flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
-        sent = [as_sent(flat, kind, members) for flat in flats]
-        step.meter.record_sent(summed_bytes(sent, members))
-        sums = step.collectives.sum(sent, "gradients of {} rows", step.rows)
-        _marked(step, sent, sums)
+        if all(is_coded(flat, kind) for flat in flats):
+            sums = _sums_of_coded(step, flats)
+        else:
+            sent = [as_sent(flat, kind, members) for flat in flats]
+            step.meter.record_sent(summed_bytes(sent, members))
+            sums = step.collectives.sum(sent, GRADIENTS, step.rows)
+            _marked(step, sent, sums)
         for places, flat, sum_ in zip(groups, flats, sums, strict=True):
             total = tf.cast(sum_, flat.dtype)
             sizes = [grads[place].shape.num_elements() for place in places]
@@ -93,6 +97,29 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
             reduced[place] = _gathered(step, own)
             _marked(step, [own], [reduced[place]])
     return reduced
+
+
+def _sums_of_coded(step: Step, flats: Sequence[Any]) -> list[Any]:
+    """Each member decodes what all sent and adds it in rank order: sums of numbers in 8 bits need more."""
+    first, step.coded = step.coded, step.coded + len(flats)
+    both = [step.residuals.code(flat, first + place) for place, flat in enumerate(flats)]
+    coded, sent = [each for each, _ in both], [each for _, each in both]
+    sizes = [each.shape.num_elements() for each in coded]
+    step.meter.record_sent((step.collectives.members - 1) * sum(sizes))
+    sums = []
+    for joined, size, flat in zip(
+        step.collectives.gather_all(coded, GRADIENTS, step.rows), sizes, flats, strict=True
+    ):
+        count = flat.shape.num_elements()
+        total = tf.foldl(
+            lambda total, each, count=count: total + decoded(each, count),
+            tf.reshape(joined, [-1, size]),
+            initializer=tf.zeros([count]),
+        )
+        total.set_shape(flat.shape)
+        sums.append(total)
+    _marked(step, sent, sums)
+    return sums
 
 
 def _marked(step: Step, sent: Sequence[Any], received: Sequence[Any]) -> None:

@@ -55,7 +55,7 @@ def unrepeatable(engine: Engine, model: Any, traced: Traced) -> str:
     if model.run_eagerly:
         return "it runs eagerly"
     if is_narrow(engine, model):
-        return "numbers are of 16 bits"
+        return "numbers have 16 bits or fewer"
     if traced.record.own_draws:
         return "members draw their own random numbers"
     if op := unrepeatable_op(traced.step.graph):
@@ -75,7 +75,7 @@ def sums_alone(engine: Engine, model: Any) -> bool:
 
 
 def is_narrow(engine: Engine, model: Any) -> bool:
-    """Whether its steps compute or send numbers of 16 bits."""
+    """Whether its steps compute or send numbers of 16 bits or fewer."""
     return _wire_type(engine, model) is not None or "16" in model.dtype_policy.compute_dtype
 
 

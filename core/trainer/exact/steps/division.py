@@ -15,6 +15,7 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.fewer_bits import Residuals
 from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, line_of
 from core.trainer.exact.steps import auditable, probe
 from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
@@ -39,6 +40,7 @@ class Sharings:
         self._is_training = is_training
         self._known: dict[str, Sharing] = {}
         self._metrics_told: set[str] = set()
+        self.residuals = Residuals()
 
     @property
     def at_tape(self) -> bool:
@@ -96,7 +98,7 @@ class Sharings:
         if self.of(key).whole:
             return True
         local = local_state.metric_variables(self._model)
-        writes = own_writes(step, record, [*local, *self._engine.meter.variables])
+        writes = own_writes(step, record, [*local, *self._engine.meter.variables, *self.residuals.variables])
         if writes:
             self.share_nothing(key, _words_of_write(self._model, writes[0]))
         elif record.by_length is not None:

@@ -367,7 +367,7 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         step = Step(collectives, weight, present, rows, meter, self.engine.wire, begin=begin, end=end)
         step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
-        step.gathers = plan.gathers
+        step.gathers, step.residuals = plan.gathers, self._sharings.residuals
         step.sums_alone = auditable.sums_alone(self.engine, self.model)
         step.record.mark_own([begin, end])
         self._record = step.record
