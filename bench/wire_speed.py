@@ -1,4 +1,4 @@
-"""The gain from fewer bits on the wire: two members behind a slow cable, float32 and bfloat16 in turns."""
+"""The gain from fewer bits on the wire: two members behind a slow cable, float32, bfloat16 and int8 in turns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from core.vocabulary.options import Wire
 ROUNDS = 7
 MBIT = 240
 WORK = "5m-few-rows"
-WIRES: dict[Wire, str] = {"f32": "float32, exact", "bf16": "bfloat16 on the wire"}
-OF_EXACT = 0.55
+WIRES: dict[Wire, str] = {"f32": "float32, exact", "bf16": "bfloat16 on the wire", "int8": "8 bits on the wire"}
+OF_EXACT: dict[Wire, float] = {"bf16": 0.55, "int8": 0.35}
 
 
 def measure() -> list[Row]:
@@ -20,8 +20,9 @@ def measure() -> list[Row]:
         Link(MBIT) as link,
         Pair("tandem", WORK, link=link, wire="f32") as exact,
         Pair("tandem", WORK, link=link, wire="bf16") as narrowed,
+        Pair("tandem", WORK, link=link, wire="int8") as coded,
     ):
-        pairs: dict[Wire, Pair] = {"f32": exact, "bf16": narrowed}
+        pairs: dict[Wire, Pair] = {"f32": exact, "bf16": narrowed, "int8": coded}
         for pair in pairs.values():
             pair.train(2)
         for _ in range(ROUNDS):
@@ -42,5 +43,7 @@ def rows(took_s: dict[Wire, list[float]]) -> list[Row]:
         )
         for wire, words in WIRES.items()
     ]
-    over = ratios(took_s["bf16"], took_s["f32"])
-    return [*found, Row(what="bfloat16 ÷ float32", value=median(over), limit=OF_EXACT, note=spread(over))]
+    for wire, limit in OF_EXACT.items():
+        over = ratios(took_s[wire], took_s["f32"])
+        found.append(Row(what=f"{wire} ÷ f32", value=median(over), limit=limit, note=spread(over)))
+    return found

@@ -4,7 +4,8 @@ from bench import wire_speed
 
 
 def test_fewer_bits_are_compared_in_their_own_rounds() -> None:
-    exact, narrowed, over = wire_speed.rows({"f32": [0.8, 1.6, 0.8], "bf16": [0.4, 0.8, 0.6]})
-    assert (exact.value, narrowed.value) == (800.0, 600.0)
-    assert (over.value, over.kept) == (0.5, True)
-    assert wire_speed.rows({"f32": [0.8], "bf16": [0.5]})[-1].kept is False
+    took_s = {"f32": [0.8, 1.6, 0.8], "bf16": [0.4, 0.8, 0.6], "int8": [0.3, 0.6, 0.3]}
+    *each, narrowed, coded = wire_speed.rows(took_s)
+    assert [row.value for row in each] == [800.0, 600.0, 300.0]
+    assert (narrowed.value, narrowed.kept) == (0.5, True)
+    assert (coded.value, coded.kept) == (0.375, False)
