@@ -1,4 +1,4 @@
-"""The gain from fewer bits on the wire: two members behind a slow cable, float32, bfloat16 and int8 in turns."""
+"""The gain from fewer bits on the wire: two members behind a slow cable, each kind in turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.vocabulary.options import Wire
 ROUNDS = 7
 MBIT = 240
 WORK = "5m-few-rows"
-WIRES: dict[Wire, str] = {"f32": "float32, exact", "bf16": "bfloat16 on the wire", "int8": "8 bits on the wire"}
+WIRES: dict[Wire, str] = {"f32": "float32, exact", "bf16": "bfloat16 on the wire", "int8": "8 bits"}
 OF_EXACT: dict[Wire, float] = {"bf16": 0.55, "int8": 0.35}
 
 
