@@ -158,7 +158,7 @@ def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/
 
 
 def let_trainers_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run")) -> str:
-    """What to do on this laptop so that the one at ``host`` reaches its trainers."""
+    """Advice for this laptop, so that the one at ``host`` reaches its trainers."""
     host = host.partition("%")[0]
     words = f"let TCP ports 20000–32000 in from {host} in its firewall"
     return command_to_let_in(host, etc, run) or words

@@ -1,4 +1,4 @@
-"""What the doctor examines: a home, and its node, if one runs."""
+"""The subject of the doctor's examination: a home, and its node, if one runs."""
 
 from __future__ import annotations
 

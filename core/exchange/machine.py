@@ -70,7 +70,7 @@ def others(state: State) -> Iterator[int]:
 
 
 def missing(state: State, key: Key) -> set[tuple[int, Phase]]:
-    """What this member still has to receive for a meeting after bringing its own pack."""
+    """The messages that this member still has to receive for a meeting after bringing its own pack."""
     meeting = state.meetings.get(key)
     if meeting is None or meeting.call is None or meeting.is_over:
         return set()

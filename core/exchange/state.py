@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a member wants of a meeting: equal on all members, except for a gather's first dimension.
+    """A member's request of a meeting: equal on all members, except for a gather's first dimension.
 
     ``word``: the caller's own label, shown to people: the purpose, and, after its last " in ", the place in
     its program.
@@ -355,7 +355,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Nobody will ask for this meeting any more: free its arrays."""
+    """Free the arrays of a meeting that nobody will ask for any more."""
 
     key: Key
 

@@ -17,8 +17,8 @@ _LOWER = ("loss", "error", "mse", "mae", "mape", "msle", "rmse", "perplexity", "
 
 
 def better(metric: str) -> Literal["lower", "higher", ""]:
-    """Which values are better, by the name, like Keras' ``mode="auto"``. ``""`` where the name does not tell:
-    a script's own metric may be either."""
+    """The better direction of a metric, judged by its name, like Keras' ``mode="auto"``. ``""`` if the name
+    does not tell: a script's own metric may be either."""
     name = metric.lower().removeprefix("val_")
     higher = "r2" in name.split("_") or any(word in name for word in _HIGHER)
     if higher and "loss" not in name and "error" not in name:

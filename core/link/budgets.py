@@ -75,7 +75,7 @@ class Allowance:
     _spent: dict[Kind, _Spent] = field(default_factory=dict)
 
     def charge(self, message: Message, now_s: float) -> Ruling:
-        """What to do with a message that came at ``now_s`` (any monotonic clock, seconds)."""
+        """The ruling on a message that came at ``now_s`` (any monotonic clock, seconds)."""
         kind, cost = kind_of(message)
         mine = self._spend(kind, cost, now_s)
         more = cost // _CHARACTERS if kind == "output" else 0

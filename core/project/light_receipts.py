@@ -1,4 +1,4 @@
-"""What a fetch fills beside a project: a list of files, in memory, or the outlines of a receipt's files."""
+"""Receipts other than a project's: a list of files, in memory, or the outlines of a receipt's files."""
 
 from __future__ import annotations
 

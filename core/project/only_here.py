@@ -34,8 +34,8 @@ _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
 
 
 def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -> tuple[Mistake, ...]:
-    """At the first line that names each. ``data``: paths of data folders, which travel. Raises
-    ``TandemError`` where the script itself is not valid Python."""
+    """A mistake for each such file, at the first line that names it. ``data``: data folders to be sent.
+    Raises ``TandemError`` where the script itself is not valid Python."""
     folder, travels = script.parent, {file.path for file in manifest.files}
     found: dict[str, Mistake] = {}
     for module in read_sources(script).modules:
@@ -58,7 +58,7 @@ def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -
 
 
 def _paths(source: SourceTree) -> Iterator[tuple[ast.expr, PathText]]:
-    """The largest expressions that give one, by line."""
+    """The largest expressions that give a path, by line."""
     texts, parts, found = PathTexts(source), set[ast.AST](), list[tuple[ast.expr, PathText]]()
     for node in source.nodes:
         if node in parts or not isinstance(node, ast.expr) or not _may_be_path(source, node):
@@ -71,7 +71,7 @@ def _paths(source: SourceTree) -> Iterator[tuple[ast.expr, PathText]]:
         for name in (part.id for part in path.parts if isinstance(part, ast.Name)):
             longer[name].add(path.text)
     for node, path in sorted(found, key=lambda each: each[0].lineno):
-        # A name that only begins other paths is no path to be told of: BASE in join(BASE, "photos").
+        # A name that only begins other paths is not reported: BASE in join(BASE, "photos").
         match next((parent for parent, _ in source.around(node)), None):
             case ast.Assign(targets=[ast.Name(id=name)]) if longer[name] and all(
                 load in parts for load in source.loads.get(name, ())
@@ -98,7 +98,7 @@ def _may_be_path(source: SourceTree, node: ast.expr) -> bool:
 
 
 def _known(path: PathText) -> str:
-    """What it names for certain: all of it, or the folder before a pattern or something that is filled in."""
+    """The part of a path that is certain: all of it, or the folder before a pattern or a placeholder."""
     text = path.text
     if path.is_whole and (_PATTERN.search(text) is None or _is_elsewhere(text)):
         return text
@@ -131,7 +131,7 @@ def _may_travel(text: str) -> bool:
 
 
 def _without_parts(found: Mapping[str, Mistake]) -> Iterator[Mistake]:
-    """Without what would travel with another one."""
+    """The mistakes about files that would not be sent with another one."""
     offered = {text: mistake.detail.partition("=")[2] for text, mistake in found.items()}
     told = set[str]()
     for text, mistake in found.items():
@@ -151,7 +151,7 @@ def _is_read(source: SourceTree, node: ast.AST, path: Path) -> bool:
 
 
 def _outside(path: str, line: int, text: str, known: str) -> Mistake:
-    """``known``: what would travel; its ``detail`` is the data folder that this would be, as NAME=PATH."""
+    """``known``: the path that could be sent; ``detail`` names it as a data folder, NAME=PATH."""
     fix = "Keep it beside the script and use a relative path, or see that every laptop has the same there."
     data = ""
     if known:

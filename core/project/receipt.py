@@ -92,7 +92,7 @@ class Receipt:
         """Called after each piece."""
         self._check: Callable[[], None] = lambda: None
         self.received_bytes = self.came_bytes = 0
-        """Those that are here, and those that came over the network since this receipt was made."""
+        """Bytes that are here, and bytes that came over the network since this receipt was made."""
         self._turn = WritingTurn(parts)
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ class ProjectStore:
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
     def came_bytes(self, digest: ProjectId) -> int:
-        """What an unfinished transfer of it has brought."""
+        """Bytes of it that an unfinished transfer has brought."""
         placed = () if self.has(digest) else (self._files(digest),)
         return disk_use(*placed, self._folder / "incoming" / digest).total
 
@@ -157,7 +157,7 @@ class ProjectStore:
         return work
 
     def _take_back(self, digest: ProjectId, parts: Path) -> None:
-        """Its files were put in place, but not its list."""
+        """Undo a transfer that moved the files into place but did not write their list."""
         with storing(self._folder):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.rmtree(parts / TREE, ignore_errors=True)
@@ -234,7 +234,7 @@ def _check(manifest: Manifest) -> None:
 def _find_files(
     data: Data, place: Path, kept: Manifest, hashes: Path | None, meter: ReadMeter
 ) -> Manifest | None:
-    """What is at data's place now; None: something else. Raises ``TandemError``."""
+    """The files at the data's place now; None: something else is there. Raises ``TandemError``."""
     name = kept.files[0].path
     if not data.is_file or len(kept.files) > 1:
         return scan_data(place, "", hashes, meter)

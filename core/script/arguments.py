@@ -29,7 +29,7 @@ _Given = Mapping[str | None, ast.expr]
 
 
 def declared(source: SourceTree) -> tuple[Declared, ...]:
-    """In the order of the text; none where there are several parsers, or subcommands."""
+    """The options in the order of the text; none if there are several parsers, or subcommands."""
     calls = sorted(source.calls, key=lambda call: (call.lineno, call.col_offset))
     made = [source.dotted(call.func) for call in calls]
     functions = (node for node in source.nodes if isinstance(node, ast.FunctionDef))

@@ -48,7 +48,7 @@ _OUTSIDE = re.compile(r"[/~\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)")
 
 
 def deeds(path: str, text: str) -> tuple[Deed, ...] | None:
-    """In the order of its lines; None where the text cannot be analysed."""
+    """The script's actions in the order of its lines; None if the text cannot be analysed."""
     if len(text) > MOST_CHARACTERS:
         return None
     try:

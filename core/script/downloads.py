@@ -1,4 +1,4 @@
-"""Where Keras stores the files that a script downloads with it, from the script's text alone. Pure."""
+"""Paths where Keras stores files that a script downloads with it, from the script's text alone. Pure."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class PathTexts:
         self._known: dict[tuple[ast.AST, int], PathText | None] = {}
 
     def of(self, node: ast.AST, steps: int = _STEPS) -> PathText | None:
-        """None: nothing is known of its beginning, or it is no path."""
+        """The path of an expression; None if it is no path, or its beginning is unknown."""
         if not steps:
             return None
         if (node, steps) not in self._known:
@@ -188,7 +188,7 @@ def _has_star(args: Sequence[ast.expr]) -> bool:
 
 
 def _until(mark: str, path: PathText | None) -> PathText | None:
-    """What stands before the first place to be filled in."""
+    """The path up to the first placeholder."""
     if path is None or mark not in path.text:
         return path
     return path._replace(text=path.text.partition(mark)[0], is_whole=False)

@@ -70,7 +70,7 @@ class SourceTree:
 
     @cached_property
     def loads(self) -> Mapping[str, Sequence[ast.Name]]:
-        """Where each name is used, not set."""
+        """The uses of each name, without those that set it."""
         found: dict[str, list[ast.Name]] = defaultdict(list)
         for node in self.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

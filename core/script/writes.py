@@ -76,7 +76,7 @@ class _Mention(NamedTuple):
 def only_written(
     script: Path, paths: Collection[str], arguments: Collection[str] = (), others: Collection[str] = ()
 ) -> frozenset[str]:
-    """Those of ``paths`` that the script and its imports write and never read: an earlier run's outputs.
+    """The ``paths`` that the script and its imports write and never read: an earlier run's outputs.
 
     Includes plots that Tandem saved for it and TensorBoard's files, whose names are nowhere in the text.
     Never includes code, or names in the ``arguments`` or in a text that travels: the rest of ``paths``, and

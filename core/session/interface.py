@@ -1,4 +1,4 @@
-"""What a session's threaded driver needs: its connections, and its user."""
+"""The interfaces of a session's threaded driver: its connections, and its user."""
 
 from __future__ import annotations
 

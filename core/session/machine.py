@@ -83,7 +83,7 @@ class Session(Generic[C]):
 
     @property
     def held_bytes(self) -> int:
-        """What unconfirmed messages take."""
+        """Bytes of the unconfirmed messages."""
         return self._window.held_bytes
 
     @property

@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What to write next: whole frames, and then the bytes of ``piece``, if any."""
+    """The next bytes to write: whole frames, and then the bytes of ``piece``, if any."""
 
     frames: bytes
     piece: Piece | None = None

@@ -14,7 +14,7 @@ MESSAGE_BYTES = 1 << 10
 class SendWindow:
     def __init__(self) -> None:
         self.held_bytes = 0
-        """What unconfirmed messages take."""
+        """Bytes of the unconfirmed messages."""
         self._unconfirmed: deque[Message] = deque()
         self._waiting: deque[Message] = deque()
         self._first = 0

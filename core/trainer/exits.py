@@ -1,4 +1,4 @@
-"""What ended a script, as a typed ``Exit``: with the script's own traceback and line, not Tandem's."""
+"""The end of a script as a typed ``Exit``: with the script's own traceback and line, not Tandem's."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
 
 
 def _fix(error: BaseException, chain: Sequence[BaseException]) -> str:
-    """What to do about an error that the script raised."""
+    """Advice about an error that the script raised."""
     if any(_is_disk(each) for each in chain):
         return _DISK_FIX
     if any(isinstance(each, URLError) or _NO_DOWNLOAD.search(str(each)) for each in chain):

@@ -1,4 +1,4 @@
-"""Which of a laptop's graphics cards a trainer computes on. Pure; imports no TensorFlow."""
+"""Chooses the graphics cards on which a trainer computes. Pure; imports no TensorFlow."""
 
 from __future__ import annotations
 

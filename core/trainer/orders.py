@@ -33,7 +33,7 @@ class Orders:
         self.leave_asked = threading.Event()
 
     def wait_begin(self) -> Become | None:
-        """What to begin with; None if the pipe closed."""
+        """The order that sets up this process; None if the pipe closed."""
         return self._first(Become)
 
     def wait_train(self) -> Train | None:

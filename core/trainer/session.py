@@ -389,7 +389,7 @@ class TrainerSession:
 
 
 def _last_words(error: BaseException, exit: Exit) -> str:
-    """What Python would print at the end."""
+    """The text that Python would print at the end."""
     if isinstance(error, SystemExit):
         return f"{error.code}\n" if isinstance(error.code, str) else ""
     return exit.problem.detail if exit.problem is not None else ""

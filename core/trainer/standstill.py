@@ -125,7 +125,7 @@ class Standstill:
 
 
 class Meetings(Protocol):
-    """What is watched: the exchange, as the engine uses it."""
+    """The exchange that is watched, as the engine uses it."""
 
     @property
     def ended(self) -> int: ...
@@ -174,7 +174,8 @@ class Lookout:
 
 
 def place_of(frame: FrameType | None, folder: Path) -> Place:
-    """What a stack is doing, and where in the project in ``folder``. The innermost known frame counts."""
+    """The activity of a stack, and its place in the project in ``folder``. The innermost known frame
+    counts."""
     activity: Activity | None = None
     where = ""
     while frame is not None:

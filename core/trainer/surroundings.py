@@ -244,7 +244,7 @@ def _sorted_names(listing: Callable[..., Any], in_order: Callable[..., list[Any]
 
 
 class _Entries:
-    """What ``os.scandir`` returns."""
+    """Stands in for the result of ``os.scandir``."""
 
     def __init__(self, entries: Any, in_order: Callable[..., list[Any]]) -> None:
         with entries:

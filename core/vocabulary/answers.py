@@ -85,10 +85,10 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     expectation: str = ""
     """The speed of this script's newest run on these devices, in a sentence; ``""``: no such run."""
     advice: Advice | None = None
-    """What would help, where that run was hardly faster than a single laptop."""
+    """Advice if that run was hardly faster than a single laptop."""
     warnings: tuple[Problem, ...] = ()
-    """What may end the run halfway, such as a missing module on some laptop, imported in a line that may not
-    run."""
+    """Problems that may end the run halfway, such as a module that some laptop lacks and that is imported in
+    a line that may not run."""
     last_shares: dict[DeviceId, int] = {}
     """Each device's rows of the batch at that run's end."""
 

@@ -70,7 +70,7 @@ class AnalyseScript(Tagged, frozen=True, kw_only=True):
 
 
 class PlanRun(Tagged, frozen=True, kw_only=True):
-    """What would be run, where, and with which TF_CONFIG. Answer: ``PlanMade``."""
+    """Show what would be run, where, and with which TF_CONFIG. Answer: ``PlanMade``."""
 
     spec: RunSpec
 

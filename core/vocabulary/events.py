@@ -196,11 +196,11 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     network: Literal["", "downloads", "none"] = ""
     """Besides the run's members: downloads or none. ``""``: everything that this laptop can reach."""
     walls: Walls = "none"
-    """What confines it on this laptop."""
+    """The walls that confine it on this laptop."""
     opened: Grants = ()
     """Files and folders that it asks to open beside its own."""
     gaps: Few[Gap] = ()
-    """What the walls leave open on an older system."""
+    """Gaps that the walls leave on an older system."""
     checkpoint_bytes: int = 0
     """Size of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
     data: Datas = ()

@@ -232,7 +232,7 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     shares: Few[int] = ()
     files: Manifest | None = None
     written: Manifest | None = None
-    """What the script had written there."""
+    """Files that the script had written there."""
     took_s: float = 0.0
     """As in ``Resumption``."""
 

@@ -18,9 +18,9 @@ Network = Literal["none", "downloads", "open"]
 """Network access besides the run's members, narrowest first. ``open``: everything that this laptop can
 reach."""
 Walls = Literal["default", "none"]
-"""What confines a script on this laptop, narrowest first. ``none``: nothing does."""
+"""Confinements of a script on this laptop, narrowest first. ``none``: nothing confines it."""
 Gap = Literal["network", "processes"]
-"""What walls leave open on an older system: calls to any address; signals to other programs of the user."""
+"""Gaps that walls leave on an older system: calls to any address; signals to other programs of the user."""
 Part = Literal["older", "arguments", "strategy", "network", "walls", "folders", "data"]
 """How a request exceeds a permission for the same files. ``older``: only the files and arguments of the
 permission were recorded."""
@@ -30,7 +30,7 @@ _WALLS: tuple[Walls, ...] = get_args(Walls)
 
 
 class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may run here, with which access. Also the form of a request for that."""
+    """A project that may run here, and its access. Also the form of a request for that."""
 
     project: Annotated[ProjectId, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
     arguments: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")] = ""

@@ -77,7 +77,7 @@ NEXT: dict[type, tuple[type, ...]] = {
     Stopped: (),
     Failed: (),
 }
-"""Which phases may follow each."""
+"""The phases that may follow each."""
 
 
 def ended(phase: Phase) -> bool:
@@ -100,7 +100,7 @@ def is_followed(phase: Phase) -> bool:
 MemberPhase = Literal[
     "waiting", "consent", "receiving", "prepared", "starting", "meeting", "training", "stopping", "ended"
 ]
-"""What a member is doing: ``consent`` waits for its user, ``meeting`` waits for the other trainers."""
+"""A member's present activity: ``consent`` waits for its user, ``meeting`` waits for the other trainers."""
 
 
 # --- how a trainer process ended ----------------------------------------------------------------------------

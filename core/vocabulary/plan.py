@@ -126,7 +126,7 @@ class RunSpec(RunOptions, frozen=True, kw_only=True):
     resume: RunId | None = None
     """Continue this run, which ended early, from its newest checkpoint."""
     opens: FewBy[DeviceId, Accesses] = {}
-    """What the script asks to open on a laptop, beside its own folders. Each laptop's user is asked."""
+    """Paths that the script asks to open on a laptop, beside its own folders. Each laptop's user is asked."""
     data: Folders = {}
     """Folders and files outside the project, on the starter's laptop, that the script reads."""
 
@@ -164,7 +164,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     name: Name
     share: int = 1
     opens: Accesses = ()
-    """What the script asks to open on it, beside its own folders."""
+    """Paths that the script asks to open on it, beside its own folders."""
     node: NodePin | None = None
     """For this run's messages only. None: older versions, and where no members need it."""
 

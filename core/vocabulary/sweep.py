@@ -25,8 +25,8 @@ class SweepSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A user's request."""
 
     run: RunSpec
-    """What the trials share. ``devices``: the laptops that take trials, one at a time each; empty: every
-    paired laptop present, or none with ``solo``. Arguments, roles and shares are unused."""
+    """The options that all trials share. ``devices``: the laptops that take trials, one at a time each;
+    empty: every paired laptop present, or none with ``solo``. Arguments, roles and shares are unused."""
     argument_sets: Few[Many[Argument]]
     """The script's arguments, one set a trial."""
     repeat: int = 1

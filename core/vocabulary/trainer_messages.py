@@ -64,7 +64,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walled trainer may use (``core.walls``). Every path is absolute."""
+    """The files and network that a walled trainer may use (``core.walls``). Every path is absolute."""
 
     folders: Few[FilePath]
     """Readable and writable."""
@@ -251,7 +251,7 @@ class Said(Tagged, frozen=True, kw_only=True):
 
 
 class StatusChanged(Tagged, frozen=True, kw_only=True):
-    """What this trainer is doing after some seconds without completing an exchange. None: it continues."""
+    """This trainer's activity after some seconds without completing an exchange. None: it continues."""
 
     status: TrainerStatus | None = None
 

@@ -1,5 +1,5 @@
-"""Which members a run waits for, since when, and why: trainers' observations of each other, and the
-verdict."""
+"""A run's waits for members, with their beginnings and causes: trainers' observations of each other, and
+the verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.vocabulary.bounds import Few, Words
 from core.vocabulary.ids import DeviceId
 
 Activity = Literal["exchange", "importing", "compiling", "callback", "step", "script"]
-"""What a trainer is doing. ``exchange``: waiting for other members; ``script``: anything not listed."""
+"""A trainer's activity. ``exchange``: waiting for other members; ``script``: anything not listed."""
 
 Cause = Literal["wire", "script", "starting", "stopped", "silent", "connection", "away"]
 """Why a run waits for a laptop.
@@ -61,7 +61,7 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause
     lasted_s: float
     activity: Activity | None = None
-    """What its trainer is doing, where that is the cause."""
+    """Its trainer's activity, if that is the cause."""
     where: Words = ""
     """File, line and function of the script there."""
     bytes_come: int = 0

@@ -57,7 +57,7 @@ def prepare(enclosure: Enclosure) -> None:
             for each in found:
                 # Keras extracts an archive each time, into a folder that the script must be able to write.
                 extracted = f"{each.name}_archive" in names or each.name.endswith("_extracted")
-                # What was sent precedes what this user has under the same name.
+                # Files that were sent precede this user's own under the same name.
                 if not extracted and not os.path.lexists(own / each.name):
                     (own / each.name).symlink_to(each)
 

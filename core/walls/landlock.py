@@ -42,7 +42,7 @@ def level() -> int:
 
 
 class Ruleset:
-    """What to allow; ``restrict`` refuses everything else. Raises ``OSError``.
+    """A set of accesses to allow; ``restrict`` refuses everything else. Raises ``OSError``.
 
     ``ports``: whether calling and listening need a rule. ``level``: the highest ABI to use.
     """

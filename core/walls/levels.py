@@ -24,7 +24,7 @@ class Level:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What the walls leave open."""
+        """Gaps in the walls."""
         return tuple(gap for gap, (since, _) in GAPS.items() if self.landlock < since)
 
 

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Hub(Protocol):
-    """What all peers share. The last five must not block."""
+    """The parts that all peers share. The last five must not block."""
 
     identity: Identity
     background: Background

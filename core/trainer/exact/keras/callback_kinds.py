@@ -1,4 +1,4 @@
-"""Which callbacks write, which need every batch, and which are Keras' own."""
+"""Kinds of callbacks: those that write, those that need every batch, and Keras' own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All access to Keras' private parts. Written for Keras 3.15; any other release is refused.
 
-What is replaced, and why (by `replace`, for the life of the process; outside a shared step everything behaves
-as in Keras):
+The replacements and their reasons (made by `replace`, for the life of the process; outside a shared step
+everything behaves as in Keras):
 
   trainer.TFEpochIterator                       portions of several steps; only steps done count
   TensorFlowTrainer.make_train/test_function    the step takes the member's rows; members meet after it
@@ -295,7 +295,7 @@ def attributes(op: Any) -> dict[str, Any]:
 
 
 def mask_of(tensor: Any) -> Any:
-    """Which of a tensor's entries count; None for all."""
+    """A mask of the tensor's entries that count; None: all of them."""
     return get_keras_mask(tensor)
 
 

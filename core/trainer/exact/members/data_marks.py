@@ -71,8 +71,8 @@ class DataMarks:
 
 
 def unlike(marks: np.ndarray, *, drawn: bool) -> dict[int, list[str]]:
-    """What differs from the chief, by rank. `marks`: float64 [2 * groups, members]. `drawn`: floating-point x
-    is known to differ, as each member draws it."""
+    """The differences from the chief, by rank. `marks`: float64 [2 * groups, members]. `drawn`:
+    floating-point x is known to differ, as each member draws it."""
     found: dict[int, list[str]] = {}
     for group, (name, tolerance) in enumerate(zip(GROUPS, _TOLERANCES, strict=True)):
         sums, sizes = marks[2 * group], marks[2 * group + 1]

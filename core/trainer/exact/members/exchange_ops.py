@@ -60,7 +60,7 @@ class ExchangeCollectives(Collectives):
         self._brought: dict[int, Array] = {}
         """This stage's packs."""
         self._last: list[list[Array]] = []
-        """What the last stage gave: a sum's array, a gather's by rank. Kept while another may lack it."""
+        """The last stage's results: a sum's array, a gather's by rank. Kept while another may lack it."""
         self._what = "numbers"
         self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))

@@ -24,7 +24,7 @@ FAULT = (
     "This is a fault of Tandem or of a laptop's memory. Resume the run from its last checkpoint; if it "
     "happens again, report it with the run's log."
 )
-"""What to do about a wrong sum."""
+"""Advice about a wrong sum."""
 _ACROSS = 64
 """Numbers in a row of the table of all gradients. Separate operations for each gradient are slow to trace."""
 _MOST_ROWS = 8192

@@ -15,8 +15,8 @@ import keras
 import tensorflow as tf
 
 Site = Literal["loss", "gradient", "metric", "state"]
-"""What the engine assumes to be a mean over rows: a compiled loss of one number, what a tape differentiates,
-what a metric is given; and what it assumes to be a sum: the change of a metric's state."""
+"""The kinds of numbers. The engine assumes that the first three are means over rows (a compiled loss of one
+number, a tape's target, a metric's input), and the last one a sum: the change of a metric's state."""
 Key = tuple[int, str]
 
 _CORE = Path(__file__).resolve().parents[3]
@@ -46,9 +46,9 @@ class TraceRecord:
     """Means and variances of batches, as ``BatchNormalization`` takes them."""
 
     gradients: list[Any] = field(default_factory=list)
-    """Those of a member's own rows, as they are sent to be summed."""
+    """Gradients of a member's own rows, as they are sent to be summed."""
     sizes: dict[int, int] = field(default_factory=dict)
-    """How many numbers each gradient has, by its place among the marks that audits compare."""
+    """The number of elements of each gradient, by its place among the marks that audits compare."""
     own_draws: set[str] = field(default_factory=set)
     """Functions that draw different random numbers on each member."""
     by_length: Any = None

@@ -1,4 +1,4 @@
-"""What Keras computes inside a step: losses, metrics and batch statistics of all rows.
+"""Keras' computations inside a step: losses, metrics and batch statistics of all rows.
 
 Each function takes Keras' original first, for use outside a step, and has Keras' arguments otherwise.
 """
@@ -22,7 +22,7 @@ _ENGINE = __name__.removesuffix("patch.in_step")
 
 
 def print_once(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What ``tf.print`` does."""
+    """Replaces ``tf.print``."""
     step = steps.current()
     if step is None or tf.executing_eagerly():
         return original(*args, **kwargs)

@@ -29,7 +29,7 @@ _MODELS = (".keras",)
 
 
 class _FileMark(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a member has at the path of a file to load."""
+    """The file that a member has at a path to load."""
 
     own: bool = True
     """The file is in the member's own folders, or is not a file on a disk."""

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class OneMember:
-    """What a single member has trained, and its checkpoints."""
+    """A single member's training and its checkpoints."""
 
     def __init__(self, observer: Observer, checkpointing: Checkpointing | None) -> None:
         self.observer = observer

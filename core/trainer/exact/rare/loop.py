@@ -24,7 +24,8 @@ class _Alone(NoCollectives):
 
 
 class RareLoop(Loop):
-    """A model's train_function. What cannot be trained this way is trained exactly, with a message."""
+    """A model's train_function. A model that cannot be trained this way is trained exactly, with a
+    message."""
 
     def __init__(
         self, model: Any, step_function: Callable[[Batch], Logs], engine: Engine, *, is_training: bool
@@ -39,7 +40,7 @@ class RareLoop(Loop):
 
     @property
     def costs(self) -> Rounds | None:
-        """What the present fit's meetings cost; None if they are in every step."""
+        """The cost of the present fit's meetings; None if they are in every step."""
         return self._rounds if self._fits_rarely and self._alone else None
 
     def flush(self, *, whole: bool = False) -> None:

@@ -47,7 +47,7 @@ class Rounds:
         self._weights: Floats | None = None
         """The weights after the last meeting, equal on all members; None until the next step."""
         self._unsent: Floats | None = None
-        """What this member's messages so far left out; None: nothing."""
+        """The part that this member's messages have left out so far; None: nothing."""
         self._unequal = self._unequal_slots = False
         """Since the last flush, and since the last whole one, there were steps."""
         self._written: set[int] = set()
@@ -249,7 +249,8 @@ class Rounds:
         return [v for v in local_state.values_of(self._model.trainable_variables) if v.dtype.is_floating]
 
     def _apart(self, *, slots: bool) -> list[Any]:
-        """What steps write from own rows beside weights: BatchNormalization's statistics, and ``slots``."""
+        """State besides weights that steps write from own rows: BatchNormalization's statistics, and
+        ``slots``."""
         every = [*self._model.non_trainable_variables, *model_state.past_keras(self._model)]
         if slots:
             every += [v for optimizer in model_state.optimizers(self._model) for v in optimizer.variables]

@@ -47,7 +47,7 @@ class Host(Protocol):
 
 
 class Checkpoints(Protocol):
-    """What a fit needs from the keeper of this process' checkpoints."""
+    """The part of this process' checkpoint keeper that a fit needs."""
 
     @property
     def host(self) -> Host: ...
@@ -167,7 +167,7 @@ class FitProgress:
         """Call after the callbacks' on_train_begin."""
         self._history = history
         if self.resumed is not None:
-            # What one of Keras' callbacks restored no longer counts.
+            # A state restored by one of Keras' callbacks no longer counts.
             private.set_initial_epoch(self.model, None)
             if not self.resumed["batch"]:
                 self._resume()

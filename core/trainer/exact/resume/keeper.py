@@ -1,4 +1,5 @@
-"""Which of a script's fits are skipped, resumed or trained, and when a checkpoint is due. Main thread.
+"""Decides which of a script's fits are skipped, resumed or trained, and when a checkpoint is due. Main
+thread.
 
 All members decide the same. A resumed script runs from its top, and its fits are counted: one that had ended
 is not trained again but takes over its results (variables, history, callbacks' values, random states); the

@@ -187,7 +187,7 @@ class Writer:
             self._written = None
 
     def moments(self) -> list[Moment]:
-        """Those of the checkpoints here, the newest first; empty if one is still being written."""
+        """The moments of the checkpoints here, the newest first; empty if one is still being written."""
         self._join(time.monotonic() + _WAIT_S)
         if self.busy or self._given_up:
             return []

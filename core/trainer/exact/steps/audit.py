@@ -82,7 +82,7 @@ class Auditor:
             course.set_before.add(id(handle))
             course.changed.setdefault(id(handle), (handle, known))
         if begins:
-            # What the script sets may depend on the laptop; when to audit must not.
+            # The values that the script sets may depend on the laptop; the time of an audit must not.
             flags = [course.at_once, course.was_set]
             course.at_once, course.was_set = self._engine.collectives.any(flags, "to decide on audits")
             course.event |= course.was_set or course.place is not None

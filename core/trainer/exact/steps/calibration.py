@@ -226,8 +226,8 @@ def _typical(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: 
 
 
 def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
-    """What a step costs each member, from its measurements. Drops memory limits if no split would respect
-    them: then trying is all that is left."""
+    """The cost of a step on each member, from its measurements. Drops memory limits that no split can
+    respect: trying is the only option then."""
     limits = [None if most >= rows else int(most) for *_, most in told]
     if sum(rows if most is None else most for most in limits) < rows:
         limits = [None] * len(limits)

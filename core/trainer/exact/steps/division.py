@@ -132,7 +132,7 @@ class Sharings:
         unable, fitting, cards = zip(*told, strict=True)
         if (not any(unable) and max(fitting) >= rows) or fitting[0] < 2:
             return True
-        # What fits into a card's memory is not known beforehand, except for about a step's own rows.
+        # It is not known how many rows fit into a card's memory; about a step's own rows do.
         most = max(2, rows // engine.members) if any(cards) else rows
         first = steps.take_rows(batch, 0, min(int(fitting[0]), most, _ROWS))
         batches = [first, probe.thinned(first), *self._middle(first)]

@@ -318,7 +318,7 @@ class Engine:
         self._reports.passed(model, result, self.step, fit, self.present, self.costs(model))
 
     def costs(self, model: Any) -> Costs | None:
-        """What meetings between the present fit's steps cost; None if members meet in every step."""
+        """The cost of meetings between the present fit's steps; None if members meet in every step."""
         found: Costs | None = getattr(model.train_function, "costs", None)
         return found
 

@@ -88,7 +88,7 @@ class _Copy:
     def _needed(self, tensor: Any) -> list[Any]:
         """Operations still to be copied, each after those that it needs.
 
-        That is not trace order: a loop keeps what its gradient needs in lists created later.
+        This is not trace order: a loop stores values for its gradient in lists that are created later.
         """
         order: list[Any] = []
         seen = set(self._ops)

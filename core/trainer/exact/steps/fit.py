@@ -1,4 +1,4 @@
-"""What the engine knows about one call of fit, evaluate or predict. Data only."""
+"""One call of fit, evaluate or predict, as the engine knows it. Data only."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Verdict:
     whole: Scalar | None = None
     """The first that is neither a mean nor a sum, but depends on the batch as a whole."""
     unsummed: tuple[Scalar, ...] = ()
-    """Those that are not sums."""
+    """Numbers that are not sums."""
     broke: bool = False
     """A part of the batch breaks the script's step: the cut pieces are not rows."""
     unseen: Scalar | None = None

@@ -27,7 +27,7 @@ _STATELESS = {
 
 
 class Positions:
-    """Those of one kind of step, over all its traces."""
+    """The positions of one kind of step, over all its traces."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int], Any] = {}

@@ -13,7 +13,7 @@ from core.trainer.exact.steps.result import PortionResult
 
 
 class Costs(Protocol):
-    """What meetings between steps cost a model's training so far."""
+    """The cost of meetings between steps so far, for one model."""
 
     @property
     def met_every(self) -> int:

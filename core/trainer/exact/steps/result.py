@@ -1,4 +1,4 @@
-"""What goes into steps and comes out of them: tensor shapes, a traced step, a call's result. Data only."""
+"""Inputs and outputs of steps: tensor shapes, a traced step, a call's result. Data only."""
 
 from __future__ import annotations
 
