@@ -18,7 +18,7 @@ from core.home.home import Home
 from core.node import json_lines
 from core.node.client import MAX_TOLD_BYTES, Client
 from core.runtime.background import Background
-from core.supervisor.spawn import ROOT, program
+from core.supervisor.spawn import program
 from core.vocabulary.answers import Refused
 from core.vocabulary.commands import Quit
 from core.vocabulary.errors import TandemError
@@ -26,6 +26,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from core.vocabulary.text import plain, plain_lines
+from core.vocabulary.versions import ROOT
 
 Say = Callable[[str], None]
 """Shows a person one line."""

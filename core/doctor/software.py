@@ -15,6 +15,7 @@ from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
 from core.vocabulary.versions import (
     MADE_FOR,
+    ROOT,
     Versions,
     install_command,
     install_fix,
@@ -93,7 +94,7 @@ async def check_loading(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=spawn.ROOT if spawn.ROOT.is_dir() else None,  # `-m` searches the working directory first
+        cwd=ROOT if ROOT.is_dir() else None,  # `-m` searches the working directory first
         env=spawn.environment(),
     )
     try:

@@ -18,7 +18,7 @@ from core.supervisor.spawn import PROBE_ARGUMENT
 from core.vocabulary.environments import DISTRIBUTION, PROGRAMS, PYTHONS, EnvironmentMaker
 from core.vocabulary.errors import TandemError
 from core.vocabulary.text import listed
-from core.vocabulary.versions import MADE_FOR, Versions, is_frozen
+from core.vocabulary.versions import MADE_FOR, ROOT, Versions, is_frozen
 
 CONSTRAINTS = "constraints.txt"
 """In the environment's folder: the versions that Tandem is tested with, except for the wanted ones."""
@@ -27,7 +27,7 @@ PACKAGES = "packages.txt"
 CHECK_LIMIT_S = 20.0
 _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
 """Each extra, with a package that shows that it is installed."""
-_RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+_RESOURCES = ROOT / "resources"
 _PINNED = _RESOURCES / "constraints.txt"
 _PACKAGES = _RESOURCES / "packages.txt"
 _UV = _RESOURCES / "uv.txt"

@@ -16,12 +16,12 @@ from core.home.private_file import write_new
 from core.project.copy import storing
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown
-from core.vocabulary.versions import TANDEM
+from core.vocabulary.versions import ROOT, TANDEM
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-TEMPLATES = Path(__file__).parents[2] / "resources" / "jobs"
+TEMPLATES = ROOT / "resources" / "jobs"
 _FILES: dict[Launcher, tuple[str, ...]] = {
     "slurm": ("job.sbatch",),
     "kubernetes": ("job.yaml", "secret.yaml"),

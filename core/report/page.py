@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -42,6 +41,7 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Member
 from core.vocabulary.progress import Progress
 from core.vocabulary.text import capitalised, plain
+from core.vocabulary.versions import ROOT
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -51,7 +51,7 @@ MOST_EPOCHS = 200
 """Rows of the epochs' table; the CSV has all."""
 MOST_FILES = 200
 MOST_SAID = 200
-TEMPLATE = Path(__file__).parents[2] / "resources" / "report" / "page.html"
+TEMPLATE = ROOT / "resources" / "report" / "page.html"
 
 _MEETING = {
     "tensorflow": "TensorFlow's collectives",

@@ -12,14 +12,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from core.report.curves import Curve, Panel
 from core.vocabulary.text import plain
+from core.vocabulary.versions import ROOT
 
-FOLDER = Path(__file__).parents[2] / "resources" / "report"
+FOLDER = ROOT / "resources" / "report"
 MOST_NAME = 80
 MOST_POINTS = 4_000
 """Points of a curve, evenly chosen where it has more."""

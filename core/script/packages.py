@@ -13,10 +13,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-import core
-from core.vocabulary.versions import is_frozen, pip_install
+from core.vocabulary.versions import ROOT, is_frozen, pip_install
 
-_SOURCE_ROOT = Path(core.__file__).resolve().parent.parent
 _DISTRIBUTIONS = {
     "Bio": "biopython",
     "PIL": "pillow",
@@ -51,14 +49,14 @@ def _is_here(name: str) -> bool:
         return True
     if spec is not None and not is_frozen() and _is_tandems_own(spec, name):
         # Tandem's own packages are hidden from scripts, which find others of the same name.
-        elsewhere = [place for place in sys.path if Path(place).resolve() != _SOURCE_ROOT]
+        elsewhere = [place for place in sys.path if Path(place).resolve() != ROOT]
         spec = PathFinder.find_spec(name, elsewhere)
     return spec is not None
 
 
 def _is_tandems_own(spec: ModuleSpec, name: str) -> bool:
     places = [*(spec.submodule_search_locations or ()), spec.origin or ""]
-    return any(Path(place) == _SOURCE_ROOT / name for place in places)
+    return any(Path(place) == ROOT / name for place in places)
 
 
 def requirement(module: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.supervisor import spawn
-from core.vocabulary.versions import is_frozen
+from core.vocabulary.versions import ROOT, is_frozen
 
 Seal = Literal["namespace", ""]
 """How TensorFlow's port is reserved for a run's members: a network namespace of the trainer's own; ``""``:
@@ -53,7 +53,7 @@ def trial() -> list[str]:
         "-I",
         "-S",
         "-c",
-        f"import sys; sys.path.insert(0, {str(spawn.ROOT)!r}); {calls}",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {calls}",
     ]
 
 

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import psutil
 
-import core
 from core.supervisor import kinship, parent_death, pipe_ends, pumps
 from core.supervisor.job_object import JobObject
 from core.vocabulary.errors import TandemError
 from core.vocabulary.trainer_messages import Become, Enclosure
-from core.vocabulary.versions import is_frozen
+from core.vocabulary.versions import ROOT, is_frozen
 from core.vocabulary.wire import to_json
 from core.walls import enclosure
 
@@ -43,9 +42,6 @@ PROBE_ARGUMENT = "--tensorflow-probe"
 
 SEAL_ARGUMENT = "--seal-trial"
 """First argument that makes a frozen program try to enter a network of its own."""
-
-ROOT = Path(core.__file__).resolve().parent.parent
-"""The folder that contains ``core``."""
 
 _DEFAULTS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",

@@ -21,12 +21,10 @@ from typing import Any
 
 from core.script.notebook import SUFFIX, named, read_notebook
 from core.trainer.data_places import Places
-from core.vocabulary.versions import is_frozen
+from core.vocabulary.versions import ROOT, is_frozen
 
 OURS = ("app", "core", "resources")
 """Tandem's package names. A script may have packages of the same names: inside it, its own win."""
-
-SOURCE_ROOT = Path(__file__).resolve().parent.parent.parent
 
 _FUTURES = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 
@@ -41,7 +39,7 @@ class _NotOurs(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name not in OURS:
             return None
-        elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != SOURCE_ROOT]
+        elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
         spec = PathFinder.find_spec(name, elsewhere, target)
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -56,7 +54,7 @@ def hide_tandem() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))
     if not is_frozen():  # a frozen Tandem contains every package
-        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != SOURCE_ROOT]
+        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
     sys.meta_path.insert(0, _NotOurs())
     importlib.invalidate_caches()
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from core.vocabulary.versions import ROOT
+
 DISTRIBUTION = "tandem-laptops"
 PYTHONS = ("3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
 """The folder of programs in an environment."""
-_SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 class _Repository(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class EnvironmentMaker:
         )
 
 
-def find_maker(root: Path = _SOURCE_ROOT) -> EnvironmentMaker:
+def find_maker(root: Path = ROOT) -> EnvironmentMaker:
     """Blocks for some milliseconds: reads the disk, starts nothing."""
     is_checkout = (root / "Makefile").is_file() and (root / "pyproject.toml").is_file()
     found = {python: _interpreter(python) for python in PYTHONS}

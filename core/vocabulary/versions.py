@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,9 @@ from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
 """The only place for this number: ``pyproject.toml`` reads it from here."""
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder with Tandem's packages, in a checkout or installed."""
 
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 """As ``pyproject.toml`` has them."""

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from core.vocabulary.versions import ROOT
+
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/nix/store", "/gnu/store")
 _KERNEL = ("/proc", "/sys", "/run/systemd/resolve")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
 _GRAPHICS = ("nvidia*", "dri", "kfd", "dxg", "accel")
-_ROOT = Path(__file__).resolve().parent.parent.parent
 _PACKAGES = ("core", "app", "tandem_laptops", "resources")
 KERAS = ".keras"
 """Below the user's folder, unless KERAS_HOME names another."""
@@ -39,13 +40,13 @@ def readable(private: Sequence[str], system: Sequence[str] = _SYSTEM) -> tuple[s
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     python = (*python, *(each for each in libraries if Path(each).is_absolute()))
     # The folder of a checkout contains more than Tandem.
-    found = [each for each in dict.fromkeys(python) if each and Path(each).resolve() != _ROOT]
-    if "site-packages" in _ROOT.parts:
-        found.append(str(_ROOT))
+    found = [each for each in dict.fromkeys(python) if each and Path(each).resolve() != ROOT]
+    if "site-packages" in ROOT.parts:
+        found.append(str(ROOT))
     hidden = [os.path.realpath(each) for each in private]
     found = [each for each in found if not _holds(each, hidden)]
     system = [part for each in system for part in _without(each, hidden)]
-    return (*system, *_KERNEL, *found, *(str(_ROOT / name) for name in _PACKAGES))
+    return (*system, *_KERNEL, *found, *(str(ROOT / name) for name in _PACKAGES))
 
 
 def _holds(folder: str, hidden: Sequence[str]) -> bool:
