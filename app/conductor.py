@@ -178,7 +178,7 @@ class Conductor(QObject):
         if state.me is not None:
             theme.follow(state.me.settings.theme)
         self.window.show_state(state, events)
-        self._notices.hear(events, state)
+        self._notices.on_events(events, state)
         for words, urgent in self._news.of(events, state):
             announce(self.window, words, urgent=urgent)
         if self._welcome is not None:

@@ -43,7 +43,7 @@ class RunNotices:
         starters' own choice."""
         self._diverged: Diverged | None = None
 
-    def hear(self, events: Sequence[Event], state: State) -> None:
+    def on_events(self, events: Sequence[Event], state: State) -> None:
         for event in events:
             match event:
                 case ev.ConsentAsked(run=run):

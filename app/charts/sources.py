@@ -26,9 +26,9 @@ class UseMeter:
         """The start of the run's axis, by this clock."""
         self._attendance = Attendance()
 
-    def hear(self, event: Event) -> bool:
+    def on_event(self, event: Event) -> bool:
         """True if it added a point."""
-        turns = self._attendance.hear(event)
+        turns = self._attendance.on_event(event)
         self._keep_time(event)
         if self._began_s is None:
             return False

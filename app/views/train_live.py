@@ -131,7 +131,7 @@ class TrainLive(QWidget):
                 self._hear(event, lines)
             elif isinstance(event, TelemetryReported) and not _is_over(run) and event.device in run.members:
                 if self._late is None:
-                    self._use.hear(event)
+                    self._use.on_event(event)
                 else:
                     self._late.append(event)
         self.progress.hear(run)
@@ -183,8 +183,8 @@ class TrainLive(QWidget):
         elif self._late is not None:
             self._late.append(event)
         else:
-            brought = self.points.hear(event)
-            if self._use.hear(event) or brought:
+            brought = self.points.on_event(event)
+            if self._use.on_event(event) or brought:
                 self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
@@ -205,8 +205,8 @@ class TrainLive(QWidget):
             self._use = UseMeter(points)
             self.charts.show_sources([Source(script, points, self._names())])
         for event in late:
-            self.points.hear(event)
-            self._use.hear(event)
+            self.points.on_event(event)
+            self._use.on_event(event)
         self.charts.take_in()
 
     def _on_details(self, answer: Answer) -> None:

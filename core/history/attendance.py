@@ -43,7 +43,7 @@ class Attendance:
         else:
             self._absent.discard(device)
 
-    def hear(self, event: Event) -> list[MemberChange]:
+    def on_event(self, event: Event) -> list[MemberChange]:
         match event:
             case ev.RunPhaseChanged(phase=phase):
                 self._stopping = self._stopping or isinstance(phase, Stopping) or ended(phase)

@@ -80,7 +80,7 @@ class RunRecord:
 
     def add(self, event: MirroredEvent) -> None:
         """Record an event."""
-        for turn in self._attendance.hear(event):
+        for turn in self._attendance.on_event(event):
             self._try(lambda turn=turn: self._turn(turn))  # type: ignore[misc]
         match event:
             case ev.RunPlanned(plan=plan):

@@ -37,7 +37,7 @@ class Conversation:
         """Total size of all lines."""
         self._missed = 0
         self._something = asyncio.Event()
-        self._all_told = asyncio.Event()
+        self._all_written = asyncio.Event()
         self._commands = Background()
 
     async def run(self, chunks: AsyncIterator[bytes], *, stay: bool = False) -> None:
@@ -48,34 +48,34 @@ class Conversation:
         """
         self._put(json_lines.write_greeting(self._node.state), reply=True)
         unsubscribe = self._node.subscribe(self._on_event)
-        teller = asyncio.create_task(self._tell(), name="jsonl-tell")
-        hearer = asyncio.create_task(self._hear(chunks, stay), name="jsonl-hear")
+        writer = asyncio.create_task(self._write_lines(), name="jsonl-write")
+        reader = asyncio.create_task(self._read_commands(chunks, stay), name="jsonl-read")
         try:
-            await asyncio.wait({teller, hearer}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({writer, reader}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             unsubscribe()
-            for task in (teller, hearer):
+            for task in (writer, reader):
                 task.cancel()
-            results = await asyncio.gather(teller, hearer, return_exceptions=True)
+            results = await asyncio.gather(writer, reader, return_exceptions=True)
             await self._commands.cancel()
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, OSError):
                 raise result
 
-    async def _hear(self, chunks: AsyncIterator[bytes], stay: bool) -> None:
+    async def _read_commands(self, chunks: AsyncIterator[bytes], stay: bool) -> None:
         lines = Lines(json_lines.MAX_LINE_BYTES, skip_rest=True)
         async for chunk in chunks:
             for line in lines.feed(chunk):
                 self._on_line(line)
             if self._waiting_bytes >= self._kept:
                 # Backpressure: stop reading until replies are drained.
-                await self._all_told.wait()
+                await self._all_written.wait()
         for line in lines.end():
             self._on_line(line)
         if stay:
             await asyncio.Event().wait()
         await self._commands.wait_idle()
-        await self._all_told.wait()
+        await self._all_written.wait()
 
     def _on_line(self, line: bytes) -> None:
         asked = json_lines.read_asked(line)
@@ -110,10 +110,10 @@ class Conversation:
     def _put(self, line: bytes, *, reply: bool) -> None:
         self._lines.append((reply, line))
         self._waiting_bytes += len(line)
-        self._all_told.clear()
+        self._all_written.clear()
         self._something.set()
 
-    async def _tell(self) -> None:
+    async def _write_lines(self) -> None:
         while True:
             await self._something.wait()
             self._something.clear()
@@ -125,6 +125,6 @@ class Conversation:
                 _, line = self._lines.popleft()
                 self._waiting_bytes -= len(line)
                 await self._write(line)
-            self._all_told.set()
+            self._all_written.set()
             if self._node.state.stopped:
                 return

@@ -55,7 +55,7 @@ class IntroducedPeers:
         """Their certificates (DER)."""
         return tuple(node.certificate for node in self.nodes.values())
 
-    def hear(self, event: ev.Event) -> None:
+    def on_event(self, event: ev.Event) -> None:
         match event:
             case ev.RunPlanned(plan=plan):
                 self._become(self._introductions.planned(plan, self._store()))

@@ -215,12 +215,12 @@ class Node:
 
     def _emit(self, event: ev.Event) -> None:
         self._store.add(event)
-        self._neighbours.introduced.hear(event)
+        self._neighbours.introduced.on_event(event)
         if isinstance(event, ev.TelemetryReported):
             self._runs.history.note_use(event)
         elif isinstance(event, ev.DeviceEvent):
             self._runs.returns.look()
-        self._sweeps.hear(event)
+        self._sweeps.on_event(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))

@@ -21,8 +21,8 @@ class Store:
         self.state = State()
         self._listeners: list[Listener] = []
         self._early: list[Event] = []
-        self._untold: deque[tuple[Event, State]] = deque()
-        self._telling = False
+        self._pending: deque[tuple[Event, State]] = deque()
+        self._is_calling = False
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Returns a function that ends the subscription; calling it twice is harmless."""
@@ -42,12 +42,12 @@ class Store:
         early, self._early = self._early, []
         for earlier in early:
             self._apply(earlier)
-        if not self._telling:  # else a listener caused it: everybody hears the present one first
-            self._telling = True
+        if not self._is_calling:  # else a listener caused it: everybody hears the present one first
+            self._is_calling = True
             try:
-                self._tell()
+                self._call_listeners()
             finally:
-                self._telling = False
+                self._is_calling = False
 
     def _apply(self, event: Event) -> None:
         try:
@@ -56,11 +56,11 @@ class Store:
             # A bug in Tandem: the event is dropped, and the log shows its source.
             _log.exception("an event does not fit the state")
         else:
-            self._untold.append((event, self.state))
+            self._pending.append((event, self.state))
 
-    def _tell(self) -> None:
-        while self._untold:
-            event, state = self._untold.popleft()
+    def _call_listeners(self) -> None:
+        while self._pending:
+            event, state = self._pending.popleft()
             for listener in tuple(self._listeners):
                 try:
                     listener(event, state)

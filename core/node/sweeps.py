@@ -182,7 +182,7 @@ class Sweeps:
 
     # --- events --------------------------------------------------------------------------------------------
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Any event of this node, once it is folded into the state."""
         if self._sweeping is None:
             return

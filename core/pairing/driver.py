@@ -145,7 +145,7 @@ class PairingDriver:
         if guest is None:
             sock.close()
             return
-        self._background.start("hearing a stranger", self._hear_stranger(sock, guest))
+        self._background.start("answering a stranger", self._answer_stranger(sock, guest))
 
     async def accept_proof(self, streams: Streams) -> None:
         """Take over a TLS connection whose certificate is ``held``. Closes it before returning."""
@@ -222,19 +222,19 @@ class PairingDriver:
             return
         self._dialling = None
         session = self._session(streams)
-        self._background.start("hearing a pairing", self._hear(session))
+        self._background.start("reading a pairing connection", self._read_messages(session))
         self._step(Dialled(session.number))
 
-    async def _hear_stranger(self, sock: socket.socket, guest: Guest) -> None:
+    async def _answer_stranger(self, sock: socket.socket, guest: Guest) -> None:
         try:
             session = self._session(await asyncio.open_connection(sock=sock, limit=MAX_FRAME_BYTES))
-            await self._hear(session, guest)
+            await self._read_messages(session, guest)
         except OSError:
             sock.close()
         finally:
             guest.leave()
 
-    async def _hear(self, session: PlainConnection, guest: Guest | None = None) -> None:
+    async def _read_messages(self, session: PlainConnection, guest: Guest | None = None) -> None:
         """Pass a connection's frames to the machine for as long as the machine keeps it."""
         problem: Problem | None = None
         try:

@@ -153,7 +153,7 @@ class RunPoints:
             if (step := track.step(second)) is not None:
                 self.add_turn(turn.device, turn.change, second, step, places.step(second) or 0.0)
 
-    def hear(self, event: Event) -> bool:
+    def on_event(self, event: Event) -> bool:
         """Returns whether the event brought a point."""
         match event:
             case MemberProgressed():

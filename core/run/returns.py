@@ -45,7 +45,7 @@ HEEDED = (
     *(Training, Finished, Stopped, Failed),
     *(ev.MemberLeft, ev.MemberEnded, ev.MemberProgressed, ev.WaitingChanged),
 )
-"""Phases of a run, and other events of it, that ``Returns.hear`` handles."""
+"""Phases of a run, and other events of it, that ``Returns.on_event`` handles."""
 STAYS_AWAY = frozenset({"stopped", LEFT_RUN, "out-of-memory", "disk-full", "consent-refused"})
 """Codes of departures after which a laptop does not come back automatically."""
 
@@ -115,7 +115,7 @@ class Returns:
 
     # --- events ----------------------------------------------------------------------------------------
 
-    def hear(self, event: ev.Shown) -> None:
+    def on_event(self, event: ev.Shown) -> None:
         """Handle an event of the run under way, if it is relevant here."""
         starter = self._coordinator()
         if starter is None:

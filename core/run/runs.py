@@ -348,7 +348,7 @@ class NodeRuns:
         self._emit_event(event)
         self.history.record(event)
         if isinstance(event.phase if isinstance(event, ev.RunPhaseChanged) else event, HEEDED):
-            self.returns.hear(event)
+            self.returns.on_event(event)
 
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant

@@ -132,7 +132,7 @@ class ReportingObserver:
             share=self._share(report.rows),
             diverged=self._diverged,
         )
-        self._tell(progress)
+        self._report(progress)
 
     def on_epoch_ended(
         self, epoch: int, logs: Mapping[str, float], steps: int | None = None, whole: bool = True
@@ -148,7 +148,7 @@ class ReportingObserver:
             step = last.step if last is not None else 0
         if last is not None and last.step < step:
             # Not every step is reported, but the counts shown must end where the epoch ended.
-            self._tell(_at_end(last, now_s, epoch, step, done))
+            self._report(_at_end(last, now_s, epoch, step, done))
         self._watch_loss(logs, epoch, step)
         end = EpochEnd(
             at_s=now_s,
@@ -202,7 +202,7 @@ class ReportingObserver:
         """Whether any ``fit`` began."""
         return self._fit >= 0
 
-    def _tell(self, progress: Progress) -> None:
+    def _report(self, progress: Progress) -> None:
         """Holds the newest report that comes too soon, and sends it if a fit ends with it."""
         self._last = progress
         if self.step_due():

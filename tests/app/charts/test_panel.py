@@ -47,7 +47,7 @@ def panel(qtbot: QtBot) -> Iterator[ChartPanel]:
 def run_of(*events: object, strategy: str = "managed") -> RunPoints:
     points = RunPoints(plan(strategy))
     for event in events:
-        points.hear(event)  # type: ignore[arg-type]
+        points.on_event(event)  # type: ignore[arg-type]
     return points
 
 
@@ -104,8 +104,8 @@ def test_plots_come_one_a_turn_and_after_a_look_elsewhere(qtbot: QtBot, panel: C
 def test_new_points_are_drawn_and_a_new_metric_gets_its_curve(qtbot: QtBot, panel: ChartPanel) -> None:
     points = run_of(step(0, loss=3.0))
     shown(qtbot, panel, Source("now", points))
-    points.hear(step(1, loss=2.0))
-    points.hear(epoch(1, val_loss=2.5))
+    points.on_event(step(1, loss=2.0))
+    points.on_event(epoch(1, val_loss=2.5))
     drawn(qtbot, panel)
     assert [len(curve.raw) for curve in panel.plots[0].curves] == [2, 1]
 
@@ -115,7 +115,7 @@ def test_nothing_is_drawn_while_it_is_hidden(qtbot: QtBot, panel: ChartPanel) ->
     shown(qtbot, panel, Source("now", points))
     panel.hide()
     before = panel.redraws
-    points.hear(step(1, loss=2.0))
+    points.on_event(step(1, loss=2.0))
     panel.take_in()
     assert not panel._timer.isActive()
     assert panel.redraws == before
@@ -140,7 +140,7 @@ def test_moving_pauses_and_follow_goes_on(qtbot: QtBot, panel: ChartPanel) -> No
     plot.canvas.moved.emit()
     assert not panel.following
     assert panel.bar.follow.isVisible()
-    points.hear(step(50, loss=0.5))
+    points.on_event(step(50, loss=0.5))
     drawn(qtbot, panel)
     assert plot.canvas.viewRange()[0] == pytest.approx([2, 5])
     panel.bar.follow.click()
@@ -154,7 +154,7 @@ def test_all_plots_show_the_same_part_of_the_run_however_late_they_came(
     points = run_of(*(step(n, loss=3.0, accuracy=0.5) for n in range(40)))
     shown(qtbot, panel, Source("now", points))
     for number in range(40, 90, 3):
-        points.hear(step(number, loss=2.0, accuracy=0.6))
+        points.on_event(step(number, loss=2.0, accuracy=0.6))
         if number > 60:
             points.add_use(A, CPU_USE, float(number), 40.0)
         drawn(qtbot, panel)
@@ -372,13 +372,13 @@ def test_words_in_a_short_runs_plot_hide_neither_curves_nor_each_other(
     for number in range(240):
         value = math.exp(-number / 60)
         value = value if falling else 1 - value
-        points.hear(step(number, A, fit=0, **{metric: value}))
+        points.on_event(step(number, A, fit=0, **{metric: value}))
         if number % 20 == 19:
             logs = {f"val_{metric}": value * (1.02 if falling else 0.98)}
             end = EpochEnd(
                 at_s=100.0 + number, epoch=number // 20, epochs=12, step=number, logs=logs, seconds=1
             )
-            points.hear(MemberEndedEpoch(run=RUN, device=A, epoch=end))
+            points.on_event(MemberEndedEpoch(run=RUN, device=A, epoch=end))
     points.add_turn(B, "away", 120.0, 120.0)
     points.add_turn(B, "back", 130.0, 130.0)
     panel.resize(500, 300)

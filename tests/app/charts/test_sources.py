@@ -15,17 +15,17 @@ from tests.core.report.test_points import RUN, A, B, plan, step
 def test_a_reading_stands_where_the_run_was_when_it_came() -> None:
     now_s, points = [50.0], RunPoints(plan())
     meter = UseMeter(points, lambda: now_s[0])
-    assert not meter.hear(world.told(A, world.reading())), "no step yet, so no axis"
+    assert not meter.on_event(world.told(A, world.reading())), "no step yet, so no axis"
     first = step(7, loss=1.0)
-    points.hear(first)
-    meter.hear(first)
+    points.on_event(first)
+    meter.on_event(first)
     now_s[0] = 53.0
-    assert meter.hear(world.told(B, world.reading(20.0, gpus=(world.gpu(80),))))
+    assert meter.on_event(world.told(B, world.reading(20.0, gpus=(world.gpu(80),))))
     later = step(10, loss=0.5)
-    points.hear(later)
-    meter.hear(later)
+    points.on_event(later)
+    meter.on_event(later)
     now_s[0] = 54.5
-    meter.hear(world.told(B, world.reading(30.0)))
+    meter.on_event(world.told(B, world.reading(30.0)))
     gpu, cpu = points.curves[CurveKey(B, GPU_USE, False)], points.curves[CurveKey(B, CPU_USE, False)]
     assert (list(gpu.steps), list(gpu.seconds), list(gpu.values)) == ([7], [3.0], [80])
     assert (list(cpu.steps), list(cpu.seconds), list(cpu.values)) == ([7, 10], [3.0, 4.5], [20, 30])
@@ -34,35 +34,35 @@ def test_a_reading_stands_where_the_run_was_when_it_came() -> None:
 def test_a_window_that_opens_late_goes_on_at_the_runs_own_second() -> None:
     points = RunPoints(plan())
     for number in (0, 100):
-        points.hear(step(number, loss=1.0))
+        points.on_event(step(number, loss=1.0))
     now_s = [9_000.0]
     meter = UseMeter(points, lambda: now_s[0])
-    meter.hear(step(100, loss=1.0))
+    meter.on_event(step(100, loss=1.0))
     now_s[0] += 2
-    meter.hear(world.told(A, world.reading(20.0)))
+    meter.on_event(world.told(A, world.reading(20.0)))
     assert list(points.curves[CurveKey(A, CPU_USE, False)].seconds) == [102.0]
 
 
 def test_a_window_that_opens_while_a_laptop_is_away_has_one_origin_for_all_curves() -> None:
     points = RunPoints(plan())
     for number in (0, 100):
-        points.hear(step(number, loss=1.0))
+        points.on_event(step(number, loss=1.0))
     points.used_s = 400.0  # the absence's readings in the record
     now_s = [9_000.0]
     meter = UseMeter(points, lambda: now_s[0])
-    meter.hear(world.told(A, world.reading(20.0)))
+    meter.on_event(world.told(A, world.reading(20.0)))
     now_s[0] += 100
-    points.hear(back := step(500, loss=0.5))
-    meter.hear(back)
-    meter.hear(world.told(A, world.reading(30.0)))
+    points.on_event(back := step(500, loss=0.5))
+    meter.on_event(back)
+    meter.on_event(world.told(A, world.reading(30.0)))
     assert list(points.curves[CurveKey(A, CPU_USE, False)].seconds) == [400.0, 500.0]
 
 
 def test_numbers_that_are_none_are_left_out() -> None:
     points = RunPoints(plan())
-    points.hear(step(1, loss=1.0))
+    points.on_event(step(1, loss=1.0))
     meter = UseMeter(points, lambda: 0.0)
-    meter.hear(world.told(A, world.reading(float("nan"), gpus=(world.gpu(float("inf")),))))
+    meter.on_event(world.told(A, world.reading(float("nan"), gpus=(world.gpu(float("inf")),))))
     assert [key.metric for key in points.curves] == ["loss"]
 
 
@@ -75,15 +75,15 @@ def away(*devices: DeviceId) -> WaitingChanged:
 def test_a_laptop_that_goes_stands_where_the_run_was_and_comes_back_later() -> None:
     now_s, points = [50.0], RunPoints(plan())
     meter = UseMeter(points, lambda: now_s[0])
-    assert not meter.hear(away(B)), "no step yet, so no axis"
-    meter.hear(away())
-    points.hear(first := step(7, loss=1.0))
-    meter.hear(first)
+    assert not meter.on_event(away(B)), "no step yet, so no axis"
+    meter.on_event(away())
+    points.on_event(first := step(7, loss=1.0))
+    meter.on_event(first)
     now_s[0] = 60.0
-    assert meter.hear(away(B))
-    assert not meter.hear(away(B))
+    assert meter.on_event(away(B))
+    assert not meter.on_event(away(B))
     now_s[0] = 90.0
-    assert meter.hear(away())
+    assert meter.on_event(away())
     assert points.turns == [TurnPoint(7.0, 10.0, B, "away"), TurnPoint(7.0, 40.0, B, "back")]
 
 
@@ -114,7 +114,7 @@ def test_a_past_runs_laptops_stand_where_the_run_was_at_that_second() -> None:
 
 def test_a_window_that_opens_while_somebody_is_away_marks_that_once() -> None:
     points = RunPoints(plan())
-    points.hear(step(7, loss=1.0))
+    points.on_event(step(7, loss=1.0))
     points.add_turn(B, "away", 3.0, 5.0)  # from the record
-    UseMeter(points).hear(away(B))
+    UseMeter(points).on_event(away(B))
     assert [turn.change for turn in points.turns] == ["away"]

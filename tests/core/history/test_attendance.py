@@ -35,7 +35,7 @@ def ended(device: DeviceId, exit: Exit) -> ev.MemberEnded:
 
 def heard(*events: ev.Event) -> list[MemberChange]:
     attendance = Attendance()
-    return [turn for event in events for turn in attendance.hear(event)]
+    return [turn for event in events for turn in attendance.on_event(event)]
 
 
 def test_a_laptop_that_sleeps_is_away_once_and_back_once() -> None:

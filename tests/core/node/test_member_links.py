@@ -71,7 +71,7 @@ class Peers:
         return True
 
     async def hear(self, event: ev.Event) -> None:
-        self.introduced.hear(event)
+        self.introduced.on_event(event)
         await asyncio.sleep(0)
 
 

@@ -39,9 +39,9 @@ def epoch(number: int, device: DeviceId = A, **logs: float) -> MemberEndedEpoch:
 
 def test_the_chiefs_steps_are_a_managed_runs_curve() -> None:
     points = RunPoints(plan())
-    assert points.hear(step(0, loss=2.0))
-    assert not points.hear(step(0, B, loss=2.0))
-    points.hear(step(3, loss=1.0))
+    assert points.on_event(step(0, loss=2.0))
+    assert not points.on_event(step(0, B, loss=2.0))
+    points.on_event(step(3, loss=1.0))
     curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
     assert list(curve.steps) == [0, 3]
     assert list(curve.seconds) == [0, 3]
@@ -51,15 +51,15 @@ def test_the_chiefs_steps_are_a_managed_runs_curve() -> None:
 
 def test_members_with_a_strategy_of_their_own_have_a_curve_each() -> None:
     points = RunPoints(plan("own"))
-    points.hear(step(0, A, loss=2.0))
-    points.hear(step(0, B, loss=3.0))
+    points.on_event(step(0, A, loss=2.0))
+    points.on_event(step(0, B, loss=3.0))
     assert {key.member for key in points.curves} == {A, B}
 
 
 def test_an_epochs_end_brings_validation_and_what_steps_did_not_tell() -> None:
     points = RunPoints(plan())
-    points.hear(step(9, loss=2.0))
-    points.hear(epoch(9, loss=1.9, val_loss=2.5, learning_rate=0.1))
+    points.on_event(step(9, loss=2.0))
+    points.on_event(epoch(9, loss=1.9, val_loss=2.5, learning_rate=0.1))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].values) == [2.0]
     assert list(points.ends[CurveKey(DeviceId(""), "loss", False)].values) == [1.9]
     assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].values) == [2.5]
@@ -70,14 +70,14 @@ def test_an_epochs_end_brings_validation_and_what_steps_did_not_tell() -> None:
 def test_a_second_fit_goes_on_where_the_first_ended() -> None:
     points = RunPoints(plan())
     for event in (step(0, loss=3.0), step(9, loss=2.0), step(0, fit=1, loss=1.0)):
-        points.hear(event)
+        points.on_event(event)
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 9, 10]
 
 
 def test_steps_and_seconds_never_fall() -> None:
     points = RunPoints(plan())
-    points.hear(step(9, loss=1.0))
-    points.hear(step(4, loss=2.0))
+    points.on_event(step(9, loss=1.0))
+    points.on_event(step(4, loss=2.0))
     curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
     assert list(curve.steps) == [9, 9]
     assert list(curve.seconds) == [0, 0]
@@ -86,19 +86,19 @@ def test_steps_and_seconds_never_fall() -> None:
 def test_values_that_are_no_numbers_are_remembered() -> None:
     points = RunPoints(plan())
     for number, value in enumerate([1.0, math.nan, math.inf]):
-        points.hear(step(number, loss=value))
+        points.on_event(step(number, loss=value))
     assert points.curves[CurveKey(DeviceId(""), "loss", False)].bad == [1, 2]
 
 
 def test_a_script_that_logs_endless_names_gets_some_of_them() -> None:
     points = RunPoints(plan())
-    points.hear(step(0, A, fit=0, **{f"metric{number}": 1.0 for number in range(MOST_CURVES + 9)}))
+    points.on_event(step(0, A, fit=0, **{f"metric{number}": 1.0 for number in range(MOST_CURVES + 9)}))
     assert len(points.curves) == MOST_CURVES
 
 
 def test_other_events_bring_no_point() -> None:
     lines = LogLines(task="chief:0", stream="stdout", text="hello")
-    assert not RunPoints(plan()).hear(MemberLogged(run=RUN, device=A, lines=lines))
+    assert not RunPoints(plan()).on_event(MemberLogged(run=RUN, device=A, lines=lines))
 
 
 def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
@@ -110,7 +110,7 @@ def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
     ]
     live = RunPoints(plan())
     for event in events:
-        live.hear(event)
+        live.on_event(event)
     details = RunDetails(
         entry=RunEntry(run=RUN, started_s=0.0, script="train.py", phase=Finished()),
         plan=plan(),
@@ -134,8 +134,8 @@ def test_a_continued_run_goes_on_where_the_one_before_ended() -> None:
     points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
     first = step(5, loss=1.0)
     progress = replace(first.progress, epoch=2, epochs=9, batch=5, steps_in_epoch=12)
-    points.hear(replace(first, progress=progress))
-    points.hear(replace(first, progress=replace(progress, step=9, batch=9)))
+    points.on_event(replace(first, progress=progress))
+    points.on_event(replace(first, progress=replace(progress, step=9, batch=9)))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30, 34]
 
 
@@ -143,7 +143,7 @@ def test_a_continued_run_whose_record_counts_all_steps_is_not_moved() -> None:
     points = RunPoints(resumed(Moment(step=30, epoch=2, batch=6)))
     first = step(30, loss=1.0)
     progress = replace(first.progress, epoch=2, epochs=9, batch=6, steps_in_epoch=12)
-    points.hear(replace(first, progress=progress))
+    points.on_event(replace(first, progress=progress))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30]
 
 
@@ -153,7 +153,7 @@ def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric(
     assert points.curves == {}, "nothing was reported yet: there is no axis"
     named_alike = step(40, loss=1.0)
     logs = {"loss": 1.0, GPU_USE: 5.0}
-    points.hear(replace(named_alike, progress=replace(named_alike.progress, logs=logs)))
+    points.on_event(replace(named_alike, progress=replace(named_alike.progress, logs=logs)))
     points.add_use(B, GPU_USE, 3.0, 70.4)
     use = points.curves[CurveKey(B, GPU_USE, False)]
     assert (list(use.steps), list(use.seconds), list(use.values)) == ([40], [3], [70])
@@ -162,15 +162,15 @@ def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric(
 
 def test_an_epochs_points_know_which_epoch_it_was() -> None:
     points = RunPoints(plan())
-    points.hear(epoch(9, loss=1.9, val_loss=2.5))
+    points.on_event(epoch(9, loss=1.9, val_loss=2.5))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].epochs) == [0]
 
 
 def test_an_epoch_that_was_broken_off_is_no_point_beside_whole_ones() -> None:
     points = RunPoints(plan())
-    points.hear(epoch(9, accuracy=0.5))
+    points.on_event(epoch(9, accuracy=0.5))
     broken = epoch(10, accuracy=1.0)
-    assert not points.hear(replace(broken, epoch=replace(broken.epoch, whole=False, steps=1)))
+    assert not points.on_event(replace(broken, epoch=replace(broken.epoch, whole=False, steps=1)))
     assert list(points.curves[CurveKey(DeviceId(""), "accuracy", False)].values) == [0.5]
 
 
@@ -178,7 +178,7 @@ def test_steps_that_count_the_whole_training_stand_where_they_say() -> None:
     points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
     for number, done in ((0, 1), (29, 30), (30, 31)):
         told = step(number, loss=1.0)
-        points.hear(replace(told, progress=replace(told.progress, done=done)))
+        points.on_event(replace(told, progress=replace(told.progress, done=done)))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 29, 30]
 
 
@@ -186,10 +186,10 @@ def test_a_curve_has_what_a_stretch_was_like_where_its_trainer_tells_that() -> N
     """Keras' means over the epoch so far made each curve jump at the start of an epoch."""
     points = RunPoints(plan())
     told = step(3, loss=2.0, auc=0.5)
-    points.hear(replace(told, progress=replace(told.progress, recent={"loss": 1.25})))
+    points.on_event(replace(told, progress=replace(told.progress, recent={"loss": 1.25})))
     moved = step(4, loss=2.0, auc=0.5)
-    points.hear(replace(moved, progress=replace(moved.progress, recent={})))
-    points.hear(epoch(4, loss=2.0, auc=0.7))
+    points.on_event(replace(moved, progress=replace(moved.progress, recent={})))
+    points.on_event(epoch(4, loss=2.0, auc=0.7))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].values) == [1.25]
     auc = points.curves[CurveKey(DeviceId(""), "auc", False)]
     assert (list(auc.steps), list(auc.values)) == ([4], [0.7]), "what is no mean has a point an epoch"
@@ -198,7 +198,7 @@ def test_a_curve_has_what_a_stretch_was_like_where_its_trainer_tells_that() -> N
 def test_gradient_norm_and_speed_are_curves_and_no_metrics_of_the_script() -> None:
     points = RunPoints(plan())
     told = step(3, loss=2.0)
-    points.hear(replace(told, progress=replace(told.progress, grad_norm=0.5, samples_s=800.0)))
+    points.on_event(replace(told, progress=replace(told.progress, grad_norm=0.5, samples_s=800.0)))
     assert [(key.metric, list(line.values)) for key, line in points.curves.items()] == [
         ("loss", [2.0]),
         (GRADIENT_NORM, [0.5]),
@@ -211,7 +211,7 @@ def test_epochs_count_on_over_fits_unless_they_do_so_themselves() -> None:
     for fit, number, batch in ((0, 0, 1), (0, 1, 3), (1, 0, 1), (2, 3, 0)):
         told = step(10 * number + batch, fit=fit, loss=1.0)
         inside = replace(told.progress, epoch=number, batch=batch, steps_in_epoch=4)
-        points.hear(replace(told, progress=inside))
+        points.on_event(replace(told, progress=inside))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].places) == [0.5, 2.0, 2.5, 3.25]
 
 

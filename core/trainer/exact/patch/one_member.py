@@ -72,9 +72,9 @@ class ReportingCallback(keras.callbacks.Callback):
         self._global_batch = global_batch
         self._epoch = 0
         self._last: tuple[int, Mapping[str, Any]] | None = None
-        self._batches_told = 0
+        self._batches_reported = 0
         self._recent_logs = RecentLogs()
-        self._told_s = time.perf_counter()
+        self._reported_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         restored = private.initial_epoch(self.model)
@@ -90,11 +90,11 @@ class ReportingCallback(keras.callbacks.Callback):
         )
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        self._epoch, self._last, self._batches_told = epoch, None, 0
+        self._epoch, self._last, self._batches_reported = epoch, None, 0
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._host.observer.step_due():
-            self._tell()
+            self._report()
         if self._host.observer.should_stop():
             self._host.stopping = True
             self.model.stop_training = True
@@ -103,32 +103,32 @@ class ReportingCallback(keras.callbacks.Callback):
         self._last = (self._progress.done_with(batch), logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        if self._last is not None and self._last[0] > self._batches_told:
-            self._tell()
-        done, planned = self._batches_told, self.params.get("steps")
+        if self._last is not None and self._last[0] > self._batches_reported:
+            self._report()
+        done, planned = self._batches_reported, self.params.get("steps")
         whole = not self._host.stopping if planned is None else done >= planned
         self._host.epochs += whole
         self._host.observer.on_epoch_ended(epoch, private.numbers(logs), done, whole)
 
     def count_from(self, batch: int) -> None:
         """The previous run reported the steps of this epoch up to `batch`."""
-        self._batches_told = batch
+        self._batches_reported = batch
 
     def catch_up(self) -> None:
         """Reports every step that is done."""
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._last is None:
             return
         batch, logs = self._last
-        done = batch - self._batches_told
+        done = batch - self._batches_reported
         if done <= 0:
             return
         self._host.step += done
         now = time.perf_counter()
-        step_s = (now - self._told_s) / done
-        self._batches_told, self._told_s = batch, now
+        step_s = (now - self._reported_s) / done
+        self._batches_reported, self._reported_s = batch, now
         numbers = private.numbers(logs)
         self._host.observer.on_step(
             StepReport(

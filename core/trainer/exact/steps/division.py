@@ -39,7 +39,7 @@ class Sharings:
         self._model = model
         self._is_training = is_training
         self._known: dict[str, Sharing] = {}
-        self._metrics_told: set[str] = set()
+        self._metrics_reported: set[str] = set()
         self.residuals = Residuals()
 
     @property
@@ -60,7 +60,7 @@ class Sharings:
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
 
-    def look(self, key: str, batch: Batch | None) -> None:
+    def check_model(self, key: str, batch: Batch | None) -> None:
         """Checks, before tracing the step, what is visible of the model and of a first batch, if any."""
         if self._engine.keeper.whole:
             self.share_nothing(key, "an audit found, before the training went back, what needs whole batches")
@@ -83,7 +83,7 @@ class Sharings:
         self._known[key] = Sharing(whole=True)
         self._engine.compute_whole(self._model, why)
 
-    def tell_draws(self, record: TraceRecord) -> None:
+    def report_draws(self, record: TraceRecord) -> None:
         """Names the functions that draw different random numbers on each member."""
         for name in sorted(record.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
@@ -169,7 +169,7 @@ class Sharings:
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.record, verdict))
         elif verdict.unseen is not None:
-            self._tell_unseen(verdict.unseen)
+            self._report_unseen(verdict.unseen)
         elif self._is_training and found == known:
             found = self._judge_metrics(traced, batch, half=half)
         self._known[key] = found
@@ -191,23 +191,23 @@ class Sharings:
             unsummed += verdict.unsummed
             unseen += [verdict.unseen] if verdict.unseen is not None else []
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
-            self._metrics_told.add(name)
-            self._tell_metric(
+            self._metrics_reported.add(name)
+            self._report_metric(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows"
             )
         for name in dict.fromkeys(scalar.name for scalar in unseen):
-            self._tell_metric(
+            self._report_metric(
                 f"Whether the metric {name!r} is a sum or a mean over rows cannot be checked beforehand"
             )
         return known
 
-    def tell_metrics(self, findings: Sequence[Discrepancy]) -> None:
+    def report_metrics(self, findings: Sequence[Discrepancy]) -> None:
         """Reports an audit's findings, except for metrics reported before."""
         for name in dict.fromkeys(metric_of(finding) for finding in findings):
-            if name not in self._metrics_told:
-                self._tell_metric(f"The metric {name!r} is not what the rows of a batch add up to")
+            if name not in self._metrics_reported:
+                self._report_metric(f"The metric {name!r} is not what the rows of a batch add up to")
 
-    def tell_findings(
+    def report_findings(
         self, key: str, traced: Traced, findings: Sequence[Discrepancy], step: int, *, again: int
     ) -> int | None:
         """Reports what an audit of `step` found beyond metrics: nothing is shared from there on.
@@ -248,14 +248,14 @@ class Sharings:
         )
         return course.certain_at if course.may_have_missed(right) else course.confirmed_at
 
-    def _tell_metric(self, what: str) -> None:
+    def _report_metric(self, what: str) -> None:
         self._engine.say_once(
             f"{what}: its value may differ from that of one laptop, and so may what a callback does by it. "
             "Nothing else in the training depends on it.",
             difference=True,
         )
 
-    def _tell_unseen(self, scalar: Scalar) -> None:
+    def _report_unseen(self, scalar: Scalar) -> None:
         """Without memory for a whole batch, no trial is possible, nor computing batches whole."""
         self._engine.say_once(
             "A laptop does not have enough memory to check a whole batch before the first step: if the loss"

@@ -167,12 +167,12 @@ class Loop:
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
         result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
         if not is_deep(findings):
-            self._sharings.tell_metrics(findings)
+            self._sharings.report_metrics(findings)
             self._rerun.passed(traced, batch)
             self.engine.keeper.sure_step = step
             return result
         again = self._rerun.taken_back(traced)
-        sure_step = self._sharings.tell_findings(key, traced, findings, step, again=len(again))
+        sure_step = self._sharings.report_findings(key, traced, findings, step, again=len(again))
         go_back(self.engine, None if self._positions[key] else sure_step)  # no checkpoint keeps positions
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
@@ -281,7 +281,7 @@ class Loop:
         key = repr(spec)
         same = batch is None or self.engine.agree_on_data(batch)
         if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
-            self._sharings.look(key, batch)
+            self._sharings.check_model(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if batch is not None and not self._traced[key].judged and steps.count_rows(batch) > 1:
             self.engine.equalise(self.model)
@@ -321,7 +321,7 @@ class Loop:
                 break
         if not self._sharings.write_alike(key, step, self._record):
             return self._trace(data_spec)
-        self._sharings.tell_draws(self._record)
+        self._sharings.report_draws(self._record)
         return self._called(step, data_spec)
 
     def _called(self, step: Any, data_spec: Spec) -> Traced:
@@ -389,7 +389,7 @@ class Loop:
             except StopIteration:
                 break
             last, done = self._calls.step(traced, data, shares), done + 1
-            self._sharings.tell_draws(self._record)
+            self._sharings.report_draws(self._record)
         if last is None:
             raise StopIteration
         # The first step creates variables; a metric starts at zero.
