@@ -27,7 +27,6 @@ class MachineCard(Card):
         self.hardware = ElidedLabel("", "faint")
         self.missing = Label(_WAITING_FOR_FIRST, "faint", wraps=True)
         self._most_bytes_s = 0.0
-        self._has_reading = False
         lines = column()
         self.gauges = ByKey(lines, ReadingBar)
         self.history = UseHistory()
@@ -44,7 +43,6 @@ class MachineCard(Card):
 
     def show_reading(self, reading: Reading, step: StepTime | None, at_s: float) -> None:
         """``at_s``: its arrival time, monotonic."""
-        self._has_reading = True
         self._most_bytes_s = max(self._most_bytes_s, reading.sent_bytes_s + reading.received_bytes_s)
         lines = readings.lines_of(reading, self._most_bytes_s)
         if step is not None:

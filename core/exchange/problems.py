@@ -123,7 +123,7 @@ def _called(calls: Calls, now_s: float) -> str:
 def incomprehensible(who: str, detail: str) -> Problem:
     return Problem(
         code="exchange-bad-frame",
-        what=f"{who} sent something that does not belong there.",
+        what=f"{who} sent an unexpected message.",
         fix="Install the same version of Tandem on all laptops.",
         detail=plain(detail),
     )

@@ -1,4 +1,4 @@
-"""Where a peer can be called, and how that went: for messages about members that never connect. Any
+"""A peer's address and the outcome of calling it: for messages about members that never connect. Any
 thread."""
 
 from __future__ import annotations

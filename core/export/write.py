@@ -33,7 +33,7 @@ _STARTS: dict[Launcher, str] = {
     "ray": "python {}/driver.py",
 }
 _MOUNT = PurePosixPath("/tandem")
-"""Where a pod mounts the shared volume."""
+"""The mount point of the shared volume in a pod."""
 _PROJECT = _MOUNT / "project"
 
 

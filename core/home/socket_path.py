@@ -32,7 +32,7 @@ def choose(home: Home, *, longest: int = LONGEST) -> Path:
 
 
 def find(home: Home) -> Path:
-    """Where the node of ``home`` listens, if it does."""
+    """The socket of the node of ``home``, if it listens."""
     recorded = _recorded(home)
     return recorded if recorded is not None else home.socket
 

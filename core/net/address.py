@@ -17,7 +17,7 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """Where a device listens. ``host`` is a name or an IP address without brackets."""
+    """The address of a listening device. ``host`` is a name or an IP address without brackets."""
 
     host: str
     port: int = DEFAULT_PORT

@@ -1,4 +1,4 @@
-"""Where Python has no Unix sockets (Windows): the node listens on the loopback, protected by a secret.
+"""The node's socket on the loopback, protected by a secret: for systems without Unix sockets (Windows).
 
 Port and secret are in a file that only this user can read; the first line of a connection is the secret. A
 process of another user reaches the port and no further. Nothing here is specific to Windows, so it is tested

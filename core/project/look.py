@@ -71,7 +71,7 @@ def visible(text: str) -> str:
 
 
 def difference(path: str, before: str, now: str) -> str:
-    """A unified diff. Where comparing would take too long, removes and adds everything that differs."""
+    """A unified diff. If comparing would take too long, removes and adds everything that differs."""
     old, new = before.split("\n"), now.split("\n")
     shortest = min(len(old), len(new))
     head = next((at for at in range(shortest) if old[at] != new[at]), shortest)

@@ -101,7 +101,8 @@ def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
 
 
 def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
-    """Where the starter itself is chief: copy its outputs into the run's folder. Raises ``TandemError``."""
+    """Copy the outputs of a starter that is itself the chief into the run's folder. Raises
+    ``TandemError``."""
     place = free_place(run_folder, OUTPUTS)
     try:
         copy_project(manifest, work, place)

@@ -79,7 +79,7 @@ class Points:
 
 
 class TurnPoint(NamedTuple):
-    """Where on a run's axis a laptop joined or left."""
+    """A point on a run's axis at which a laptop joined or left."""
 
     step: float
     second: float

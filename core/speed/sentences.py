@@ -151,7 +151,7 @@ def speed_up(summary: Summary) -> float | None:
 
 
 def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> Advice | None:
-    """What would help, depending on the cause; None where together is clearly faster."""
+    """Advice that depends on the cause; None where together is clearly faster."""
     alone_s, step_s = expectation.alone_s, expectation.step_s
     fast, slow = min(alone_s), max(alone_s)
     together = fast / step_s

@@ -25,7 +25,7 @@ MOST_ROWS = 1e12
 
 
 class Diverged(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a ``fit``'s loss became NaN or infinite, and has stayed so. Counts from 0."""
+    """The point at which a ``fit``'s loss became NaN or infinite, and has stayed so. Counts from 0."""
 
     value: Literal["NaN", "infinite"]
     epoch: int

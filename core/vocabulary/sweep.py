@@ -59,7 +59,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     best: FewBy[Name, Best] = {}
     """As in a ``RunEntry``."""
     diverged: Diverged | None = None
-    """Where its loss became NaN or infinite, and stayed so: it is not the best."""
+    """The point at which its loss became NaN or infinite, and stayed so: it is not the best."""
     problem: Problem | None = None
     """Why it failed, or was interrupted last."""
     model: bool = True

@@ -75,7 +75,7 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
     tandem: FilePath = ""
     """This Tandem's own home, with its key; ``""``: it lies in the user's."""
     keras: FilePath = ""
-    """Where Keras keeps its downloads for this user, if not in the home."""
+    """The folder of Keras' downloads for this user, if not in the home."""
     reads: Few[FilePath] = ()
     opened: Grants = ()
     """Additional access that this user allowed."""

@@ -17,7 +17,7 @@ from core.vocabulary.text import spelled
 
 _HOMES = ("/home", "/root")
 _DISKS = "/run/media"
-"""Where some systems mount removable disks."""
+"""The folder where some systems mount removable disks."""
 _NEVER = ("/proc", "/sys", "/dev", "/run", "/var/run", "/boot")
 _SYSTEM = (
     "/usr",

@@ -126,7 +126,7 @@ class PeerDriver:
 
     @property
     def address(self) -> Address | None:
-        """Where it listens; None: there is no link."""
+        """The address where it listens; None: there is no link."""
         shown = self._shown
         return None if shown is None else parse(shown[1])
 

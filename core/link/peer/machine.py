@@ -100,7 +100,7 @@ def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
 
 
 def _linked(state: State, ours: bool, now_s: float) -> Step:
-    """Where the device called, one call of ours tests whether its port is open: see ``refusal_tells``."""
+    """After a call by the device, one call of ours tests whether its port is open: see ``refusal_tells``."""
     match state:
         case Calling(tries):
             return Linked(now_s, tries.failures, "none" if ours else "dialling", answered=ours), ()

@@ -79,7 +79,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """Where training is after a step, and what the steps since the last report were like."""
+    """The position of a training after a step, and measurements of the steps since the last report."""
 
     step: int
     """Steps done in this process, over all fits."""

@@ -77,7 +77,8 @@ class Checkpoints(Protocol):
 
 @dataclass(eq=False)
 class FitProgress:
-    """Where a fit is, and how it resumes. `number` -1: no checkpoint keeps it, and calls here do nothing."""
+    """The position of a fit, and its resumption. `number` -1: no checkpoint contains it, and calls here do
+    nothing."""
 
     keeper: Checkpoints
     model: Any

@@ -184,7 +184,8 @@ class Keeper:
         return self._resumed is not None and self._resumed.head.whole
 
     def moments_until(self, step: int) -> list[Moment]:
-        """Where the training may go back to: checkpoints here of at most `step` steps, the newest first.
+        """Moments that the training may go back to: checkpoints here of at most `step` steps, the newest
+        first.
 
         Empty outside a fit that keeps checkpoints.
         """

@@ -208,7 +208,7 @@ class Auditor:
         if collectives.met == there and wrong_sums(sent, received, rounding):
             collectives.failure = TandemError(
                 code="wrong-sums",
-                what=f"In step {step:,}, the laptops received sums of gradients that are not those of what "
+                what=f"In step {step:,}, the laptops received sums of gradients that do not match what "
                 "they sent.",
                 fix=FAULT,
             )

@@ -132,7 +132,7 @@ class Engine:
     # --- where we are
 
     def place(self) -> str:
-        """Where the script is, for messages: the same text on all members present."""
+        """The script's position, for messages: the same text on all members present."""
         at = " within ".join(fit.place for fit in reversed(self._fits))
         return f"{at or f'its own code, step {self.step}'}{self._broken_off}"
 
