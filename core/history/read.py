@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.history.metrics_file import DECODER, Metric, Thinned
+from core.history.metrics_file import DECODER, Metric, Report, Thinned
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, wire
@@ -20,12 +20,14 @@ from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Progress
 from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT, SUMMARY, TANDEM_LOG
 from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
+TOLD_POINTS, TOLD_BYTES = 1_000, 256 * 1024
+"""Limits of what another laptop is told of a record in one message."""
 LOG_BYTES = 64 * 1024
 
 _MEMBERSHIP = msgspec.json.Decoder(MembershipChanged)
@@ -117,6 +119,53 @@ def _read(path: Path, kind: type[T]) -> T | None:
 def read_metrics(folder: Path) -> Iterator[Metric]:
     """Every recorded step, epoch and reading, in order."""
     return _lines(folder / METRICS, DECODER)
+
+
+def read_later(folder: Path) -> Iterator[Report]:
+    """What other laptops recorded after this one was lost, as far as they told it."""
+    for event in _lines(folder / run_folder.LATER, DECODER):
+        if not isinstance(event, LaptopUsed):
+            yield event
+
+
+def place_of(report: Report) -> tuple[int, int, int]:
+    """The position in the training, as ``Moment``'s fit, epoch and batch."""
+    if isinstance(report, ev.MemberProgressed):
+        step = report.progress
+        return step.fit, step.epoch, step.batch + 1
+    return report.epoch.fit, report.epoch.epoch + 1, 0
+
+
+def came_before(report: Report, moment: Moment) -> bool:
+    """Whether a checkpoint at ``moment`` includes the report."""
+    is_whole = isinstance(report, ev.MemberProgressed) or report.epoch.whole
+    return is_whole and place_of(report) <= (moment.fit, moment.epoch, moment.batch)
+
+
+def told_after(folder: Path, moment: Moment) -> tuple[Report, ...]:
+    """What was recorded after ``moment``, in the order of time, thinned to what a message can carry."""
+    found: dict[tuple[type, DeviceId], list[Report]] = defaultdict(list)
+    for event in read_metrics(folder):
+        if not isinstance(event, LaptopUsed) and not came_before(event, moment):
+            found[type(event), event.device].append(event)
+    most = TOLD_POINTS // 2
+    while most > 1:
+        told = sorted((each for reports in found.values() for each in _thinned(reports, most)), key=_at_s)
+        if len(told) <= TOLD_POINTS and len(wire.to_msgpack(told)) <= TOLD_BYTES:
+            return tuple(told)
+        most //= 2
+    return ()
+
+
+def _thinned(reports: list[Report], most: int) -> tuple[Report, ...]:
+    thinned = Thinned[Report](most)
+    for each in reports:
+        thinned.add(each)
+    return thinned.items
+
+
+def _at_s(report: Report) -> float:
+    return report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
 
 
 def _metrics(

@@ -18,7 +18,15 @@ from core.history.best import with_epoch
 from core.history.events_file import EventsFile
 from core.history.history import History, labelled
 from core.history.metrics_file import MetricsFile, Report, Thinned
-from core.history.read import read_entry, read_membership, read_metrics, taken_s
+from core.history.read import (
+    came_before,
+    place_of,
+    read_entry,
+    read_later,
+    read_membership,
+    read_metrics,
+    taken_s,
+)
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
@@ -131,24 +139,28 @@ class RunRecord:
             self._try(lambda: self._metrics.add(used))
 
     def go_on_from(self, folder: Path, moment: Moment) -> None:
-        """Copy the metrics of the resumed run, up to its checkpoint, as far as they are here. If it went on
-        automatically, also who left and came."""
+        """Copy the metrics of the resumed run, up to its checkpoint: those recorded here, and those
+        that others told of after them. If it went on automatically, also who left and came."""
         before = read_entry(folder)
         if before is not None and is_followed(before.phase):
             for turn in read_membership(folder):
                 self._try(partial(self._event, turn))
                 self._attendance.recall(turn.device, turn.change)
-        beyond = False
+        beyond, last = False, (0, 0, 0)
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
                 break  # recorded by an older version, which did not count over a whole training
             if isinstance(event, LaptopUsed):
                 if not beyond:
                     self._try(lambda used=event: self._metrics.add(used))  # type: ignore[misc]
-            elif _came_before(event, moment):
+            elif came_before(event, moment):
                 self.add(event)
+                last = max(last, place_of(event))
             else:
                 beyond = beyond or isinstance(event, ev.MemberProgressed)
+        for event in read_later(folder):
+            if last < place_of(event) and came_before(event, moment):
+                self.add(event)
         self._skew_s = None  # the old reports do not determine it
 
     def keep_project(self, project: Manifest) -> None:
@@ -263,15 +275,6 @@ class RunRecord:
         if not self._is_reported:
             self._is_reported = True
             self._on_trouble(unwritten(self.entry.run, words))
-
-
-def _came_before(event: Report, moment: Moment) -> bool:
-    """Whether a checkpoint at ``moment`` includes the report."""
-    if isinstance(event, ev.MemberProgressed):
-        step = event.progress
-        return (step.fit, step.epoch, step.batch + 1) <= (moment.fit, moment.epoch, moment.batch)
-    epoch = event.epoch
-    return epoch.whole and (epoch.fit, epoch.epoch + 1, 0) <= (moment.fit, moment.epoch, moment.batch)
 
 
 def unwritten(run: RunId, words: str) -> Problem:

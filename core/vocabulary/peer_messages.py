@@ -8,7 +8,7 @@ import msgspec
 
 from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piece, Some, Word, Words
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import MirroredEvent
+from core.vocabulary.events import MemberEndedEpoch, MemberProgressed, MirroredEvent
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Listing, Manifest
@@ -223,6 +223,9 @@ class TakenBack(RunMessage, frozen=True, kw_only=True):
 class CheckpointAsked(RunMessage, frozen=True, kw_only=True):
     """Which checkpoint of this run do you have? Answered by ``CheckpointTold``, after a quick check."""
 
+    recorded: Moment | None = None
+    """Also tell what was recorded after this position; None: nothing."""
+
 
 class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     """The newest one; None: none, or none for you. Also answers ``CheckpointWanted`` with the newest intact
@@ -235,6 +238,8 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     """Files that the script had written there."""
     took_s: float = 0.0
     """As in ``Resumption``."""
+    recorded: Some[MemberProgressed | MemberEndedEpoch] = ()
+    """Steps and epochs after ``CheckpointAsked.recorded``, some left out if there are many."""
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):

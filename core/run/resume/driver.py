@@ -108,7 +108,7 @@ class CheckpointDriver:
         try:
             if own and (here := await self._own(search)) is not None:
                 return here
-            await search.ask(names)
+            await search.ask(names, recorded=True)
             absent = tuple(name for device, name in names.items() if device in search.silent)
             newest: TandemError | None = None
             remarks = [plan.not_asked(absent)] if absent else []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.history.read import read_taken_s
+from core.home.private_file import write_atomically
 from core.project import checkpoint_store
 from core.project.receipt import Receipt
 from core.run import written
@@ -16,8 +18,9 @@ from core.run.written import WrittenFiles
 from core.runtime.background import Background
 from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
-from core.vocabulary import run_folder
+from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
+from core.vocabulary.events import MemberEndedEpoch, MemberProgressed
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
@@ -46,6 +49,8 @@ class FoundCheckpoint:
     """What the script had written on that device."""
     took_s: float = 0.0
     """As in ``Resumption``."""
+    recorded: tuple[MemberProgressed | MemberEndedEpoch, ...] = ()
+    """What that device recorded after the newest checkpoint here."""
 
     @property
     def resumption(self) -> Resumption:
@@ -91,12 +96,18 @@ class CheckpointSearch:
         self.unwritten: TandemError | OSError | None = None
         """Why that did not come."""
 
-    async def ask(self, devices: Iterable[DeviceId], limit_s: float = ASK_S) -> None:
-        """Collect local checkpoints, and those of these devices. Later answers still count, within
-        ``ASK_S``."""
+    async def ask(
+        self, devices: Iterable[DeviceId], limit_s: float = ASK_S, *, recorded: bool = False
+    ) -> None:
+        """Collect local checkpoints, and those of these devices. Later answers still count, within ``ASK_S``.
+        ``recorded``: also what they recorded after the newest one here."""
         self._found += await self._context.files.do(self._own)
         self._unheard = set(devices)
-        asking = [self._asking.start("ask for a checkpoint", self._ask(each)) for each in self._unheard]
+        newest = self.best.moment if self.best is not None else Moment()
+        question = CheckpointAsked(run=self.run, recorded=newest if recorded else None)
+        asking = [
+            self._asking.start("ask for a checkpoint", self._ask(each, question)) for each in self._unheard
+        ]
         if asking:
             try:
                 await asyncio.wait(asking, timeout=limit_s)
@@ -105,8 +116,8 @@ class CheckpointSearch:
                     each.cancel()
                 raise
 
-    async def _ask(self, device: DeviceId) -> None:
-        told = await self._context.links.ask(device, CheckpointAsked(run=self.run), ASK_S)
+    async def _ask(self, device: DeviceId, question: CheckpointAsked) -> None:
+        told = await self._context.links.ask(device, question, ASK_S)
         if isinstance(told, CheckpointTold):
             self._unheard.discard(device)
             self._add(device, told)
@@ -181,7 +192,7 @@ class CheckpointSearch:
                 return  # as good as none
             took_s = told.took_s if a_runs_time(told.took_s) else 0.0
             found = FoundCheckpoint(
-                self.run, told.moment, told.shares, told.files, device, told.written, took_s
+                self.run, told.moment, told.shares, told.files, device, told.written, took_s, told.recorded
             )
             self._found.append(found)
             if found is self.best:
@@ -197,6 +208,7 @@ class CheckpointSearch:
             self._on_piece(found, 0)
             await self._transfer(device, receipt, lambda: self._on_piece(found, receipt.received_bytes))
             folder = await self._context.files.do(_finish, receipt, found)
+            await self._context.files.do(self._keep_recorded, found)
             if found.written is not None:
                 try:
                     self.written = await self._bring(device, found.written)
@@ -258,6 +270,12 @@ class CheckpointSearch:
         folder = self._context.folder(self.run)
         remove_tree(folder / BROUGHT)
         return Receipt(files, folder / INCOMING / files.digest, folder / BROUGHT)
+
+    def _keep_recorded(self, found: FoundCheckpoint) -> None:
+        """On the files' thread. The checkpoint counts without it."""
+        lines = b"".join(wire.to_json(each) + b"\n" for each in found.recorded)
+        with contextlib.suppress(OSError):
+            write_atomically(self._context.folder(self.run) / run_folder.LATER, lines)
 
     def _give_up(self) -> None:
         if self._fetch is not None:

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from core.history.read import read_plan, read_taken_s
+from core.history.metrics_file import Report
+from core.history.read import read_plan, read_taken_s, told_after
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
@@ -67,7 +68,7 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files, wrote, took_s = found
+        checkpoint, files, wrote, took_s, recorded = found
         if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
             head = checkpoint.head
             told = CheckpointTold(
@@ -77,6 +78,7 @@ class CheckpointServer:
                 files=files,
                 written=None if wrote is None else wrote.files,
                 took_s=took_s,
+                recorded=recorded,
             )
             self._context.links.send(device, told)
             return
@@ -90,9 +92,9 @@ class CheckpointServer:
 
     def _find(
         self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
-    ) -> tuple[Checkpoint, Manifest, WrittenFiles | None, float] | None:
-        """With what the script wrote, and ``Resumption.took_s``. On the files' thread. Only members and the
-        starter of a run learn of its checkpoints."""
+    ) -> tuple[Checkpoint, Manifest, WrittenFiles | None, float, tuple[Report, ...]] | None:
+        """With what the script wrote, ``Resumption.took_s``, and what was recorded. On the files' thread.
+        Only members and the starter of a run learn of its checkpoints."""
         if not is_run_id(message.run):
             return None
         folder = self._context.folder(message.run)
@@ -107,7 +109,9 @@ class CheckpointServer:
             found = checkpoint_store.find(place, message.checkpoint) or checkpoint_store.newest(place)
         if found is None:
             return None
-        return found, checkpoint_store.listing(found), written.find(newest), read_taken_s(newest)
+        after = message.recorded if isinstance(message, CheckpointAsked) else None
+        recorded = () if after is None else told_after(newest, after)
+        return found, checkpoint_store.listing(found), written.find(newest), read_taken_s(newest), recorded
 
 
 def note_successor(runs: Path, run: RunId, successor: RunId) -> None:

@@ -14,11 +14,14 @@ from core.history.history import History
 from core.history.read import (
     LOG_BYTES,
     MOST_POINTS,
+    TOLD_BYTES,
+    TOLD_POINTS,
     read_metrics,
     read_outcome,
     read_run,
     read_taken_s,
     read_words,
+    told_after,
 )
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
@@ -32,7 +35,7 @@ from core.vocabulary.phases import Exit, Finished, Planning, Preparing, Stopped
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import GpuReading, Reading
-from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
+from core.vocabulary.run_folder import EVENTS, LATER, METRICS, PROJECT, SUMMARY, log_name
 from core.vocabulary.waits import WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.samples import sample
@@ -212,6 +215,38 @@ def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoi
     read = read_run(kept.record.entry, kept.folder)
     assert [each.step for each in read.steps[ANNA]] == [0, 1, 2, 3, 4, 5, 6]
     assert [each.epoch for each in read.epochs[ANNA]] == [0]
+
+
+def test_a_run_that_goes_on_has_what_others_recorded_after_this_laptop_was_lost(
+    kept: Kept, tmp_path: Path
+) -> None:
+    lost, other = tmp_path / "lost", tmp_path / "other"
+    told = [replace(step(number), device=BEN) for number in range(12)]
+    told = [replace(each, progress=replace(each.progress, done=each.progress.step + 1)) for each in told]
+    for folder, reports in ((lost, told[:5]), (other, told)):
+        folder.mkdir()
+        (folder / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in reports))
+    later = told_after(other, Moment(step=3, batch=3))
+    assert later == tuple(told[3:])
+    (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in later))
+    kept.record.go_on_from(lost, Moment(step=9, batch=9))
+    kept.record.close()
+    read = read_run(kept.record.entry, kept.folder)
+    assert [each.step for each in read.steps[BEN]] == [0, 1, 2, 3, 4, 5, 6, 7, 8], "each once"
+
+
+def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_path: Path) -> None:
+    logs = {f"metric-{number}": 0.123456789 for number in range(10)}
+    told = [
+        replace(each, device=device, progress=replace(each.progress, logs=logs))
+        for each in map(step, range(4000))
+        for device in (ANNA, BEN)
+    ]
+    (tmp_path / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in told))
+    found = told_after(tmp_path, Moment())
+    assert 100 < len(found) <= TOLD_POINTS and len(wire.to_msgpack(found)) <= TOLD_BYTES
+    of_ben = [each.progress.step for each in found if isinstance(each, ev.MemberProgressed)][1::2]
+    assert of_ben[0] == 0 and of_ben[-1] == 3999 and len(of_ben) == len(found) // 2
 
 
 def test_a_run_that_goes_on_automatically_has_the_marks_of_the_ones_before(

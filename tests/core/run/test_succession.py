@@ -19,7 +19,8 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunOwner, RunSpec
-from core.vocabulary.trainer_messages import Kept, Progressed
+from core.vocabulary.progress import EpochEnd
+from core.vocabulary.trainer_messages import EpochEnded, Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
 from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
 from tests.core.run.world import failing
@@ -191,6 +192,31 @@ async def test_a_starter_that_crashed_takes_its_run_back(two: Lan, spec: RunSpec
         assert summary and summary.total_s == resumed.took_s, "with the time in its absence"
     assert isinstance(ben.last_phases()[1], Stopped)
     assert (await ben.runs.history.find(alone)).entry.resumed == run
+
+
+async def test_the_starters_record_has_the_steps_that_were_done_without_it(two: Lan, spec: RunSpec) -> None:
+    anna, ben = two.nodes["Anna"], two.nodes["Ben"]
+    run = await train(two, spec, anna, ben)
+    checkpoint_store.clear(anna.home.runs / run / run_folder.CHECKPOINTS)  # as if it had come to none
+    two.lose(anna, ben, LOST)
+    alone = await goes_on(two, run, ben, step=70)
+    epoch = EpochEnd(at_s=9.0, fit=1, epoch=1, epochs=9, step=68, seconds=1.0)
+    ben.trainers[-1].say(EpochEnded(epoch=epoch))
+    ben.trainers[-1].say(Progressed(progress=replace(STEP, fit=1, epoch=2, batch=1, done=69)))
+    ben.trainers[-1].say(Progressed(progress=replace(STEP, fit=1, epoch=2, batch=9, done=71)))
+    await two.wait_until(lambda: step_of(ben) == 71)
+
+    again = await two.crash("Anna")
+    two.mend(again, ben)
+    await two.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
+    await to_training(two, again, ben)
+    await finish(two, again, ben)
+
+    found = await again.runs.history.find(run_of(again))
+    steps = [each.done for each in found.steps[ben.device]]
+    assert 69 in steps and 71 not in steps, "which the checkpoint does not have"
+    assert found.epochs[ben.device] == (epoch,)
+    assert run_of(again) not in (run, alone)
 
 
 @pytest.mark.parametrize("first", ["Ben", "Cleo"])
