@@ -304,6 +304,7 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
+        self.transfers.reached(device)
         if is_paired := device not in self.introduced.nodes:
             self._reached[device] = self.links.peer_host(device)
             self._keep_places()

@@ -39,7 +39,7 @@ class SessionDriver:
         self._room: memoryview | None = None
         """Buffer for the incoming message."""
         self._nowhere = memoryview(bytearray(frames.PIECE_BYTES))
-        self._caller: threading.Thread | None = None
+        self._callers: list[threading.Thread] = []
         self._is_resting = self._is_pushing = False
         """Whether the sending thread waits for something to send; whether another thread sends in its
         place."""
@@ -72,6 +72,12 @@ class SessionDriver:
     def wake(self) -> None:
         """Let the sending thread send what is queued. Returns at once."""
         with self._changed:
+            self._changed.notify_all()
+
+    def call_anew(self) -> None:
+        """As in ``Session``. Returns at once."""
+        with self._changed:
+            self._machine.call_anew()
             self._changed.notify_all()
 
     def push(self) -> None:
@@ -137,9 +143,9 @@ class SessionDriver:
     def join(self) -> None:
         """Call after ``end``, once new calls would fail."""
         with self._changed:
-            caller = self._caller
-        for thread in (*self._threads, caller):
-            if thread and thread.ident is not None:
+            callers = list(self._callers)
+        for thread in (*self._threads, *callers):
+            if thread.ident is not None:
                 thread.join()
 
     def offer(self, pair: ConnectionPair, seen: int | None = None) -> None:
@@ -212,7 +218,7 @@ class SessionDriver:
             caller = self._thread("call", self._call, self._machine.call())
             try:
                 caller.start()
-                self._caller = caller
+                self._callers = [each for each in self._callers if each.is_alive()] + [caller]
             except RuntimeError as error:
                 _log.warning("%s: no thread to call with: %s", self._name, error)
                 self._machine.call_ended(now_s)

@@ -42,7 +42,7 @@ class Session(Generic[C]):
         self.is_held = False
         """Set by the driver while it does not read: the silence is then this side's own."""
         self._limits, self._can_call = limits, can_call
-        self._is_calling, self._pause_s = False, REDIAL_S[0]
+        self._calls, self._most_calls, self._pause_s = 0, 1, REDIAL_S[0]
         self._call_s = now_s if leads else now_s + FOLLOWER_S
         self._theirs: Begin | None = None
         self._is_ready = self._is_begun = self._is_resumed = False
@@ -111,20 +111,31 @@ class Session(Generic[C]):
     def call_is_due(self, now_s: float) -> bool:
         return (
             self._can_call
-            and not (self._is_calling or self.is_over or self._is_goodbye_sent)
+            and not (self._has_called or self.is_over or self._is_goodbye_sent)
             and now_s >= self._call_s
             and self.needs_another(now_s)
         )
 
     def call(self) -> int:
         """Begin a call, which ``call_ended`` must end. Returns the ``seen`` to send to the peer."""
-        self._is_calling = True
+        self._calls += 1
         return self.number
 
     def call_ended(self, now_s: float) -> None:
-        self._is_calling = False
+        self._calls -= 1
+        self._most_calls = 1 if self._calls == 0 else self._most_calls
         self._call_s = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, REDIAL_S[1])
+
+    def call_anew(self) -> None:
+        """The peer can be reached now: call without a pause, and beside a call that is under way, which may
+        have begun while it could not."""
+        self._most_calls = min(self._calls + 1, 2)
+        self._pause_s, self._call_s = REDIAL_S[0], 0.0
+
+    @property
+    def _has_called(self) -> bool:
+        return self._calls >= self._most_calls
 
     def needs_another(self, now_s: float) -> bool:
         """Whether there is no live connection, or it is silent, or its keys are used up. It stays until it is
@@ -232,7 +243,7 @@ class Session(Generic[C]):
             due_s.append(self._said_s + (ACK_S if is_fresh else self._limits.alive_s))
             if self._goodbye:
                 due_s.append(self.linger_until_s)
-        if self._can_call and not (self._is_calling or self.is_held or self._is_goodbye_sent):
+        if self._can_call and not (self._has_called or self.is_held or self._is_goodbye_sent):
             silent_s = now_s if self.live is None else self.heard_s + self._limits.silent_s
             due_s.append(max(self._call_s, silent_s))
         return max(0.0, min(due_s) - now_s) if due_s else None

@@ -132,6 +132,13 @@ class Transfers:
             target=self._accept, args=(sock, guest, tuple(self._pins())), name="files-accept", daemon=True
         ).start()
 
+    def reached(self, device: DeviceId) -> None:
+        """The link to the device works, perhaps again: files do not wait for earlier calls."""
+        with self._lock:
+            lane = self._lanes.get(device)
+        if lane is not None:
+            lane.call_anew()
+
     def ended(self, device: DeviceId, problem: Problem) -> None:
         """The link's session with the device is over."""
         with self._lock:

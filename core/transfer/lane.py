@@ -121,6 +121,10 @@ class Lane:
         if pair := self._halves.add(call.nonce, call.carries, stream):
             self._session.offer(pair, call.seen)
 
+    def call_anew(self) -> None:
+        """As in ``Session``."""
+        self._session.call_anew()
+
     def end(self, problem: Problem) -> None:
         """Stop sending and receiving."""
         self._stop(problem)

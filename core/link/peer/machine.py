@@ -41,6 +41,9 @@ from core.vocabulary.errors import Problem
 STEADY_S = 10.0
 """A link that lasted this long was a success: the next pauses are short again."""
 
+MOST_ANEW = 3
+"""How often one call is begun anew as the network changes: mDNS, which anybody may send, stops no call."""
+
 _FOR_A_PERSON = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
 """Failures that a person has to fix: not a laptop that is away, nor another device at its old address."""
 
@@ -64,6 +67,9 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return NotCalled(), (EndPause(), StopDialling())
         case Paused(tries), NetworkChanged():
             return Calling(replace(tries, failures=0)), (EndPause(), TryAddresses())
+        case Calling(tries), NetworkChanged() if tries.anew < MOST_ANEW:
+            # What it sent before may be lost, and TCP would repeat it only seconds later.
+            return Calling(replace(tries, failures=0, anew=tries.anew + 1)), (StopDialling(), TryAddresses())
         case Calling(tries) | Greeting(tries), NetworkChanged():
             return replace(state, tries=replace(tries, failures=0)), ()
         case Paused(tries), PauseOver():
@@ -89,7 +95,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
 
 def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     again = tries.trouble is not None and tries.trouble.code == problem.code
-    after = replace(tries, failures=tries.failures + 1, trouble=problem)
+    after = replace(tries, failures=tries.failures + 1, trouble=problem, anew=0)
     if problem.code == NOBODY_LISTENS and tries.refusal_tells:
         return replace(after, refusal_tells=False), (TellDown(problem),)
     # One failure may be chance: right after pairing, this side may call before the other has stored the

@@ -15,6 +15,8 @@ class Tries:
     failures: int = 0
     trouble: Problem | None = None
     """Why the last call failed, or the last link ended."""
+    anew: int = 0
+    """How often the present call was begun anew."""
     told: str = ""
     """The code of the last failure that was reported to the user."""
     refusal_tells: bool = False

@@ -75,6 +75,17 @@ async def test_a_pair_is_reported_only_once_it_is_kept(laptop: MakeNode) -> None
     assert kinds.index("DevicePaired") < kinds.index("PairingEnded")
 
 
+async def test_once_a_laptop_is_linked_again_its_files_are_called_for_at_once(
+    laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = await paired(laptop)
+    reached = list[DeviceId]()
+    monkeypatch.setattr(anna._neighbours.transfers, "reached", reached.append)
+    anna._neighbours.links.renew(id_of(ben), renamed("anna", "anna"))
+    await wait_for(anna, lambda state: bool(reached))
+    assert reached == [id_of(ben)]
+
+
 async def test_where_a_paired_laptop_was_reached_has_places_that_strangers_cannot_take(
     laptop: MakeNode, tmp_path: Path
 ) -> None:

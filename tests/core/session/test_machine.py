@@ -256,6 +256,27 @@ def test_calls_that_fail_are_repeated_after_longer_and_longer_pauses() -> None:
     assert pauses_s[-1] == REDIAL_S[1]
 
 
+def test_a_peer_that_can_be_reached_is_called_without_a_pause_and_beside_one_call_that_hangs() -> None:
+    session = Session[Wire](leads=True, can_call=True, limits=SessionLimits(), now_s=0.0)
+    for _ in range(10):
+        session.call()
+        session.call_ended(0.0)
+    assert not session.call_is_due(1.0)
+    session.call_anew()
+    assert session.call_is_due(1.0)
+    session.call()
+    assert not session.call_is_due(1.0)
+    session.call_anew()
+    assert session.call_is_due(1.0) and session.wait_s(1.0) == 0.0
+    session.call()
+    session.call_anew()
+    assert not session.call_is_due(1.0), "however often it is said"
+    for _ in range(2):
+        session.call_ended(1.0)
+    session.call()
+    assert not session.call_is_due(9.0)
+
+
 def test_a_confirmation_travels_with_the_next_piece_or_goes_alone_after_a_while() -> None:
     world = met()
     one, other = world.sides

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.net.tls_stream import TlsStream
 from core.project.chunks import chunks, packed
 from core.project.light_receipts import AnyReceipt, ListingReceipt
 from core.project.receipt import PIECE_BYTES, FilePiece, Receipt
@@ -20,7 +22,7 @@ from core.project.send import NOT_OFFERED, Extent, ListingReader, ManifestReader
 from core.project.store import ProjectStore
 from core.session.interface import ConnectionPair
 from core.session.state import Message
-from core.transfer import lane
+from core.transfer import connections, lane
 from core.transfer.fetch import Fetch
 from core.transfer.machine import WINDOW
 from core.transfer.offer import OfferedFiles
@@ -133,6 +135,33 @@ async def test_it_is_enough_that_one_side_can_call(tmp_path: Path, source: Path,
         come = receipt(tmp_path)
         anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
         await fetch(ben, anna, come)
+        assert content(come.finish()) == FILES
+
+
+async def test_once_the_link_works_again_files_do_not_wait_for_a_call_that_began_before(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come, dial, hangs, is_over = receipt(tmp_path), connections.dial, threading.Event(), threading.Event()
+
+    def call(*wanted: Any) -> TlsStream:
+        if ben.identity.cert_der in wanted:
+            raise ConnectionError("only Ben calls")
+        if not hangs.is_set():
+            hangs.set()
+            is_over.wait()
+            raise ConnectionError("nobody answers")
+        return dial(*wanted)
+
+    monkeypatch.setattr(connections, "dial", call)
+    async with two_nodes(tmp_path) as (anna, ben):
+        try:
+            anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
+            fetching = asyncio.ensure_future(fetch(ben, anna, come))
+            await asyncio.to_thread(hangs.wait)
+            ben.transfers.reached(anna.device)
+            await fetching
+        finally:
+            is_over.set()
         assert content(come.finish()) == FILES
 
 

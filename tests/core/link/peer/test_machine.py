@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.peer.machine import STEADY_S, begun, step
+from core.link.peer.machine import MOST_ANEW, STEADY_S, begun, step
 from core.link.peer.state import (
     CallFailed,
     Calling,
@@ -91,10 +91,17 @@ def test_hope_ends_the_pause_and_makes_the_next_one_short() -> None:
     assert state == Paused(Tries(failures=1, trouble=AWAY))
 
 
-def test_hope_while_a_call_is_under_way_begins_no_second_one() -> None:
+def test_hope_while_a_call_is_under_way_begins_it_anew() -> None:
     state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged())
-    assert state == Calling(Tries(failures=0, trouble=AWAY))
-    assert effects.count(TryAddresses()) == 2
+    assert state == Calling(Tries(failures=0, trouble=AWAY, anew=1))
+    assert effects == [TryAddresses(), Pause(1), TryAddresses(), StopDialling(), TryAddresses()]
+
+
+def test_invariant_however_often_a_stranger_announces_other_addresses_a_call_comes_to_its_end() -> None:
+    state, effects = after(*[NetworkChanged()] * 1000)
+    assert effects.count(StopDialling()) == MOST_ANEW
+    state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged(), state=state)
+    assert effects.count(StopDialling()) == 1, "each call"
 
 
 def test_the_devices_own_call_ends_the_pause_and_one_of_ours_tries_whether_its_port_is_open() -> None:
