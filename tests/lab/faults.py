@@ -18,7 +18,7 @@ import psutil
 from tests.lab.agent import Agent
 from tests.lab.network import Network
 
-NODE_PORT = 27600
+NODE_PORT, MDNS_PORT = 27600, 5353
 SETTLE_S = 60.0
 """For changes that an idle system makes immediately."""
 
@@ -122,15 +122,15 @@ def small_disk(network: Network, host: int, folder: Path, size_mb: int) -> None:
     network.do(host, "mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "small", str(folder))
 
 
-def listens(network: Network, host: int) -> set[int]:
-    """The TCP ports at which somebody listens there."""
-    lines = network.do(host, "ss", "--no-header", "--numeric", "--tcp", "--listening").splitlines()
+def listens(network: Network, host: int, kind: str = "tcp") -> set[int]:
+    """The ports at which somebody listens there; ``kind``: ``tcp`` or ``udp``."""
+    lines = network.do(host, "ss", "--no-header", "--numeric", f"--{kind}", "--listening").splitlines()
     return {int(line.split()[3].rpartition(":")[2]) for line in lines}
 
 
 def listens_alone(network: Network, host: int) -> None:
-    """Waits until its node is the only one that listens there."""
-    _until(lambda: listens(network, host) == {NODE_PORT})
+    """Waits until its node is the only one that listens there, with mDNS."""
+    _until(lambda: listens(network, host) == {NODE_PORT} and listens(network, host, "udp") <= {MDNS_PORT})
 
 
 def move(network: Network, host: int, address: str) -> None:
