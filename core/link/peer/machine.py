@@ -7,6 +7,7 @@ which of the two stays.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from core.link.peer.state import (
@@ -41,6 +42,9 @@ from core.vocabulary.errors import Problem
 STEADY_S = 10.0
 """A link that lasted this long was a success: the next pauses are short again."""
 
+RECENT_S, SOON = 600.0, 3
+"""For this long after a stable link was lost, pauses grow no further than after so many failures: the laptop
+may be in a run, and nothing here shows that a switch between the two works again."""
 MOST_ANEW = 3
 """How often one call is begun anew as the network changes: mDNS, which anybody may send, stops no call."""
 
@@ -80,7 +84,8 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return replace(state, call="none", answered=True), (HangUp(),)
         case Calling(tries) | Greeting(tries), CallFailed(problem):
             tries, told = _failed(tries, problem)
-            return Paused(tries), (Pause(tries.failures), *told)
+            is_recent = now_s - tries.linked_s < RECENT_S
+            return Paused(tries), (Pause(min(tries.failures, SOON) if is_recent else tries.failures), *told)
         case Linked(), CallFailed():
             return replace(state, call="none"), ()
         case Calling(tries) | Greeting(tries) | Paused(tries), TheirsFailed(problem):
@@ -127,6 +132,7 @@ def _unlinked(state: Linked, problem: Problem, now_s: float) -> Step:
     tries = Tries(
         failures=1 if steady else state.failures + 1,
         trouble=problem,
+        linked_s=now_s if steady else -math.inf,
         refusal_tells=state.answered and problem.code in _CLOSED,
     )
     match state.call:

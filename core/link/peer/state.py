@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,8 @@ class Tries:
     failures: int = 0
     trouble: Problem | None = None
     """Why the last call failed, or the last link ended."""
+    linked_s: float = -math.inf
+    """When the last stable link was lost."""
     anew: int = 0
     """How often the present call was begun anew."""
     told: str = ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.peer.machine import MOST_ANEW, STEADY_S, begun, step
+from core.link.peer.machine import MOST_ANEW, RECENT_S, SOON, STEADY_S, begun, step
 from core.link.peer.state import (
     CallFailed,
     Calling,
@@ -77,6 +77,15 @@ def test_what_a_person_has_to_mend_is_told_the_second_time_and_once(problem: Pro
     assert TellDown(problem) not in after(*failed)[1]
     assert after(*failed, *failed)[1].count(TellDown(problem)) == 1
     assert after(*failed, *failed, *failed, *failed)[1].count(TellDown(problem)) == 1
+
+
+def test_for_some_minutes_after_a_link_was_lost_pauses_stay_short() -> None:
+    state = after(WentDown(AWAY), state=Linked(since_s=0.0, failures=0), now_s=STEADY_S)[0]
+    failed: tuple[Event, ...] = (PauseOver(), CallFailed(AWAY))
+    state, effects = after(*failed * 20, state=state, now_s=STEADY_S + RECENT_S - 1.0)
+    pauses = [effect.failures for effect in effects if isinstance(effect, Pause)]
+    assert pauses == [2, *[SOON] * 19]
+    assert Pause(22) in after(*failed, state=state, now_s=STEADY_S + RECENT_S)[1]
 
 
 def test_a_device_that_is_not_there_is_nothing_to_tell() -> None:
