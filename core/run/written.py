@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import zipfile
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
@@ -45,6 +46,7 @@ _NEW = (".tsv", ".png", ".jpg", ".jpeg")
 """Other kinds that no program takes for its settings."""
 _UNSAFE = (b"safe_mode", b"unsafe_deserialization")
 """Words of a script that may turn Keras' safe mode off."""
+_ARCHIVE = b"PK\x03\x04"
 _LIST, _NEW_LIST, _FILES = "list.json", "new.json", "files"
 NONE = Manifest(script="", files=())
 
@@ -126,8 +128,8 @@ def find_instead(run: Path, coming: Manifest) -> WrittenFiles | None:
         with open_regular(place / _NEW_LIST) as file:
             new = wire.from_json(file.read(), Manifest)
         files = [file for file in select(new, NONE).files if file.path in names]
-        whole = (file for file in files if _is_same(place / _FILES, file))
-        return _unless_empty(place / _FILES, manifest_of("", whole))
+        same = (file for file in files if _is_same(place / _FILES, file))
+        return _whole(place / _FILES, manifest_of("", same))
     return None
 
 
@@ -141,13 +143,13 @@ def find(run: Path, project: Manifest = NONE, source: Path | None = None) -> Wri
     with suppress(OSError, NotRegular, msgspec.DecodeError):
         with open_regular(place / _LIST) as file:
             kept = wire.from_json(file.read(), Manifest)
-        return _unless_empty(place / _FILES, select(kept, project))
+        return _whole(place / _FILES, select(kept, project))
     before = None if source is None else FolderSnapshot.saved(source, run / run_folder.BESIDE)
     if before is None or source is None or is_broad(source):
         return None
     rules, (manifest, _) = IgnoreRules(source), before.written()
     files = [file for file in manifest.files if _is_log(file.path) and not rules.keeps_here(file.path)]
-    return _unless_empty(source, select(manifest_of("", files), project))
+    return _whole(source, select(manifest_of("", files), project))
 
 
 def _is_same(folder: Path, file: ProjectFile) -> bool:
@@ -156,8 +158,19 @@ def _is_same(folder: Path, file: ProjectFile) -> bool:
     return False
 
 
-def _unless_empty(folder: Path, files: Manifest) -> WrittenFiles | None:
+def _whole(folder: Path, found: Manifest) -> WrittenFiles | None:
+    """Without models that were being saved as the script was killed; None: nothing is left."""
+    files = manifest_of("", (file for file in found.files if not _is_cut_off(folder, file.path)))
     return WrittenFiles(folder, files) if files.files else None
+
+
+def _is_cut_off(folder: Path, path: str) -> bool:
+    """Whether a model begins as Keras' archive, and has no archive's end."""
+    if not _is_keras(path):
+        return False
+    with suppress(OSError, NotRegular), open_regular(folder.joinpath(*path.split("/"))) as file:
+        return file.read(len(_ARCHIVE)) == _ARCHIVE and not zipfile.is_zipfile(file)
+    return True
 
 
 def lay_out(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -140,6 +142,26 @@ def test_what_was_altered_since_is_not_taken_in_place_of_what_another_laptop_wro
     assert found() == {"second.keras"}
     (place / "files" / "second.keras").unlink()
     assert found() == set()
+
+
+def test_a_model_that_was_cut_off_does_not_go_on(tmp_path: Path) -> None:
+    saved = io.BytesIO()
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr("model.weights.h5", b"w" * 1000)
+    whole = saved.getvalue()
+    files = {"best.keras": whole, "last.keras": whole[:600]}
+    own, run = write(tmp_path / "own", {"train.py": b""}), tmp_path / "run"
+    run.mkdir()
+    FolderSnapshot(own, deep=True).save(run / run_folder.BESIDE)
+    write(own, {**files})
+    place = write(run / run_folder.WRITTEN / "files", {**files}).parent
+    listed = wire.to_json(manifest_for(files))
+    (place / "new.json").write_bytes(listed)
+    there = find_instead(run, manifest_for(files))
+    here = find(run, PROJECT, own)
+    (place / "list.json").write_bytes(listed)
+    for found in (there, here, find(run)):
+        assert found is not None and [file.path for file in found.files.files] == ["best.keras"]
 
 
 async def test_what_was_written_without_the_starter_is_beside_its_script_once_it_is_back(
