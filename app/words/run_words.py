@@ -242,15 +242,16 @@ def fetch_words(fetch: CheckpointCame, lender: str) -> str:
 
 
 def joining_words(state: State) -> str:
-    """``ben will join the run, and is receiving the files: 40 % of 2 GB, 85 MB/s, 14 s left.``; ``""``: no
-    laptop receives any now."""
+    """``ben will join the run, and is receiving the files: 40 % of 2 GB, 85 MB/s, 14 s left.``, or what it
+    does with its own files; ``""``: no laptop receives any now."""
     coming = state.joining
     if coming is None:
         return ""
     here = state.me is not None and coming.device == state.me.device
     who = "This laptop" if here else device_names.names_of(state, [coming.device])[coming.device]
     run = "a run under way" if here else "the run"
-    return f"{who} will join {run}, and is receiving the files: {come_words(coming)}."
+    doing = plain(coming.words, 120) or "receiving the files"
+    return f"{who} will join {run}, and is {doing}: {come_words(coming)}."
 
 
 def reading_words(reading: FilesRead) -> str:

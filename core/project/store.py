@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,12 +20,16 @@ from core.project.files import UNWATCHED, DiskUse, ReadMeter, disk_use
 from core.project.receipt import TREE, Receipt
 from core.project.texts import read_exactly
 from core.vocabulary import wire
+from core.vocabulary.bounds import Few
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, short
 from core.vocabulary.manifest import Manifest, ProjectFile, check_files, check_project
 from core.vocabulary.paths import shown
 from core.vocabulary.run_folder import WORK
+
+_EXPECTED = "expected"
+_Expected = Few[ProjectId]
 
 
 class ProjectStore:
@@ -182,6 +187,19 @@ class ProjectStore:
         placed = (path for path in self._folder.glob("*") if len(path.name) == 64)
         unlisted = (path for path in placed if not self._list(ProjectId(path.name)).exists())
         return [*(self._folder / "incoming").glob("*"), *unlisted]
+
+    def expect(self, digests: Iterable[ProjectId]) -> None:
+        """Another laptop sends these for a run that this one is to join, whose plan is not recorded yet: what
+        has come of them is not removed for others. Raises ``TandemError``."""
+        with storing(self._folder):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self._folder / _EXPECTED, wire.to_json(tuple(digests)))
+
+    def expected(self) -> frozenset[str]:
+        """Those of the last time."""
+        with suppress(OSError, msgspec.DecodeError):
+            return frozenset(msgspec.json.decode((self._folder / _EXPECTED).read_bytes(), type=_Expected))
+        return frozenset()
 
     def _files(self, digest: ProjectId) -> Path:
         return self._folder / digest

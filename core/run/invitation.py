@@ -86,8 +86,8 @@ class Invitation:
                 self._wait(limits.RECEIVE_S + limits.SLACK_S + self._transfer_s)
             case ms.Reported(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
                 self._wait(limits.RECEIVE_S + limits.SLACK_S)
-                if self._is_receiving and 0 <= done <= total and not told.words:
-                    self._tell(done, total, told.rate_bytes_s)
+                if self._is_receiving and 0 <= done <= total:
+                    self._tell(done, total, told.rate_bytes_s, told.words)
             case ms.Prepared():
                 self._end(None)
             case ms.Declined(problem=problem):
@@ -115,8 +115,10 @@ class Invitation:
             self.end()
             self._on_over(problem)
 
-    def _tell(self, done: int, total: int, rate_bytes_s: float = 0.0) -> None:
-        event = JoinProgressed(device=self.device, done=done, total=total, rate_bytes_s=rate_bytes_s)
+    def _tell(self, done: int, total: int, rate_bytes_s: float = 0.0, words: str = "") -> None:
+        event = JoinProgressed(
+            device=self.device, done=done, total=total, rate_bytes_s=rate_bytes_s, words=words
+        )
         self._context.emit(event)
 
     def _wait(self, seconds: float) -> None:

@@ -131,10 +131,12 @@ class Leftovers:
                 yield used_s, folder, plan
 
     def _last_sent(self) -> frozenset[str]:
-        """Digests of the project and data of the last run that another laptop started."""
+        """Digests of the project and data of the last run that another laptop started, and of the last one
+        that this laptop was to join."""
+        expected = self._store.expected()
         for _, _, plan in self._plans(own=False):
-            return frozenset((plan.project, *(data.listing.digest for data in plan.data)))
-        return frozenset()
+            return expected | {plan.project, *(data.listing.digest for data in plan.data)}
+        return expected
 
     def _is_own(self, plan: Plan, folder: Path) -> bool:
         """True even if this laptop had another key when it started the run."""

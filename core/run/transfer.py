@@ -92,8 +92,11 @@ class Delivery:
         """Files of this laptop's own, by SHA-256; None: not looked for yet."""
         self._lacking: list[Data] = []
         self._data: list[tuple[Data, Receipt]] = []
-        self._reading = UNWATCHED if on_work is None else work_meter(on_work, "checking files")
-        self._storing = UNWATCHED if on_work is None else work_meter(on_work, "putting files in place")
+        self._on_work, self._joins = on_work, False
+        self._reading = UNWATCHED if on_work is None else work_meter(self._tell_work, "checking files")
+        self._storing = (
+            UNWATCHED if on_work is None else work_meter(self._tell_work, "putting files in place")
+        )
         self._had_bytes = 0
         """Data that lies here already."""
         self.places: dict[str, str] = {}
@@ -125,7 +128,7 @@ class Delivery:
     ) -> None:
         """Fetch it all from this member, and from the starter what it does not have. ``joins``: for a run
         under way, which this laptop does not show yet. Raises ``TandemError``."""
-        self._giver = giver
+        self._giver, self._joins = giver, joins
         rate = ByteRate()
 
         def tell() -> None:
@@ -137,6 +140,9 @@ class Delivery:
                 self._tell_joining(done, self._total_bytes, rate_bytes_s)
 
         try:
+            if joins:
+                digests = (ProjectId(each.listing.digest) for each in self._plan.data)
+                await self._context.files.do(self._context.store.expect, (self._manifest.digest, *digests))
             tell()
             for receipt in self._receipts:
                 await self._fetch(receipt, tell)
@@ -147,11 +153,20 @@ class Delivery:
                     await self._fetch_data(data, tell)
         finally:
             if joins:
-                self._tell_joining(0, 0, 0.0)
+                self._joins = False
+                self._tell_joining(0, 0)
 
-    def _tell_joining(self, done: int, total: int, rate_bytes_s: float) -> None:
+    def _tell_joining(self, done: int, total: int, rate_bytes_s: float = 0.0, words: str = "") -> None:
         me = self._context.me
-        self._context.emit(JoinProgressed(device=me, done=done, total=total, rate_bytes_s=rate_bytes_s))
+        self._context.emit(
+            JoinProgressed(device=me, done=done, total=total, rate_bytes_s=rate_bytes_s, words=words)
+        )
+
+    def _tell_work(self, work: WorkDone) -> None:
+        if self._on_work is not None:
+            self._on_work(work)
+        if self._joins:
+            self._tell_joining(work.done, work.total, words=work.words)
 
     def store(self) -> None:
         """Put what belongs to this run alone into place once everything came. Blocks. Raises

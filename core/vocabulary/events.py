@@ -230,12 +230,14 @@ class FilesRead(Tagged, frozen=True, kw_only=True):
 
 
 class JoinProgressed(Tagged, frozen=True, kw_only=True):
-    """A run's files come to a laptop, this one or another, that is to join the run. 0 of 0: no more."""
+    """A run's files come to a laptop, this one or another, that is to join the run. 0 of 0: no more.
+    ``words``: what it does with its own files meanwhile."""
 
     device: DeviceId
     done: int
     total: int
     rate_bytes_s: float = 0.0
+    words: Words = ""
 
 
 class HistoryChanged(RunEvent, frozen=True, kw_only=True):
@@ -386,8 +388,6 @@ Event = (
     | PairingCodeShown
     | PairingAnswered
     | PairingEnded
-    | ConsentAsked
-    | ConsentSettled
     | FilesRead
     | JoinProgressed
     | HistoryChanged
@@ -396,5 +396,5 @@ Event = (
     | FetchEnded
     | SweepChanged
     | TrialChanged
-    | MirroredEvent
+    | Shown
 )

@@ -302,6 +302,14 @@ def test_how_far_the_files_of_a_laptop_are_that_is_to_join_is_reported_now_and_t
     ]
 
 
+def test_that_a_laptop_that_is_to_join_checks_its_own_files_is_no_receiving() -> None:
+    screen, state = Words(), lender()
+    (device,) = state.devices
+    event = ev.JoinProgressed(device=device, done=10**9, total=2 * 10**9, words="checking files")
+    FetchLines(screen, Clock())(event, apply(state, event))
+    assert screen.said == "Ben will join the run, and is checking files: 50 % of 2 GB.\n"
+
+
 def test_that_another_laptop_sends_now_is_reported_at_once() -> None:
     screen = Words()
     fetch = FetchLines(screen, Clock())

@@ -17,6 +17,7 @@ from core.project.light_receipts import AnyReceipt
 from core.project.receipt import PIECE_BYTES
 from core.project.store import ProjectStore
 from core.run import admission, transfer
+from core.run.context import RunLimits
 from core.run.transfer import ByteRate
 from core.vocabulary import events as ev
 from core.vocabulary.access import Grant
@@ -32,6 +33,7 @@ from core.walls import enclosure
 from core.walls.levels import Level
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import Lan, LanNode, keep, project
+from tests.core.run.test_returns import goes_on_with, stop, train
 from tests.core.run.test_runs import both, wait_over
 from tests.core.run.world import MANIFEST
 
@@ -199,6 +201,30 @@ async def test_while_a_folder_of_this_laptop_is_read_nothing_counts_as_received(
         assert set(done) == {0, code_bytes, done[-1]} and done == sorted(done)
         assert came[-1] == code_bytes + (0 if text == "photo" else 21), "what came over the network"
         await end(lan)
+
+
+async def test_while_a_laptop_that_is_to_join_reads_its_own_folder_it_says_so(
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "ReadMeter", partial(ReadMeter, every_s=0))
+    limits = RunLimits(look_s=0.05, idle_s=5.0)
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), limits, tells_busy=True) as lan:
+        anna, ben, cleo = lan.nodes.values()
+        declare(cleo, photos(tmp_path.resolve() / "cleos"))
+        before = await train(lan, spec, anna, ben)
+        anna.runs.returns.add(before, (cleo.device,))
+        await goes_on_with(lan, before, anna, ben, cleo)
+        for node in (anna, cleo):
+            events = [event for event in node.events if isinstance(event, ev.JoinProgressed)]
+            assert "checking files" in [event.words for event in events], node.name
+            assert (events[-1].total, events[-1].words) == (0, "")
+        assert cleo.state.run is not None
+        plan = cleo.state.run.plan
+        assert ProjectStore(cleo.home.projects).expected() == {
+            plan.project,
+            *(data.listing.digest for data in plan.data),
+        }
+        await stop(lan, anna, ben, cleo)
 
 
 async def test_a_yes_is_for_the_data_too(tmp_path: Path, spec: RunSpec) -> None:

@@ -21,7 +21,7 @@ from core.vocabulary import run_folder, wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Plan, RunSpec
@@ -158,6 +158,20 @@ def test_all_that_was_sent_for_the_last_run_stays_however_large(
     assert [store.has(each.digest) for each in data] == [False, True, True, True]
     assert part.exists() and other.exists()
     assert leftovers.trim(4.5 * DAY_S, 1) > 0 and not part.exists() and other.exists()
+
+
+def test_all_that_came_for_a_run_that_this_laptop_was_to_join_stays_even_in_part(
+    tmp_path: Path, store: ProjectStore, leftovers: Leftovers
+) -> None:
+    data = [sent(store, tmp_path, f"a = {days}", days, script="") for days in (9, 8, 7)]
+    parts = [came_in_part(store, tmp_path, f"b = {days}", days) for days in (6, 5, 4)]
+    store.expect((data[1].digest, ProjectId(parts[1].name)))
+    assert leftovers.trim(30 * DAY_S, 1) > 0
+    assert [store.has(each.digest) for each in data] == [False, True, True]
+    assert [part.exists() for part in parts] == [False, True, True]
+    store.expect(())
+    assert leftovers.trim(30 * DAY_S, 1) > 0
+    assert [part.exists() for part in parts] == [False, False, True]
 
 
 def test_what_is_newer_than_the_clock_goes_too_when_nothing_is_to_be_kept(
