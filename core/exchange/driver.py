@@ -130,13 +130,13 @@ class Exchange:
     # The trainer's side
 
     def hand_over(
-        self, key: Key, array: Array, *, kind: Kind = "sum", wire: Wire = "f32", word: str = ""
+        self, key: Key, array: Array, *, kind: Kind = "sum", wire: Wire = "f32", label: str = ""
     ) -> None:
         """Contribute this member's array to a meeting. Returns at once; ``array`` must not change afterwards.
 
         Raises ``TandemError`` for an array that can't be sent. ``wait`` raises all other errors.
         """
-        call = call_for(kind, array, wire, word)
+        call = call_for(kind, array, wire, label)
         with self._changed:
             state, effects = machine.step(self._state, HandedOver(key, call))
             pack = self._packs.get(key)
@@ -179,9 +179,9 @@ class Exchange:
                 self._take_on(*machine.step(self._state, Taken(key)))
         return [pack.result() for pack in packs]
 
-    def gather(self, key: Key, array: Array, *, word: str = "") -> list[Array]:
+    def gather(self, key: Key, array: Array, *, label: str = "") -> list[Array]:
         """All members' arrays, by rank; their first dimensions may differ. Raises ``ExchangeFailed``."""
-        self.hand_over(key, array, kind="gather", word=word)
+        self.hand_over(key, array, kind="gather", label=label)
         arrays: list[Array] = self.wait([key])[0]
         return arrays
 

@@ -19,8 +19,8 @@ from core.exchange.problems import unsendable
 from core.exchange.state import (
     DTYPE_NAMES,
     MAX_DIMENSIONS,
+    MAX_LABEL,
     MAX_PACK_BYTES,
-    MAX_WORD,
     Call,
     DTypeName,
     Key,
@@ -70,7 +70,7 @@ def widened(numbers: Array, wire: Wire) -> Array:
     return bits.view(np.float32)
 
 
-def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Call:
+def call_for(kind: Kind, array: Array, wire: Wire = "f32", label: str = "") -> Call:
     """Raises ``TandemError`` for an array that can't be sent."""
     name = array.dtype.name
     if name not in DTYPE_NAMES or not array.dtype.isnative:
@@ -81,9 +81,9 @@ def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Ca
         raise unsendable(f"{array.ndim} dimensions, more than {MAX_DIMENSIONS}")
     if array.nbytes > MAX_PACK_BYTES:
         raise unsendable(f"{array.nbytes} bytes in one array, more than {MAX_PACK_BYTES}")
-    if len(word) > MAX_WORD:
-        raise unsendable(f"a label of {len(word)} characters, more than {MAX_WORD}")
-    return Call(kind=kind, dtype=cast(DTypeName, name), shape=array.shape, wire=wire, word=word)
+    if len(label) > MAX_LABEL:
+        raise unsendable(f"a label of {len(label)} characters, more than {MAX_LABEL}")
+    return Call(kind=kind, dtype=cast(DTypeName, name), shape=array.shape, wire=wire, label=label)
 
 
 @dataclass(slots=True)

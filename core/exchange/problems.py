@@ -61,7 +61,7 @@ class ExchangeFailed(TandemError):
 def mismatch(wants: Sequence[tuple[str, Call]], key: Key) -> Problem:
     """``wants``: two members' names in rank order, with the call of each."""
     (first, one), (second, other) = wants
-    is_where = one.place == other.place and one.word != other.word
+    is_where = one.place == other.place and one.label != other.label
     return Problem(
         code=MISMATCH,
         what=f"{_APART}{f' in {plain(one.place)}' if is_where and one.place else ''}: "
@@ -74,9 +74,9 @@ def mismatch(wants: Sequence[tuple[str, Call]], key: Key) -> Problem:
 
 def _unlike(call: Call, other: Call) -> str:
     """The part of a call that differs from the other."""
-    if call.word in ("", other.word):
+    if call.label in ("", other.label):
         return str(call)
-    return plain(call.purpose if call.place == other.place else call.word, _LONGEST)
+    return plain(call.purpose if call.place == other.place else call.label, _LONGEST)
 
 
 def left(who: str, reason: Problem, own: str, call: Call) -> Problem:

@@ -33,7 +33,7 @@ Address = tuple[str, int]
 DTYPE_NAMES: frozenset[str] = frozenset(get_args(DTypeName))
 MAX_DIMENSIONS = 16
 MAX_PACK_BYTES = 2**34
-MAX_WORD = 400
+MAX_LABEL = 400
 GATHER_BYTES, GATHER_TIMES = 2**30, 64
 """Another member's pack for a gather may have this many bytes, or this many times the size of one's own."""
 _U32 = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
@@ -52,7 +52,7 @@ class Key(NamedTuple):
 class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A member's request of a meeting: equal on all members, except for a gather's first dimension.
 
-    ``word``: the caller's own label, shown to people: the purpose, and, after its last " in ", the place in
+    ``label``: the caller's own label, shown to people: the purpose, and, after its last " in ", the place in
     its program.
     """
 
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     dtype: DTypeName
     shape: Annotated[tuple[_U63, ...], msgspec.Meta(max_length=MAX_DIMENSIONS)]
     wire: Wire = "f32"
-    word: Annotated[str, msgspec.Meta(max_length=MAX_WORD)] = ""
+    label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL)] = ""
 
     @property
     def elements(self) -> int:
@@ -94,11 +94,11 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     @property
     def purpose(self) -> str:
-        return self.word[: -len(" in " + self.place)] if self.place else self.word
+        return self.label[: -len(" in " + self.place)] if self.place else self.label
 
     @property
     def place(self) -> str:
-        return self.word.rpartition(" in ")[2] if " in " in self.word else ""
+        return self.label.rpartition(" in ")[2] if " in " in self.label else ""
 
     @property
     def numbers(self) -> str:
@@ -106,7 +106,7 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
         return f"{self.kind} of {self.dtype} {list(self.shape)}{narrowed}"
 
     def __str__(self) -> str:
-        return f"{plain(self.word, MAX_WORD)} ({self.numbers})" if self.word else f"a {self.numbers}"
+        return f"{plain(self.label, MAX_LABEL)} ({self.numbers})" if self.label else f"a {self.numbers}"
 
 
 def share(elements: int, members: Sequence[int], rank: int) -> slice:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.exchange.frames import HELLO, MemberHello, PackHead, decode_head, encode_head
-from core.exchange.state import DTYPE_NAMES, MAX_DIMENSIONS, MAX_WORD, Call, Key
+from core.exchange.state import DTYPE_NAMES, MAX_DIMENSIONS, MAX_LABEL, Call, Key
 from core.session.frames import HEADER, PIECE_BYTES, MalformedFrame, decode, encode
 
 _u32 = st.integers(0, 2**32 - 1)
@@ -57,7 +57,7 @@ def test_every_version_says_hello_alike() -> None:
             dtype=st.sampled_from(sorted(DTYPE_NAMES)),
             shape=st.lists(st.integers(0, 100), max_size=4).map(tuple),
             wire=st.sampled_from(["f32", "bf16", "fp16"]),
-            word=st.text(max_size=50),
+            label=st.text(max_size=50),
         ),
     )
 )
@@ -77,7 +77,7 @@ def test_a_head_comes_out_as_it_went_in(head: PackHead) -> None:
         {"call": ["sum", "float32", [2**62] * 16]},
         {"call": ["gather", "float32", [2**62, 0]]},
         {"call": ["sum", "float32", [0] * (MAX_DIMENSIONS + 1)]},
-        {"call": ["sum", "float32", [2], "f32", "x" * (MAX_WORD + 1)]},
+        {"call": ["sum", "float32", [2], "f32", "x" * (MAX_LABEL + 1)]},
         {"call": ["maximum", "float32", [2]]},
         {"call": ["sum", "float32", [2], "f32", "", 1]},
     ],
@@ -100,4 +100,4 @@ def test_only_float32_is_narrowed(own: str, narrowed: bool) -> None:
 
 
 def test_a_callers_word_cannot_spoil_the_line_that_shows_it() -> None:
-    assert str(Call("sum", "int8", (1,), word="a\n\u202eb")).isprintable()
+    assert str(Call("sum", "int8", (1,), label="a\n\u202eb")).isprintable()

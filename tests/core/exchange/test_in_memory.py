@@ -271,7 +271,7 @@ def test_a_wait_may_have_a_limit_and_go_on_after_it(meeting: Meeting) -> None:
 
 def test_a_mismatch_is_named_alike_on_both_sides(meeting: Meeting) -> None:
     def meet(exchange: Exchange) -> Problem:
-        exchange.hand_over(KEY, np.zeros((3, 4) if exchange.rank else (12,), np.float32), word="gradients")
+        exchange.hand_over(KEY, np.zeros((3, 4) if exchange.rank else (12,), np.float32), label="gradients")
         with pytest.raises(ExchangeFailed) as failure:
             exchange.wait([KEY])
         return failure.value.problem

@@ -249,10 +249,10 @@ def test_handing_over_for_an_old_generation_fails_at_once() -> None:
         (Call("sum", "float32", (3,)), Call("sum", "float64", (3,))),
         (Call("sum", "float32", (3,)), Call("gather", "float32", (3,))),
         (Call("sum", "float32", (3,)), Call("sum", "float32", (3,), "bf16")),
-        (Call("sum", "float32", (3,), word="loss"), Call("sum", "float32", (3,), word="metrics")),
+        (Call("sum", "float32", (3,), label="loss"), Call("sum", "float32", (3,), label="metrics")),
         (Call("gather", "int32", (3, 2)), Call("gather", "int32", (3, 3))),
     ],
-    ids=["shape", "type", "kind", "wire", "word", "gathered rows"],
+    ids=["shape", "type", "kind", "wire", "label", "gathered rows"],
 )
 def test_a_mismatch_is_named_on_both_sides(own: Call, theirs: Call, early: int) -> None:
     members = two()
@@ -267,9 +267,9 @@ def test_a_mismatch_is_named_on_both_sides(own: Call, theirs: Call, early: int) 
     assert found[0] == found[1]
     problem = found[0]
     assert problem and problem.code == problems.MISMATCH
-    alike = own.word == theirs.word
-    assert f"member 0 wants {own if alike else own.word or own}; member 1 wants " in problem.what
-    assert problem.what.endswith(f"member 1 wants {theirs if alike else theirs.word or theirs}.")
+    alike = own.label == theirs.label
+    assert f"member 0 wants {own if alike else own.label or own}; member 1 wants " in problem.what
+    assert problem.what.endswith(f"member 1 wants {theirs if alike else theirs.label or theirs}.")
 
 
 def test_a_gather_beyond_all_measure_is_a_mismatch_before_a_byte_of_it_is_taken() -> None:
@@ -321,7 +321,7 @@ def test_a_mismatch_that_another_member_found_is_passed_on_as_it_is() -> None:
 
 def test_a_gather_of_other_lengths_is_no_mismatch() -> None:
     assert Call("gather", "int32", (3, 2)).fits(Call("gather", "int32", (0, 2)))
-    assert not Call("gather", "int32", (3, 2)).fits(Call("gather", "int32", (3, 2), word="x"))
+    assert not Call("gather", "int32", (3, 2)).fits(Call("gather", "int32", (3, 2), label="x"))
 
 
 def test_a_member_that_left_fails_what_still_needs_it_and_nothing_else() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.exchange.pack import Pack, call_for, narrowed, widened
-from core.exchange.state import MAX_PACK_BYTES, MAX_WORD, Wire
+from core.exchange.state import MAX_LABEL, MAX_PACK_BYTES, Wire
 from core.vocabulary.errors import TandemError
 
 
@@ -73,7 +73,7 @@ def test_a_single_number_is_not_gathered() -> None:
 
 def test_a_long_word_is_refused() -> None:
     with pytest.raises(TandemError):
-        call_for("sum", np.zeros(1), word="x" * (MAX_WORD + 1))
+        call_for("sum", np.zeros(1), label="x" * (MAX_LABEL + 1))
 
 
 def test_what_just_fits_travels() -> None:
@@ -81,7 +81,7 @@ def test_what_just_fits_travels() -> None:
     assert call_for("sum", largest).shape == (MAX_PACK_BYTES,)
     with pytest.raises(TandemError, match=f"more than {MAX_PACK_BYTES}"):
         call_for("sum", np.broadcast_to(np.uint8(0), MAX_PACK_BYTES + 1))
-    assert call_for("sum", np.zeros((1,) * 16, np.float32), word="x" * MAX_WORD).word == "x" * MAX_WORD
+    assert call_for("sum", np.zeros((1,) * 16, np.float32), label="x" * MAX_LABEL).label == "x" * MAX_LABEL
     assert call_for("gather", np.zeros(1, np.float32)).kind == "gather"
 
 

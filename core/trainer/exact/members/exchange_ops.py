@@ -31,7 +31,7 @@ import tensorflow as tf
 from core.exchange import problems
 from core.exchange.driver import Exchange
 from core.exchange.problems import OLD, ExchangeFailed
-from core.exchange.state import MAX_WORD, Key, Kind, Wire
+from core.exchange.state import MAX_LABEL, Key, Kind, Wire
 from core.trainer.exact.members.collectives import Collectives, LeftMidway
 from core.vocabulary.errors import TandemError
 
@@ -162,8 +162,8 @@ class ExchangeCollectives(Collectives):
         wire = _NARROW.get(tensor.dtype, "f32")
 
         def hand_over(array: Any, *counts: Any) -> None:
-            word = what.format(*counts) if counts else what
-            self._bring(pack, np.asarray(array), kind, wire, word + of)
+            label = what.format(*counts) if counts else what
+            self._bring(pack, np.asarray(array), kind, wire, label + of)
 
         counts = [] if count is None else [count]
         tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor)), *counts], [], name=MEETING)
@@ -178,8 +178,8 @@ class ExchangeCollectives(Collectives):
         if not self._is_undivided and not self._brought:
             self._first = self._stage
         self._brought[pack] = array
-        word = f"{what} in {place}" if (place := self.place()) else what
-        self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, word=word[:MAX_WORD])
+        label = f"{what} in {place}" if (place := self.place()) else what
+        self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, label=label[:MAX_LABEL])
         return self._key(pack)
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind, *, alike: bool = False) -> list[Any]:
@@ -257,7 +257,7 @@ class ExchangeCollectives(Collectives):
     def _gather_arrays(self, number: int, own: Array) -> list[Array]:
         """The present members' arrays, in rank order, in a generation that begins."""
         key = Key(self._generation, 0, number, 0)
-        return self._exchange.gather(key, own, word="to go on without who left")
+        return self._exchange.gather(key, own, label="to go on without who left")
 
     def _unpacked(self, kind: Kind, whose: Array, lengths: Array, data: Array) -> list[list[Array]]:
         """A stage's results. Raises ``ValueError``, ``IndexError`` for what no stage can have given."""

@@ -52,7 +52,7 @@ def wait_until_asked(exchange: Exchange) -> None:
 def sums(exchange: Exchange, stage: int, value: float) -> float:
     """A member without TensorFlow takes part in a stage of the first generation."""
     key = Key(0, 0, stage, 0)
-    exchange.hand_over(key, np.full(3, value, np.float32), word="numbers")
+    exchange.hand_over(key, np.full(3, value, np.float32), label="numbers")
     return float(exchange.wait([key])[0][0])
 
 
