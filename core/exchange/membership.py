@@ -69,9 +69,9 @@ def read(environ: Mapping[str, str]) -> Membership:
 
 def _by_roles(environ: Mapping[str, str], name: str, roles: Sequence[Sequence[str]]) -> Membership:
     try:
-        told: Any = json.loads(environ[name])
-        cluster: dict[str, list[str]] = told["cluster"]
-        kind, index = str(told["task"]["type"]), int(told["task"]["index"])
+        config: Any = json.loads(environ[name])
+        cluster: dict[str, list[str]] = config["cluster"]
+        kind, index = str(config["task"]["type"]), int(config["task"]["index"])
         known = [role for alike in roles for role in alike]
         if others := [role for role in cluster if role not in known and cluster[role]]:
             _refuse(name, f"it has a {others[0]}, but all members of such a run do the same work")
@@ -152,13 +152,13 @@ def _whole(address: str) -> str:
     return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
 
-def _checked(name: str, told: Membership) -> Membership:
-    members = len(told.addresses)
-    if not 0 <= told.rank < members <= MOST_MEMBERS:
-        _refuse(name, f"this is member {told.rank} of {members}")
-    if len(set(told.addresses)) != members:
+def _checked(name: str, membership: Membership) -> Membership:
+    members = len(membership.addresses)
+    if not 0 <= membership.rank < members <= MOST_MEMBERS:
+        _refuse(name, f"this is member {membership.rank} of {members}")
+    if len(set(membership.addresses)) != members:
         _refuse(name, "two members have the same address")
-    return told
+    return membership
 
 
 def _refuse(name: str, why: str) -> NoReturn:

@@ -133,12 +133,12 @@ def _may_travel(text: str) -> bool:
 def _without_parts(found: Mapping[str, Mistake]) -> Iterator[Mistake]:
     """The mistakes about files that would not be sent with another one."""
     offered = {text: mistake.detail.partition("=")[2] for text, mistake in found.items()}
-    told = set[str]()
+    named = set[str]()
     for text, mistake in found.items():
         others = {path for path in offered.values() if path} - {offered[text]}
-        if not is_within(offered[text] or text, others) and offered[text] not in told:
+        if not is_within(offered[text] or text, others) and offered[text] not in named:
             yield mistake
-        told |= {offered[text]} - {""}
+        named |= {offered[text]} - {""}
 
 
 def _is_read(source: SourceTree, node: ast.AST, path: Path) -> bool:

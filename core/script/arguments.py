@@ -53,7 +53,7 @@ def declared(source: SourceTree) -> tuple[Declared, ...]:
 def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
     """A sentence for each value that the script's parser would reject."""
     by_name = {name: option for option in options for name in option.names}
-    told = []
+    refusals = []
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if word == "--":
@@ -63,10 +63,10 @@ def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
         # For a text, some parsers take the next option's name.
         free = not option.kind and not option.choices
         if not equals and (place + 1 == len(words) or (words[place + 1] in by_name and not free)):
-            told.append(f"{name} needs a value.")
+            refusals.append(f"{name} needs a value.")
         elif words_said := refusal(name, value if equals else words[place + 1], option):
-            told.append(words_said)
-    return told
+            refusals.append(words_said)
+    return refusals
 
 
 def refusal(name: str, value: str, option: Declared) -> str:

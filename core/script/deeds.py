@@ -73,8 +73,8 @@ def _deed(source: SourceTree, call: ast.Call) -> Deed | None:
     first = next(iter(call.args), None)
     if _STARTS.fullmatch(name):
         begins = first.elts[0] if isinstance(first, ast.List | ast.Tuple) and first.elts else first
-        told = f"{name} {_said(source, begins)}" if begins is not None else name
-        return Deed(kind="starts", what=plain(told, 80), line=call.lineno, marked=True)
+        what = f"{name} {_said(source, begins)}" if begins is not None else name
+        return Deed(kind="starts", what=plain(what, 80), line=call.lineno, marked=True)
     if name.startswith(_ENVIRONMENT) or name == "os.getenv":
         return _environment(call)
     loads = ".applications." in name and not any(
@@ -83,12 +83,12 @@ def _deed(source: SourceTree, call: ast.Call) -> Deed | None:
     if loads or _NETWORK.fullmatch(name) or _DATA.fullmatch(name):
         given = (_said(source, each) for each in [*call.args, *(keyword.value for keyword in call.keywords)])
         address = next((text for text in given if "://" in text), "")
-        told = address or name.removesuffix(".load_data")
+        what = address or name.removesuffix(".load_data")
         marked = _NETWORK.fullmatch(name) is not None
-        return Deed(kind="downloads", what=plain(told, 80), line=call.lineno, marked=marked)
+        return Deed(kind="downloads", what=plain(what, 80), line=call.lineno, marked=marked)
     if _TAKES_AWAY.fullmatch(name) or last in ("unlink", "rmdir"):
-        told = f"{last} {_said(source, first or call.func)}"
-        return Deed(kind="writes", what=plain(told, 80), line=call.lineno, marked=True)
+        what = f"{last} {_said(source, first or call.func)}"
+        return Deed(kind="writes", what=plain(what, 80), line=call.lineno, marked=True)
     if (target := written_to(call)) is not None:
         return _of_file(source, "writes", target)
     if _READS.fullmatch(last) or name in ("numpy.load", "h5py.File", "torch.load"):
@@ -99,9 +99,9 @@ def _deed(source: SourceTree, call: ast.Call) -> Deed | None:
 
 def _of_file(source: SourceTree, kind: str, named: ast.AST) -> Deed:
     path = _said(source, named)
-    told, outside = plain(path, 80), _OUTSIDE.match(path) is not None
+    what, outside = plain(path, 80), _OUTSIDE.match(path) is not None
     line = getattr(named, "lineno", 0)
-    return Deed(kind="writes" if kind == "writes" else "reads", what=told, line=line, marked=outside)
+    return Deed(kind="writes" if kind == "writes" else "reads", what=what, line=line, marked=outside)
 
 
 def _environment(node: ast.expr) -> Deed:

@@ -33,17 +33,17 @@ def run(arguments: list[str]) -> None:
     parser.add_argument(SEALED_ARGUMENT, action="store_true")
     parser.add_argument(WALLS_ARGUMENT, type=read_walls)
     parser.add_argument(WARM_ARGUMENT, action="store_true")
-    told = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     kinship.mark()
-    channels = own(told.orders), own(told.reports), own(told.leash)
+    channels = own(parsed.orders), own(parsed.reports), own(parsed.leash)
     parent_death.arm(channels[2])
     # The node's parent may have ignored these signals, as a shell does for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if told.warm:
+    if parsed.warm:
         wait(channels)
     else:
-        main(Orders(channels[0]), channels[1], sealed=told.sealed, walls=told.walls)
+        main(Orders(channels[0]), channels[1], sealed=parsed.sealed, walls=parsed.walls)
 
 
 def wait(channels: tuple[int, int, int]) -> None:

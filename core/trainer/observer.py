@@ -233,8 +233,8 @@ class ReportingObserver:
                 f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "
                 "gradients (clipnorm) often help."
             )
-        told = islice(logs.items(), MOST_LOGS)
-        return {name[:NAME]: value for name, value in told if math.isfinite(value)}
+        first_logs = islice(logs.items(), MOST_LOGS)
+        return {name[:NAME]: value for name, value in first_logs if math.isfinite(value)}
 
     def _share(self, rows: int) -> int | None:
         """This laptop's rows; None if they are unknown or not ours to split."""

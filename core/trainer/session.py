@@ -196,8 +196,8 @@ class TrainerSession:
         if not train.checkpoints:
             return None
         resume = Path(train.resume) if train.resume else None
-        told = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
-        every_s, kept = None if told is None else float(told), partial(self._reporter.send, Kept())
+        every = os.environ.get(KEEP_EVERY_S, train.keep_every_s)
+        every_s, kept = None if every is None else float(every), partial(self._reporter.send, Kept())
         # A cluster's launcher would mistake such an end for the job's.
         return Checkpointing(Path(train.checkpoints), every_s, resume, kept, goes_back=not train.launched)
 

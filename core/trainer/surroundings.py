@@ -88,13 +88,13 @@ def agree(collectives: Collectives, say: Callable[[str], None]) -> None:
     A member reports differences that cannot be made equal. Raises TandemError if sets of strings are ordered
     differently, or if a member sends what Tandem never sends.
     """
-    told = collectives.gather_objects(_own(), _SURROUNDINGS, "to begin")
-    chief = told[0]
-    if any(each.order != chief.order for each in told):
+    gathered = collectives.gather_objects(_own(), _SURROUNDINGS, "to begin")
+    chief = gathered[0]
+    if any(each.order != chief.order for each in gathered):
         raise TandemError(
             code="order-differs",
             what="Sets of strings are ordered differently on one member than on the chief. Python here is "
-            f"{told[collectives.rank].python}, on the chief {chief.python}.",
+            f"{gathered[collectives.rank].python}, on the chief {chief.python}.",
             fix="Install the same Python and the same Tandem on all laptops.",
         )
     if collectives.is_chief:
@@ -120,11 +120,11 @@ def sort_folders(folder: Path, say: Callable[[str], None]) -> None:
 
     Says so once if the script's code, in ``folder``, relies on the disk's own order.
     """
-    told: list[str] = []
+    reported: list[str] = []
 
     def in_order(names: list[Any], ordered: list[Any]) -> list[Any]:
-        if names != ordered and not told and (line := _line_that_lists(folder)):
-            told.append(line)
+        if names != ordered and not reported and (line := _line_that_lists(folder)):
+            reported.append(line)
             say(
                 f"{line} lists files. Tandem sorts them by name on every laptop; without Tandem the order, "
                 "and so the result, may differ. Write sorted(…) around the list."
@@ -147,7 +147,7 @@ def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], Non
 
     Paths in its source were reported before the run began, and the user's hidden folders are caches.
     """
-    text, told = script.read_text("utf-8", errors="replace"), set[str]()
+    text, reported = script.read_text("utf-8", errors="replace"), set[str]()
     own = [
         *(Path(os.path.realpath(folder)) for folder in folders),
         Path(os.path.realpath(tempfile.gettempdir())),
@@ -159,8 +159,8 @@ def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], Non
         if mode != "r" and not isinstance(file, int) and set(mode) & set("wax+"):
             path = os.path.realpath(os.fsdecode(file))
             line = _line_in(script.parent)
-            if line and not path.startswith((hidden, "/dev/", "/proc/")) and path not in told:
-                told.add(path)
+            if line and not path.startswith((hidden, "/dev/", "/proc/")) and path not in reported:
+                reported.add(path)
                 if os.fsdecode(file) not in text and not any(Path(path).is_relative_to(each) for each in own):
                     say(f"{line} writes {path}, which lies outside the project: every laptop writes its own.")
         return opened(file, mode, *args, **kwargs)

@@ -214,8 +214,8 @@ def _path(error: BaseException) -> str:
     """The absolute path that could not be opened."""
     if isinstance(error, PermissionError | FileNotFoundError) and isinstance(error.filename, str | bytes):
         return str(Path.cwd() / os.fsdecode(error.filename))
-    told = _ONLY_TOLD.get(type(error).__name__)
-    found = told.search(str(error)) if told is not None else None
+    pattern = _ONLY_TOLD.get(type(error).__name__)
+    found = pattern.search(str(error)) if pattern is not None else None
     return found[1] if found else ""
 
 

@@ -83,10 +83,10 @@ def _numpys_threads() -> Callable[[], None] | None:
         return None
 
     def start() -> None:
-        told = next(filter(None, (_number(os.environ.get(name, "")) for name in _COUNTS)), None)
+        count = next(filter(None, (_number(os.environ.get(name, "")) for name in _COUNTS)), None)
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         for setter in setters:
-            setter(min(told or processors, processors))
+            setter(min(count or processors, processors))
 
     return start
 

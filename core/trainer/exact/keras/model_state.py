@@ -112,8 +112,8 @@ def settle(model: Any, collectives: Collectives, call: str) -> bool:
     if all(digest == digests[0] for digest in digests):
         return False
     marks = [agreement.marks_of(_array(variable)) for variable in own]
-    told = np.array(collectives.gather_numbers(np.ravel(marks).tolist(), "its weights"))
-    chief, *others = told.reshape(len(told), len(own), -1).tolist()
+    gathered = np.array(collectives.gather_numbers(np.ravel(marks).tolist(), "its weights"))
+    chief, *others = gathered.reshape(len(gathered), len(own), -1).tolist()
     names = [
         getattr(variable, "path", variable.name)
         for place, variable in enumerate(own)

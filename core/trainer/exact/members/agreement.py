@@ -47,13 +47,13 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     Raises TandemError if they differ in more. Call it on every member.
     """
     own = [_mark(leaf, name) for name, leaf in parts(batch)]
-    told = collectives.gather_objects(own, _MARKS, what)
-    unlike = sorted({name for each in told[1:] for name in _differing(told[0], each)})
+    gathered = collectives.gather_objects(own, _MARKS, what)
+    unlike = sorted({name for each in gathered[1:] for name in _differing(gathered[0], each)})
     if not unlike:
         return None
     names = list(dict.fromkeys(mark.name for mark in own))
     drawn = all(mark.sums for mark in own if mark.name == "x")
-    if unlike == ["x"] and len(names) > 1 and drawn and all(len(each) == len(own) for each in told):
+    if unlike == ["x"] and len(names) > 1 and drawn and all(len(each) == len(own) for each in gathered):
         return (
             f"The members' first batches of {call} differ only in x, as random augmentation in a parallel "
             "map makes them: each trains on the rows it drew. Members stay equal, but one process would draw "

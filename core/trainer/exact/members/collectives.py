@@ -111,20 +111,20 @@ class Collectives(ABC):
         """The bytes of every member present, in rank order. Raises ``TandemError`` if one sends more than
         ``most``."""
         lengths = {}
-        for rank, told in self._gather_each(np.array([len(data)], np.int64), what):
-            if told.shape != (1,) or not 0 <= told[0] <= most:
+        for rank, received in self._gather_each(np.array([len(data)], np.int64), what):
+            if received.shape != (1,) or not 0 <= received[0] <= most:
                 raise self.unsound(rank, what, f"more than {most} bytes")
-            lengths[rank] = int(told[0])
+            lengths[rank] = int(received[0])
         words = -(-max(lengths.values()) // 4)
         if words == 0:
             return [b""] * len(lengths)
         padded = np.zeros(words, np.int32)
         padded.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
         found = []
-        for rank, told in self._gather_each(padded, what):
-            if told.shape != (words,):
+        for rank, received in self._gather_each(padded, what):
+            if received.shape != (words,):
                 raise self.unsound(rank, what, "not as many bytes as it said")
-            found.append(told.tobytes()[: lengths[rank]])
+            found.append(received.tobytes()[: lengths[rank]])
         return found
 
     def from_chief(self, data: bytes, what: str = "the chief's bytes", most: int = MOST_BYTES) -> bytes:
@@ -140,12 +140,12 @@ class Collectives(ABC):
             own = np.zeros(-(-int(size[0]) // 4), np.int32)
             if self.rank == giver:
                 own.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-            told = self._gather_each(own, what)[0][1] if len(own) else own
+            received = self._gather_each(own, what)[0][1] if len(own) else own
             if self.met[0] != giver:
                 continue
-            if told.shape != own.shape:
+            if received.shape != own.shape:
                 raise self.unsound(giver, what, "not as many bytes as it said")
-            return told.tobytes()[: int(size[0])]
+            return received.tobytes()[: int(size[0])]
 
     def chiefs(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
         """The chief's numbers, on every member; each passes its own, of equal shapes. After some meeting.

@@ -82,8 +82,8 @@ class Rounds:
             self._decoded(self._gathered(data), size)
             took_s.append(time.perf_counter() - began_s)
         self._sent = sent
-        told = measurements(self._engine, [min(took_s), step_s])
-        meeting_s, together_s, *_ = (max(numbers) for numbers in zip(*told, strict=True))
+        gathered = measurements(self._engine, [min(took_s), step_s])
+        meeting_s, together_s, *_ = (max(numbers) for numbers in zip(*gathered, strict=True))
         if not self._is_chosen and together_s > 0:
             wanted = meeting_s / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
@@ -164,8 +164,8 @@ class Rounds:
         self._meetings += 1
         is_due = self._meetings.bit_count() == 1 or self._meetings % _AUDIT_EVERY == 0
         if is_due and all(np.isfinite(array).all() for array in found):
-            told = np.array(collectives.gather_numbers(outer.marks(own).tolist(), "to check a mean"))
-            if len(told) == len(shares) and not outer.is_mean(outer.marks(mean), told, shares):
+            gathered = np.array(collectives.gather_numbers(outer.marks(own).tolist(), "to check a mean"))
+            if len(gathered) == len(shares) and not outer.is_mean(outer.marks(mean), gathered, shares):
                 collectives.failure = _wrong_mean()
                 raise collectives.failure
         return mean
@@ -197,11 +197,11 @@ class Rounds:
         self._sent += (len(found) - 1) * len(data)
         return found
 
-    def _decoded(self, told: Sequence[bytes], size: int) -> list[Floats]:
+    def _decoded(self, gathered: Sequence[bytes], size: int) -> list[Floats]:
         """Every present member's difference. Raises TandemError."""
         found: dict[int, Floats] = {}
         broken = []
-        for rank, data in zip(self._engine.collectives.met, told, strict=True):
+        for rank, data in zip(self._engine.collectives.met, gathered, strict=True):
             try:
                 found[rank] = codec.decode(data, size)
             except codec.NotFinite:
@@ -212,10 +212,10 @@ class Rounds:
 
     def _gathered_floats(self, own: Floats) -> list[Floats]:
         """The same for float32 numbers."""
-        told = self._gathered(own.astype("<f4").tobytes())
+        gathered = self._gathered(own.astype("<f4").tobytes())
         found: dict[int, Floats] = {}
         broken = []
-        for rank, data in zip(self._engine.collectives.met, told, strict=True):
+        for rank, data in zip(self._engine.collectives.met, gathered, strict=True):
             if len(data) != own.nbytes:
                 what = f"{len(data)} bytes for {len(own)} numbers"
                 raise self._engine.collectives.unsound(rank, "differences of weights", what)

@@ -106,9 +106,9 @@ class Keeper:
         left_s = self.every_s - lasted_s
         half = left_s * self._portions / max(lasted_s, 1e-6) / 2
         own = 0 if left_s <= 0 else int(min(MOST_PORTIONS, self._portions, max(1, half)))
-        told = self.host.from_chief(struct.pack(">I", own), _portions)
-        self._look_at = self._portions + max(1, told)
-        if told == 0:
+        chief_portions = self.host.from_chief(struct.pack(">I", own), _portions)
+        self._look_at = self._portions + max(1, chief_portions)
+        if chief_portions == 0:
             self.make_due()
 
     @property

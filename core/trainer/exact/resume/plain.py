@@ -76,8 +76,8 @@ def load(json: bytes, data: bytes | memoryview) -> Any:
     if len(json) > _LONGEST_JSON:
         raise broken("it is too large")
     try:
-        told = _DECODER.decode(json)
-        return _decode(told.tree, _arrays(told.arrays, memoryview(data)), 0)
+        decoded = _DECODER.decode(json)
+        return _decode(decoded.tree, _arrays(decoded.arrays, memoryview(data)), 0)
     except _UNSOUND as error:
         raise broken(type(error).__name__) from error
 
@@ -146,14 +146,14 @@ def _decode(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
 
 def _arrays(index: Sequence[_Array], data: memoryview) -> list[np.ndarray]:
     arrays, place = [], 0
-    for told in index:
-        dtype = np.dtype(told.dtype)
+    for entry in index:
+        dtype = np.dtype(entry.dtype)
         if dtype.kind not in _KINDS or dtype.hasobject or dtype.names is not None:
-            raise ValueError(told.dtype)
-        end = place + math.prod(told.shape) * dtype.itemsize
+            raise ValueError(entry.dtype)
+        end = place + math.prod(entry.shape) * dtype.itemsize
         if end > len(data):
             raise ValueError("too short")
-        arrays.append(np.frombuffer(data[place:end], dtype).reshape(told.shape).copy())
+        arrays.append(np.frombuffer(data[place:end], dtype).reshape(entry.shape).copy())
         place = end
     if place != len(data):
         raise ValueError("too long")

@@ -132,8 +132,8 @@ class Auditor:
         why = auditable.unable(self._engine, self._model, traced)
         lacks = bool(why) or auditable.lacks_memory(traced, rows)
         flags = [float(bool(why)), float(lacks), float(on_card)]
-        told = self._engine.collectives.gather_numbers(flags, "to decide on audits")
-        unable, lacking, cards = zip(*told, strict=True)
+        gathered = self._engine.collectives.gather_numbers(flags, "to decide on audits")
+        unable, lacking, cards = zip(*gathered, strict=True)
         met = self._engine.collectives.met
         traced.course.hosts = tuple(rank for rank, lack in zip(met, lacking, strict=True) if not lack)
         if not any(unable) and len(set(cards)) > 1:
@@ -201,9 +201,9 @@ class Auditor:
         marks = np.nan_to_num(marks, nan=NONE, posinf=NONE, neginf=NONE)
         beyond_s = time.perf_counter() - began - traced.course.step_s
         cost_s = max(0.0, 2 * beyond_s)  # also of the portion that it cuts in two
-        told = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
-        traced.course.spend(self.time, float(told[0, 0]))
-        sent, received = told[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
+        gathered = np.array(collectives.gather_numbers([cost_s, *marks.ravel()], "to check sums"))
+        traced.course.spend(self.time, float(gathered[0, 0]))
+        sent, received = gathered[:, 1:].reshape(-1, *marks.shape).swapaxes(0, 1)
         rounding = auditable.sums_rounding(self._engine, self._model)
         if collectives.met == there and wrong_sums(sent, received, rounding):
             collectives.failure = TandemError(

@@ -147,10 +147,10 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     except Exception:  # A step may do what cannot be tried; it is trained anyway.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
-        told = measurements(engine, numbers)
-        if snapshot is not None and len(told) == engine.members and all(number[0] for number in told):
-            costs = _costs([number[1:] for number in told], rows, engine)
-            traced.row_limits = tuple(math.inf if number[-1] >= rows else number[-1] for number in told)
+        gathered = measurements(engine, numbers)
+        if snapshot is not None and len(gathered) == engine.members and all(number[0] for number in gathered):
+            costs = _costs([number[1:] for number in gathered], rows, engine)
+            traced.row_limits = tuple(math.inf if number[-1] >= rows else number[-1] for number in gathered)
             if engine.balance:
                 traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
                 engine.set_shares(traced.balancer.shares)
@@ -225,10 +225,10 @@ def _typical(took: Callable[[int], float], snapshot: StateSnapshot, most_steps: 
     return median(found)
 
 
-def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
+def _costs(gathered: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
     """The cost of a step on each member, from its measurements. Drops memory limits that no split can
     respect: trying is the only option then."""
-    limits = [None if most >= rows else int(most) for *_, most in told]
+    limits = [None if most >= rows else int(most) for *_, most in gathered]
     if sum(rows if most is None else most for most in limits) < rows:
         limits = [None] * len(limits)
         engine.say_once(
@@ -237,7 +237,7 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
         )
     return [
         line(int(few), few_s, int(many), many_s, most)
-        for (few, few_s, many, many_s, _), most in zip(told, limits, strict=True)
+        for (few, few_s, many, many_s, _), most in zip(gathered, limits, strict=True)
     ]
 
 
@@ -275,19 +275,19 @@ def _together(
     costs = engine.costs(rehearsal.model)
     meeting_s, meeting_bytes = costs.rehearse(step_s) if costs is not None else (0.0, 0)
     numbers = [step_s + meeting_s, sent_bytes + meeting_bytes]
-    told = measurements(engine, numbers)
+    gathered = measurements(engine, numbers)
     wire_s = median(min(each.wait_s) for each in portions) + meeting_s
-    return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
+    return max(number[0] for number in gathered), wire_s, round(max(number[1] for number in gathered))
 
 
 def measurements(engine: Engine, numbers: Sequence[float]) -> list[list[float]]:
     """Every member's measurements, by rank. Raises TandemError for impossible ones."""
     what = "measured times"
-    told = engine.collectives.gather_numbers([*numbers, *[0.0] * (_NUMBERS - len(numbers))], what)
-    for rank, measured in enumerate(told):
+    gathered = engine.collectives.gather_numbers([*numbers, *[0.0] * (_NUMBERS - len(numbers))], what)
+    for rank, measured in enumerate(gathered):
         if not all(0.0 <= number <= _MOST_MEASURED for number in measured):
             raise engine.collectives.unsound(rank, what, "impossible measurements")
-    return told
+    return gathered
 
 
 def _rows(rows: int, shares: tuple[int, ...]) -> tuple[int, ...]:

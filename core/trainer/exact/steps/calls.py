@@ -124,9 +124,11 @@ class TracedCalls:
         marks = tf.unstack(engine.meter.data.so_far())
         after = traced.state.snapshot()
         times = (*engine.meter.times(before.waited_s, after, done, words[2]), *marks)
-        told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
-        sums = traced.state.meet(before.values, [words[0], words[1], *told, *scalars.values()], done)
-        stops, audits, every, sums = sums[0], sums[1], sums[2 : 2 + len(told)], sums[2 + len(told) :]
+        by_rank = [
+            tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)
+        ]
+        sums = traced.state.meet(before.values, [words[0], words[1], *by_rank, *scalars.values()], done)
+        stops, audits, every, sums = sums[0], sums[1], sums[2 : 2 + len(by_rank)], sums[2 + len(by_rank) :]
         averages = dict(zip(scalars, sums, strict=True))
         results = {} if traced.sharing.whole else log_values.results(self._model, traced)
         if isinstance(logs, dict):

@@ -128,8 +128,8 @@ class Sharings:
         is_unable = bool(auditable.unrepeatable(engine, self._model, traced))
         on_card = bool(tf.config.list_logical_devices("GPU"))
         own = [float(is_unable), float(auditable.fitting_rows(traced, rows)), float(on_card)]
-        told = engine.collectives.gather_numbers(own, "to decide on audits")
-        unable, fitting, cards = zip(*told, strict=True)
+        gathered = engine.collectives.gather_numbers(own, "to decide on audits")
+        unable, fitting, cards = zip(*gathered, strict=True)
         if (not any(unable) and max(fitting) >= rows) or fitting[0] < 2:
             return True
         # It is not known how many rows fit into a card's memory; about a step's own rows do.

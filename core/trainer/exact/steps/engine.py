@@ -348,9 +348,9 @@ class Engine:
         self.meter.begin_after(step)
 
     def from_chief(self, data: bytes, read: Callable[[bytes], _T]) -> _T:
-        told = self.collectives.from_chief(data)
+        received = self.collectives.from_chief(data)
         try:
-            return read(told)
+            return read(received)
         except TandemError as error:
             giver = self.collectives.met[0]
             raise self.collectives.unsound(giver, "what a checkpoint keeps", error.what) from None
