@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
+from app.charts import loader
 from app.conductor import Conductor
 from app.system import collector
 from app.widgets.navigation import SCREENS, SETTINGS
@@ -25,6 +26,9 @@ from tests.app.fake_opening import FakeOpening
 from tests.app.seat import LIMIT_MS, Seat
 from tests.app.stray_windows import StrayWindows
 from tests.core.fake_node import started
+
+# Plots are tested with what the program imports of pyqtgraph.
+loader.import_pyqtgraph()
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,25 @@ assert told == [True, True], told
 assert turns.count(True) > 2, "the window lived while pyqtgraph was imported"
 """
 
+_LEAN = """
+import sys
+from PySide6.QtWidgets import QApplication
+app = QApplication([])
+import app.charts.loader as loader
+loader.import_pyqtgraph()
+import PySide6.QtCore
+assert "QObject" in dir(PySide6.QtCore), "Qt's modules tell what they have"
+import pyqtgraph
+assert not hasattr(pyqtgraph, "ImageView") and not hasattr(pyqtgraph, "ROI")
+assert "PySide6.QtTest" not in sys.modules
+assert "QDial" not in vars(pyqtgraph.QtWidgets), "Qt's classes are copied"
+assert issubclass(pyqtgraph.PlotWidget, pyqtgraph.QtWidgets.QWidget)
+"""
+
+
+def test_only_what_plots_need_is_imported() -> None:
+    subprocess.run([sys.executable, "-c", _LEAN], check=True, timeout=120)
+
 
 @pytest.mark.real
 def test_the_window_lives_while_pyqtgraph_is_imported() -> None:
