@@ -30,9 +30,9 @@ from app.window import Window
 from app.words.device_words import problem_of
 from app.words.spoken import News, announce
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.commands import ResumeSweep, StopRun
-from core.vocabulary.errors import CUT_OFF, REPORT_CAME, SWEEP_CUT_OFF, Problem
-from core.vocabulary.events import Event, PairingEnded, RunPlanned
+from core.vocabulary.commands import Install, ResumeSweep, StopRun
+from core.vocabulary.errors import CUT_OFF, INSTALL_ASKED, REPORT_CAME, SWEEP_CUT_OFF, Problem
+from core.vocabulary.events import Event, NoticeRaised, PairingEnded, RunPlanned
 from core.vocabulary.ids import DeviceId, RunId, SweepId
 from core.vocabulary.state import State
 
@@ -81,6 +81,7 @@ class Conductor(QObject):
         window.offer(
             REPORT_CAME, lambda told: NoticeButton("Open report", partial(self._open_report, told.detail))
         )
+        window.offer(INSTALL_ASKED, lambda told: NoticeButton("Install", partial(self._install, told.detail)))
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)
@@ -179,6 +180,8 @@ class Conductor(QObject):
             theme.follow(state.me.settings.theme)
         self.window.show_state(state, events)
         self._notices.on_events(events, state)
+        if any(isinstance(event, NoticeRaised) and event.problem.code == INSTALL_ASKED for event in events):
+            self.window.come_forward()
         for words, urgent in self._news.of(events, state):
             announce(self.window, words, urgent=urgent)
         if self._welcome is not None:
@@ -299,6 +302,12 @@ class Conductor(QObject):
 
     def _resume_sweep(self, sweep: str) -> None:
         command = ResumeSweep(sweep=SweepId(sweep))
+        self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
+
+    def _install(self, asked: str) -> None:
+        """Exactly what the notice names."""
+        device, *packages = asked.split()
+        command = Install(device=DeviceId(device), packages=tuple(packages))
         self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
 
     def _open_report(self, path: str) -> None:

@@ -15,10 +15,11 @@ from app.models.draft import RunDraft, candidates, split, taking_part, why_not
 from app.words.device_words import may_match
 from core.speed.sentences import WORTH, compared
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import MODULES_MISSING, Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Advice
 from core.vocabulary.state import State
+from core.vocabulary.text import plain
 
 _BATCH = ("--batch-size", "--batch_size", "--batch", "--bs")
 """Common names of a script's batch size option."""
@@ -29,11 +30,12 @@ _ALONE_HELPS = ("device-offline", "device-busy")
 
 class Offer(NamedTuple):
     """A button: its label, and the resulting draft. ``device``: the laptop with the versions wanted here;
-    neither: it opens the Devices screen."""
+    neither: it opens the Devices screen. ``installs``: that laptop is asked to install what it lacks."""
 
     words: str
     draft: RunDraft | None = None
     device: DeviceId | None = None
+    installs: bool = False
 
 
 Offers = Mapping[Finding, tuple[Offer, ...]]
@@ -46,6 +48,7 @@ def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Pro
         found[preflight.speed_line(plan)] = tuple(_by_advice(plan.advice, draft, state, read))
     if isinstance(plan, Problem) and plan.code in _ALONE_HELPS:
         found[preflight.told("error", plan)] = tuple(_alone(draft, state))
+    found.update(_installing(plan, state))
     found.update(_by_script(draft, state, read))
     for device in candidates(state):
         if why_not(device) and may_match(state.me, device):
@@ -53,6 +56,18 @@ def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Pro
     for line in (*preflight.missing_lines(draft, state), preflight.ALONE):
         found[line] = (Offer("Show Devices"),)
     return found
+
+
+def _installing(plan: PlanMade | Problem | None, state: State) -> Iterator[tuple[Finding, tuple[Offer, ...]]]:
+    """Where one laptop lacks packages, and can install them."""
+    told = [preflight.told("error", plan)] if isinstance(plan, Problem) else []
+    if isinstance(plan, PlanMade):
+        told = [preflight.told("warning", each) for each in plan.warnings]
+    for lack in told:
+        for device in state.devices.values():
+            there = device.linked and plain(device.shown_name, 40) == lack.command_on
+            if lack.code == MODULES_MISSING and lack.command and there:
+                yield lack, (Offer("Install it there", device=device.device, installs=True),)
 
 
 def _by_script(

@@ -30,17 +30,17 @@ from app.widgets.script_drop import ScriptChoices, ScriptDrop
 from app.widgets.several_values import SeveralValues
 from app.words.device_words import problem_of
 from core.vocabulary import units
-from core.vocabulary.answers import (
-    Answer,
-    Finding,
-    Findings,
-    PlanMade,
-    Refused,
-    ScriptRead,
-    ScriptsFound,
+from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
+from core.vocabulary.commands import (
+    AnalyseScript,
+    AskToInstall,
+    Mend,
+    PlanRun,
+    RunDoctor,
+    StartRun,
+    StartSweep,
 )
-from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun, StartSweep
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import INSTALLED, Problem, TandemError
 from core.vocabulary.state import State
 from core.vocabulary.sweep import SweepSpec
 
@@ -157,8 +157,7 @@ class TrainSetup(QWidget):
         self.problem.show_problem(None)
         self.choices.show_scripts(None)
         self._asked += 1
-        asked = self._asked
-        self._bridge.submit(AnalyseScript(path=draft.script), partial(self._on_script, asked))
+        self._bridge.submit(AnalyseScript(path=draft.script), partial(self._on_script, self._asked))
         self._bridge.submit(RunDoctor(), self._on_findings)
         self._show()
 
@@ -172,6 +171,7 @@ class TrainSetup(QWidget):
             (me.device, me.versions, me.settings.accepted) if me is not None else None,
             state.busy,
             [(d.device, d.shown_name, d.versions, why_not(d)) for d in candidates(state)],
+            [notice for notice in state.notices if notice.code == INSTALLED],
         )
         shown = [preflight.disk_level(device) for device in candidates(state)], state.reading, state.joining
         if signature != self._signature:
@@ -293,8 +293,11 @@ class TrainSetup(QWidget):
             self._bridge.submit(Mend(code=code), self._on_mended)
 
     def _take(self, offer: Offer) -> None:
-        if offer.draft is None:
+        if offer.installs and offer.device is not None:
+            self._bridge.submit(AskToInstall(device=offer.device), self._on_mended)
+        elif offer.draft is None:
             self.devices_asked.emit(offer.device)
+        if offer.draft is None:
             return
         self.arguments.setText(offer.draft.arguments)
         self.options.show_options(offer.draft)

@@ -120,7 +120,7 @@ def kind_of(message: Message) -> tuple[Kind, float]:
             return "events", 1
         case ms.Prepare() | ms.ModulesAsked() | ms.LoadAsked() | ms.ReachAsked():
             return "questions", 1
-        case ms.CheckpointAsked() | ms.CheckpointWanted() | ms.ReportSent():
+        case ms.CheckpointAsked() | ms.CheckpointWanted() | ms.ReportSent() | ms.InstallAsked():
             return "questions", 1
     return "changes", 1
 

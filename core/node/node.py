@@ -300,8 +300,9 @@ class Node:
                 self._emit(ev.HistoryChanged(run=run))
             case cm.SendReport(run=run, device=device):
                 await self._runs.history.reports_written()
-                found = await self._runs.history.find(run, points=False)
-                await self._reports.send(found.entry, device)
+                await self._reports.send((await self._runs.history.find(run, points=False)).entry, device)
+            case cm.AskToInstall() | cm.Install():
+                self._runs.modules.installs.do(command)
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():
@@ -391,10 +392,9 @@ class Node:
         self._sweeps.check_laptops()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
-        match message:
-            case ReachAsked():
-                self._trials.on_asked(device, message)
-            case ReportSent():
-                self._reports.on_sent(device, message)
-            case _:
-                self._runs.on_message(device, message)
+        if isinstance(message, ReachAsked):
+            self._trials.on_asked(device, message)
+        elif isinstance(message, ReportSent):
+            self._reports.on_sent(device, message)
+        else:
+            self._runs.on_message(device, message)

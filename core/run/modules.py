@@ -8,16 +8,18 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.run.context import RunContext
+from core.run.installs import Installs
 from core.script import packages
 from core.script.needs import Needs
 from core.script.syntax import Usage
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import MODULES_MISSING, Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import MODULES_ASKED, ModulesAsked, ModulesTold
+from core.vocabulary.peer_messages import MODULES_ASKED, InstallAsked, InstallTold, ModulesAsked, ModulesTold
+from core.vocabulary.state import State
 from core.vocabulary.text import listed, plain
 
 _log = logging.getLogger(__name__)
@@ -34,14 +36,23 @@ class Lack:
     where: str
     modules: frozenset[str]
     installer: str
+    device: DeviceId | None = None
+    """None: ``HERE``."""
 
 
 class Modules:
     """One per node. ``foresee``: another laptop prepares a run with this one."""
 
-    def __init__(self, context: RunContext, foresee: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        state: Callable[[], State],
+        notice: Callable[[Problem], None],
+        foresee: Callable[[], None] = lambda: None,
+    ) -> None:
         self._context = context
         self._foresee = foresee
+        self.installs = Installs(context, state, notice)
         self._numbers = itertools.count(1)
         self._answering: set[DeviceId] = set()
 
@@ -63,11 +74,23 @@ class Modules:
         found = await asyncio.gather(*own, *(self._ask(*other, wanted) for other in others.items()))
         # The others first: their missing modules cannot be seen from here.
         lacks = sorted((lack for lack in found if lack is not None), key=lambda lack: lack.where == HERE)
+        for device in others:
+            self.installs.lacking.pop(device, None)
         if surely := _among(lacks, needs.surely):
+            await self._remember(needs.surely, surely)
             raise TandemError.of(await asyncio.to_thread(missing, needs.surely, surely, sure=True))
         if maybe := _among(lacks, needs.maybe):
+            await self._remember(needs.maybe, maybe)
             return (await asyncio.to_thread(missing, needs.maybe, maybe, sure=False),)
         return ()
+
+    async def _remember(self, usages: Sequence[Usage], lacks: Sequence[Lack]) -> None:
+        """What could be installed elsewhere."""
+        for lack in lacks:
+            if lack.device is not None and lack.installer:
+                names = _ordered(usages, lack.modules)
+                found = await asyncio.to_thread(_packages, names)
+                self.installs.lacking[lack.device] = found
 
     async def _look_here(self, wanted: Sequence[str]) -> Lack:
         lacking = await asyncio.to_thread(packages.missing, wanted)
@@ -79,7 +102,16 @@ class Modules:
         if not isinstance(told, ModulesTold):
             _log.info("%s did not say which modules it has", short(device))
             return None
-        return Lack(name, frozenset(told.missing), plain(told.installer, 200))
+        return Lack(name, frozenset(told.missing), plain(told.installer, 200), device)
+
+    def on_message(self, device: DeviceId, message: ModulesAsked | InstallAsked | InstallTold) -> None:
+        match message:
+            case ModulesAsked():
+                self.on_asked(device, message)
+            case InstallAsked():
+                self.installs.on_asked(device, message)
+            case InstallTold():
+                self.installs.on_told(device, message)
 
     def on_asked(self, device: DeviceId, asked: ModulesAsked) -> None:
         """Answer a paired laptop politely but within limits: names only, few, one question at a time."""
@@ -114,7 +146,7 @@ def check_here(needs: Needs) -> None:
 
 def _among(lacks: Sequence[Lack], usages: Sequence[Usage]) -> tuple[Lack, ...]:
     names = {usage.what for usage in usages}
-    some = (Lack(lack.where, lack.modules & names, lack.installer) for lack in lacks)
+    some = (replace(lack, modules=lack.modules & names) for lack in lacks)
     return tuple(lack for lack in some if lack.modules)
 
 
@@ -139,12 +171,17 @@ def missing(
     on = plain(lacks[0].where, 40) if len(lacks) == 1 and lacks[0].where != HERE else ""
     told = [_fix(lack, _ordered(usages, lack.modules), requirement) for lack in lacks]
     return Problem(
-        code="modules-missing",
+        code=MODULES_MISSING,
         what=f"{'; '.join(said)}: {line}{unsure}.",
         fix=" ".join(fix for fix, _ in told),
         command=told[0][1] if len(told) == 1 else "",
         command_on=on,
     )
+
+
+def _packages(modules: Sequence[str]) -> tuple[str, ...]:
+    """Those that an index can have. Blocks."""
+    return tuple(filter(None, map(packages.requirement, modules)))
 
 
 def _at(where: Sequence[str]) -> str:

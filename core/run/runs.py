@@ -94,9 +94,9 @@ class NodeRuns:
         self.readiness = Readiness(
             self._context, self.warm, state, lambda: self._participant.starter if self._participant else None
         )
-        self._modules = Modules(self._context, self.readiness.foresee)
-        self.planner = Planner(self._context, state, self.history, self._checkpoints, self._modules, emit)
-        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self._modules, emit)
+        self.modules = Modules(self._context, state, self._notice, self.readiness.foresee)
+        self.planner = Planner(self._context, state, self.history, self._checkpoints, self.modules, emit)
+        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self.modules, emit)
         self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
@@ -235,8 +235,8 @@ class NodeRuns:
         if device == self.me:
             return
         self._held_request.on_message(device, message)
-        if isinstance(message, ms.ModulesAsked):
-            self._modules.on_asked(device, message)
+        if isinstance(message, ms.ModulesAsked | ms.InstallAsked | ms.InstallTold):
+            self.modules.on_message(device, message)
         elif not (
             self._checkpoints.on_message(device, message)
             or self.readiness.on_message(device, message)

@@ -163,6 +163,20 @@ class SendReport(Tagged, frozen=True, kw_only=True):
     device: DeviceId
 
 
+class AskToInstall(Tagged, frozen=True, kw_only=True):
+    """Ask a paired laptop's user to install the packages that it lacked when last checked."""
+
+    device: DeviceId
+
+
+class Install(Tagged, frozen=True, kw_only=True):
+    """The user's yes: install here what that laptop asked for. ``packages``: as the user saw them; refused if
+    the laptop asks for others by now."""
+
+    device: DeviceId
+    packages: Few[Name]
+
+
 class LabelRun(Tagged, frozen=True, kw_only=True):
     """Give a run a personal name or note on this laptop; ``""`` removes it, None keeps it."""
 
@@ -250,6 +264,8 @@ Command = (
     | ListRuns
     | GetRun
     | SendReport
+    | AskToInstall
+    | Install
     | LabelRun
     | DeleteRun
     | FindCheckpoints

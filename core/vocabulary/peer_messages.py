@@ -103,6 +103,19 @@ class ModulesTold(Tagged, frozen=True, kw_only=True):
     installer: Words = ""
 
 
+class InstallAsked(Tagged, frozen=True, kw_only=True):
+    """Please install these packages, each by name or ``name==version``: the receiver's user decides."""
+
+    packages: Few[Name]
+
+
+class InstallTold(Tagged, frozen=True, kw_only=True):
+    """They are installed. ``problem``: they could not be."""
+
+    packages: Few[Name]
+    problem: Problem | None = None
+
+
 class LoadAsked(Tagged, frozen=True, kw_only=True):
     """Have a trainer load TensorFlow, and answer when it has: our run will stop to let a laptop join."""
 
@@ -306,6 +319,8 @@ Message = (
     | ReachTold
     | ModulesAsked
     | ModulesTold
+    | InstallAsked
+    | InstallTold
     | LoadAsked
     | LoadTold
     | Prepare

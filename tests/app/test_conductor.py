@@ -17,9 +17,10 @@ from app.views.view import View
 from app.widgets.navigation import DEVICES, SCREENS, SETTINGS, TRAIN, ScreenEntry
 from app.widgets.notice_bar import NoticeBar
 from app.window import Window
+from core.run.install_problems import wanted_here
 from core.sweep.problems import cut_off
 from core.vocabulary import events as ev
-from core.vocabulary.commands import ResumeSweep, StopRun
+from core.vocabulary.commands import Install, ResumeSweep, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.ids import RunId, SweepId
@@ -527,6 +528,22 @@ def test_a_sweep_that_was_cut_off_goes_on_by_a_click(seat: Seat) -> None:
     assert isinstance(offer, QAbstractButton) and offer.text() == "Go on"
     offer.click()
     wanted = ResumeSweep(sweep=SweepId("s1"))
+    seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
+
+
+def test_what_another_laptop_asks_to_install_is_installed_by_a_click(seat: Seat) -> None:
+    seat.window.hide()
+    asked = wanted_here("Bob", OTHER, ("pandas==2.3.1", "nltk"), "pip install")
+    seat.happen(ev.NoticeRaised(problem=asked))
+    assert seat.window.isVisible()
+    bar = seat.window.findChild(NoticeBar)
+    assert bar is not None
+    assert "Bob asks to install pandas==2.3.1 and nltk here" in seat.notices[0]
+    offer = bar.findChild(QAbstractButton, "notice-offer")
+    assert isinstance(offer, QAbstractButton) and offer.text() == "Install"
+    assert not seat.opening.node.commands
+    offer.click()
+    wanted = Install(device=OTHER, packages=("pandas==2.3.1", "nltk"))
     seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
 
 

@@ -124,3 +124,16 @@ def test_where_laptops_would_share_nothing_this_one_alone_is_offered(code: str) 
     [offer] = {line.code: some for line, some in offers(DRAFT, TWO, read, None).items()}[code]
     assert offer.words == ALONE
     assert offer.draft is not None and offer.draft.left_out == {OTHER}
+
+
+def test_what_one_laptop_lacks_can_be_installed_there() -> None:
+    lack = Problem(code="modules-missing", what="pandas is missing on ben.", command="pip install pandas")
+    named = replace_struct(lack, command_on=TWO.devices[OTHER].shown_name)
+    nobody, bundled = replace_struct(lack, command_on="fay"), replace_struct(named, command="")
+    wanted = (Offer("Install it there", device=OTHER, installs=True),)
+    read = world.script_read()
+    assert offers(DRAFT, TWO, read, named)[preflight.told("error", named)] == wanted
+    made = PlanMade(plan=world.plan(), warnings=(named,))
+    assert offers(DRAFT, TWO, read, made)[preflight.told("warning", named)] == wanted
+    for other in (lack, nobody, bundled):
+        assert preflight.told("error", other) not in offers(DRAFT, TWO, read, other)

@@ -21,6 +21,7 @@ from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
 from app.widgets.script_drop import MOST
 from core.cluster.tf_config import tf_config
+from core.run.install_problems import done_there
 from core.run.planning import read_script
 from core.vocabulary import events as ev
 from core.vocabulary.access import Access
@@ -38,6 +39,7 @@ from core.vocabulary.answers import (
 )
 from core.vocabulary.commands import (
     AnalyseScript,
+    AskToInstall,
     ChangeSettings,
     Command,
     Mend,
@@ -204,6 +206,35 @@ def test_taking_an_offer_leaves_the_keyboard_at_the_arguments(
     offer.click()
     assert setup.train.text() == "Start 2 trials"
     assert setup.window().focusWidget() is setup.arguments
+
+
+def test_a_package_missing_on_the_other_laptop_is_installed_there_and_the_run_can_begin(
+    together: TrainSetup, core: FakeCore, bridge: Bridge, settle: Settle
+) -> None:
+    name = bridge.state.devices[OTHER].shown_name
+    lack = Problem(
+        code="modules-missing",
+        what=f"pandas is missing on {name}.",
+        fix="Install it with `pip install pandas`.",
+        command="pip install pandas",
+        command_on=name,
+    )
+    core.answers[PlanRun] = Refused(problem=lack)
+    together.arguments.setText("-e 1")
+    together.arguments.textEdited.emit("-e 1")
+    settle()
+    assert not together.train.isEnabled()
+    [install] = [
+        each
+        for each in together.ready.findChildren(QPushButton, "offer-modules-missing")
+        if each.isVisible() and each.text() == "Install it there"
+    ]
+    install.click()
+    assert core.asked(AskToInstall) == [AskToInstall(device=OTHER)]
+    core.answers[PlanRun] = world.planned
+    core.happen(ev.NoticeRaised(problem=done_there(name, ("pandas",), None)))
+    settle()
+    assert together.train.isEnabled()
 
 
 def test_a_script_without_options_has_no_form(together: TrainSetup) -> None:

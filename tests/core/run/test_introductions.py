@@ -196,7 +196,7 @@ MEMBERS = {ms.FilesWanted, ms.Prepared, ms.Declined, ms.Reported, ms.StatusTold,
 MEMBERS |= {ms.StopAsked}
 CHECKPOINTS = {ms.CheckpointAsked, ms.CheckpointTold, ms.CheckpointWanted}
 NOTHING = {ms.Hello, ms.Bye, ms.TelemetrySent, ms.ReachAsked, ms.ReachTold, ms.ModulesAsked, ms.ModulesTold}
-NOTHING |= {ms.LoadTold, ms.ReportSent, ms.TookOver, ms.TakenBack}
+NOTHING |= {ms.LoadTold, ms.ReportSent, ms.TookOver, ms.TakenBack, ms.InstallAsked, ms.InstallTold}
 """Answers to this laptop's own questions among them: they are not asked for anew."""
 
 

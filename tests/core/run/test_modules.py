@@ -16,9 +16,10 @@ from core.run.modules import HERE, Lack, Modules, check_here, missing
 from core.runtime.background import Background
 from core.script.needs import Needs
 from core.script.syntax import Usage
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
+from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN
 
 NEEDS = Needs(
@@ -43,7 +44,8 @@ class Side:
         background = Background(lambda name, error: self.broke.append(error))
         context = SimpleNamespace(links=self, background=background, limits=RunLimits(modules_s=limit_s))
         self.questions = Questions(self.send)
-        self.modules = Modules(cast(Any, context))
+        self.notices: list[Problem] = []
+        self.modules = Modules(cast(Any, context), State, self.notices.append)
 
     def send(self, device: DeviceId, message: Message) -> bool:
         self.sent.append(message)

@@ -1,0 +1,149 @@
+"""Asks another laptop to install packages that a script needs there, and installs what its user allowed here.
+On the core loop; the installer is a process of its own.
+
+Security invariant: a package can do anything its user can, and another laptop chose it. So nothing is
+installed before this laptop's user saw the packages and said yes, whatever the laptop may run without asking;
+and they are names and versions from the package index of this laptop, never addresses, files or options.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import shlex
+from collections.abc import Callable
+
+from core.run import install_problems as problems
+from core.run.context import RunContext
+from core.script import packages as here
+from core.vocabulary.commands import AskToInstall, Install
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import InstallAsked, InstallTold
+from core.vocabulary.state import State
+from core.vocabulary.text import plain_lines
+
+LIMIT_S = 3600.0
+MOST_PACKAGES = 30
+_LONGEST = 100
+_TOLD_LINES = 8
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:==[A-Za-z0-9](?:[A-Za-z0-9.+!_-]*[A-Za-z0-9])?)?"
+)
+"""A name, or a name and one version (PEP 508)."""
+_QUIET = {
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_PROGRESS_BAR": "off",
+    "NO_COLOR": "1",
+}
+_log = logging.getLogger(__name__)
+
+
+class Installs:
+    """One per node. ``installer``: for tests; as ``core.script.packages.installer``."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        state: Callable[[], State],
+        notice: Callable[[Problem], None],
+        *,
+        installer: Callable[[], str] = here.installer,
+        limit_s: float = LIMIT_S,
+    ) -> None:
+        self.lacking: dict[DeviceId, tuple[str, ...]] = {}
+        """Packages that each laptop lacked when its modules were last checked."""
+        self._context = context
+        self._state = state
+        self._notice = notice
+        self._installer = installer
+        self._limit_s = limit_s
+        self._asked: dict[DeviceId, tuple[str, ...]] = {}
+        """Packages that each laptop was asked to install."""
+        self._asking: dict[DeviceId, tuple[str, ...]] = {}
+        """Packages that each laptop asks for, not yet answered."""
+        self._installing = asyncio.Lock()
+
+    def do(self, command: AskToInstall | Install) -> None:
+        """Raises ``TandemError``."""
+        if isinstance(command, AskToInstall):
+            self._ask(command.device)
+        else:
+            self._begin(command.device, command.packages)
+
+    def _ask(self, device: DeviceId) -> None:
+        wanted, name = self.lacking.get(device, ()), self._name(device)
+        if not wanted:
+            raise TandemError.of(problems.nothing_lacks(name))
+        if not self._context.links.send(device, InstallAsked(packages=wanted)):
+            raise TandemError.of(problems.not_connected(name))
+        self._asked[device] = wanted
+        self._notice(problems.asked(name, wanted))
+
+    def on_asked(self, device: DeviceId, asked: InstallAsked) -> None:
+        sound = all(len(each) <= _LONGEST and _PACKAGE.fullmatch(each) for each in asked.packages)
+        if not sound or not 0 < len(asked.packages) <= MOST_PACKAGES:
+            _log.warning("%s asked to install something that is no package", short(device))
+            return
+        if not (installer := self._installer()):
+            return  # its user was told so
+        self._asking[device] = asked.packages
+        self._notice(problems.wanted_here(self._name(device), device, asked.packages, installer))
+
+    def _begin(self, device: DeviceId, wanted: tuple[str, ...]) -> None:
+        if self._asking.get(device) != wanted:
+            raise TandemError.of(problems.not_asked(self._name(device)))
+        del self._asking[device]
+        self._context.background.start("install packages", self._install(device, wanted))
+
+    async def _install(self, device: DeviceId, wanted: tuple[str, ...]) -> None:
+        async with self._installing:
+            self._notice(problems.under_way(wanted))
+            command = (*shlex.split(self._installer(), posix=os.name != "nt"), *wanted)
+            said = await _output_of_failure(command, self._limit_s)
+        problem = None if said is None else problems.failed(wanted, said)
+        self._notice(problems.done_here(wanted) if problem is None else problem)
+        self._context.links.send(device, InstallTold(packages=wanted, problem=problem))
+
+    def on_told(self, device: DeviceId, told: InstallTold) -> None:
+        if self._asked.pop(device, None) != told.packages:
+            _log.warning("%s installed what nobody asked it to", short(device))
+            return
+        self._notice(problems.done_there(self._name(device), told.packages, told.problem))
+
+    def _name(self, device: DeviceId) -> str:
+        known = self._state().devices.get(device)
+        return known.shown_name if known is not None else short(device)
+
+
+async def _output_of_failure(command: tuple[str, ...], limit_s: float) -> str | None:
+    """The last lines of a command that failed; None: it did what it should."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **_QUIET},
+        )
+    except OSError as error:
+        return f"{command[0]}: {error.strerror or error}"
+    try:
+        async with asyncio.timeout(limit_s):
+            told, _ = await process.communicate()
+    except TimeoutError:
+        return f"It took longer than {limit_s / 60:.0f} minutes."
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+    if process.returncode == 0:
+        return None
+    return (
+        "\n".join(plain_lines(told.decode("utf-8", "replace"))[-_TOLD_LINES:])
+        or f"exit code {process.returncode}"
+    )
