@@ -189,7 +189,8 @@ class WelcomeView(View):
         devices = self.bridge.state.devices.values()
         paired = [plain(device.shown_name, 40) for device in devices if device.paired]
         self.partners.say(f"Paired with {' and '.join(paired)}" if paired else "Try it")
-        last = "Not now" if at == STEPS - 1 else "Next"
+        elsewhere = "Use my own script" if paired else "Not now"
+        last = elsewhere if at == STEPS - 1 else "Next"
         # Each step has its own main action: pairing if somebody is there, training the sample.
         other = at == STEPS - 1 or (not paired and bool(devices))
         set_kind(self.next, "" if other else "primary")

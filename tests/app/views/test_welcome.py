@@ -193,6 +193,7 @@ def test_once_paired_it_goes_on_to_the_sample_by_itself(view: WelcomeView, core:
     core.happen(paired(), ev.PairingEnded(device=BEN))
     assert view.steps.currentIndex() == 1
     assert view.partners.text().startswith("Paired with ")
+    assert view.next.text() == "Use my own script", "it leads to the Train screen"
     core.happen(ev.PairingBegan(incoming=True, name="Eve", address=""), ev.PairingEnded())
     assert view.steps.currentIndex() == 1
 
@@ -209,6 +210,7 @@ def test_the_last_step_trains_the_sample(view: WelcomeView, core: FakeCore) -> N
     view.finished.connect(finished.append)
     view.next.click()
     assert view.steps.currentIndex() == 1
+    assert view.next.text() == "Not now", "nobody is paired yet"
     view.train.click()
     assert finished == ["digits"]
     assert core.commands[-1] == DONE
