@@ -127,3 +127,36 @@ def slow_steps_that_may_have_been_wrong_before(folder: Path) -> Outcome:
     """In the sixth, and from the 16th on: results of the first epoch cannot be taken back."""
     with as_slow_steps():
         return _fitted(Sometimes(lambda step: (step == 5) | (step >= 15)), 10, epochs=2)
+
+
+class Weighted(keras.Model):
+    """Rows count the more, the larger the mean loss of the epoch's batches so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = keras.Sequential([layers.Dense(8, "tanh"), layers.Dense(1)])
+        self.so_far = keras.metrics.Mean(name="loss")
+
+    def call(self, x: Any) -> Any:
+        return self.inner(x)
+
+    @property
+    def metrics(self) -> list[Any]:
+        return [self.so_far]
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
+            weighted = loss * (0.5 + self.so_far.result())
+        gradients = tape.gradient(weighted, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.so_far.update_state(loss)
+        return {"loss": self.so_far.result()}
+
+
+@scenario(once=True, core=True, told="the gradients depend on the metric 'loss'")
+def loss_weighted_by_a_metric(folder: Path) -> Outcome:
+    """Members add up metrics after several steps: an audited step is the only one of its call."""
+    with as_slow_steps():
+        return _fitted(Weighted())

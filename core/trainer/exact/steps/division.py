@@ -20,7 +20,7 @@ from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, l
 from core.trainer.exact.steps import auditable, probe
 from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
 from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
+from core.trainer.exact.steps.own_writes import OwnWrite, metrics_in_gradients, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
@@ -106,6 +106,8 @@ class Sharings:
             self.share_nothing(
                 key, f"a table is read by places in rows that are as long as the longest one{at}"
             )
+        elif read := metrics_in_gradients(step, record.gradients, private.every_metric(self._model)):
+            self.share_nothing(key, f"the gradients depend on the metric {read[0]!r}")
         return not self.of(key).whole
 
     def settle(self, key: str, batch: Batch, traced: Traced, trace: Callable[[], Traced]) -> Traced:

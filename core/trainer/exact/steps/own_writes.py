@@ -5,7 +5,7 @@ Follows values that differ between members through the step's graph, and through
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from tensorflow.python.framework import auto_control_deps_utils
 
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
-from core.trainer.exact.members.trace_record import Scalar, TraceRecord, key, line_of
+from core.trainer.exact.members.trace_record import Key, Scalar, TraceRecord, key, line_of
 
 _LOOPS = 3
 """Loop iterations after which differing values have spread over everything the loop carries."""
@@ -61,12 +61,37 @@ def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
     return found
 
 
+def metrics_in_gradients(step: Any, gradients: Sequence[Any], metrics: Iterable[Any]) -> list[str]:
+    """Names of metrics that a traced step writes and from whose values its gradients follow.
+
+    Within a call of several steps these values are those of a member's own rows.
+    """
+    parts = {key(part) for part in tf.nest.flatten(list(gradients), expand_composites=True)}
+    outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
+
+    def follow(states: Iterable[Any]) -> bool:
+        walk = _Walk(TraceRecord(), unlike={id(state.handle) for state in states})
+        walk.through(step.graph, set(), outer)
+        return not parts.isdisjoint(walk.differing)
+
+    written = [
+        (metric.name, local_state.written(step.graph, local_state.values_of(metric.variables)))
+        for listed in metrics
+        for metric in getattr(listed, "metrics", None) or [listed]
+    ]
+    if not parts or not follow(state for _, states in written for state in states):
+        return []
+    return [name for name, states in written if follow(states)]
+
+
 @dataclass(slots=True)
 class _Walk:
     record: TraceRecord
     unlike: set[int] = field(default_factory=set)
     """Handles of variables that differ."""
     writes: dict[int, OwnWrite] = field(default_factory=dict)
+    differing: set[Key] = field(default_factory=set)
+    """Tensors that differ, of any graph."""
 
     def through(
         self, graph: Any, unlike: set[str], handles: dict[str, Any], *, is_chosen: bool = False
@@ -91,6 +116,7 @@ class _Walk:
                 own, same = key(tensor) in self.record.own, key(tensor) in self.record.same
                 if own or (tensor.name in found and not same):
                     unlike.add(tensor.name)
+                    self.differing.add(key(tensor))
         return unlike
 
     def _called(

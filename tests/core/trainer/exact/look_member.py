@@ -42,6 +42,7 @@ def main() -> None:
     for owner, name in (
         (probe, "judged"),
         (division, "own_writes"),
+        (division, "metrics_in_gradients"),
         (agreement, "agree_on_data"),
         (loop.Loop, "_trace"),
     ):
