@@ -31,7 +31,7 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[i
         mock.patch.object(Sketches, "take", lambda *given: {}).start()
     if not place.undoes:
         mock.patch.object(Undo, "begin", lambda *given: []).start()
-        mock.patch.object(Undo, "keep", lambda *given: tf.no_op()).start()
+        mock.patch.object(Undo, "stage", lambda *given: tf.no_op()).start()
         mock.patch.object(Undo, "end", lambda *given: None).start()
     passed = Auditor.passed
 

@@ -420,7 +420,7 @@ async def test_trainers_are_made_ready_while_a_run_is_being_prepared_if_the_user
             foreseen.append(node)
 
         monkeypatch.setattr(node.runs.warm, "_foresees", True)
-        monkeypatch.setattr(node.runs.warm, "_try_to_keep", keep)
+        monkeypatch.setattr(node.runs.warm, "_try_to_make_ready", keep)
     script = Path(spec.script)
     script.write_text(f"import keras\n{script.read_text()}")
     ben.ask_before_running(anna)

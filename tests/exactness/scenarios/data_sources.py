@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import layers
 
 from tests.exactness.scenarios.losses import weights
 from tests.exactness.scenarios.optimizers import dense
@@ -78,6 +79,18 @@ def dataset_of_unknown_length(folder: Path) -> Outcome:
     x, y = table(600)
     data = tf.data.Dataset.from_tensor_slices((x, y)).filter(lambda a, _: a[0] > -0.5).batch(BATCH)
     return fitted(data, epochs=2)
+
+
+@scenario()
+def data_of_unknown_length_in_three_epochs(folder: Path) -> Outcome:
+    """Plain Keras begins one step more in each, which counts, draws a seed and lets weights decay."""
+    x, y = table(600)
+    rows = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(100)
+    data = rows.filter(lambda a, _: a[0] > -0.5).batch(BATCH)
+    model = keras.Sequential([layers.Dense(8, "tanh"), layers.Dropout(0.2, seed=3), layers.Dense(1)])
+    model.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1), "mse")
+    model.fit(data, epochs=3, verbose=0)
+    return Outcome([model])
 
 
 @scenario()

@@ -114,6 +114,11 @@ class SharedEpochIterator(Positioned):
                 yield step, step + planned - 1, portion
                 step += planned
                 self.steps_seen += portion.done
+            if once == 1 and not self.steps_per_epoch and self.data_adapter.num_batches is None:
+                # Keras knows the length from the first epoch, and counted the step that found no batch, too.
+                portion = Portion(self.reader, 1, sure=False, pace=self.pace)
+                yield step, step, portion
+                self.steps_seen += portion.done
             if self.known_batches and self.steps_seen >= self.known_batches:
                 # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
                 # may draw seeds each time, so it is reopened; arrays draw nothing, and reopening them takes

@@ -20,7 +20,7 @@ from core.trainer.exact.members.collectives import Collectives, LeftMidway
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.members.trace_record import TraceRecord
-from core.trainer.exact.steps import auditable, calibration, log_values, while_loop
+from core.trainer.exact.steps import auditable, calibration, data_end, log_values, while_loop
 from core.trainer.exact.steps.audit import Auditor
 from core.trainer.exact.steps.audited_values import is_deep
 from core.trainer.exact.steps.batch_queue import BatchQueue
@@ -75,7 +75,8 @@ class Loop:
 
     def __call__(self, source: Portion | Iterator[Batch]) -> Logs:
         if isinstance(source, Portion):
-            return self._run(source)
+            with data_end.as_in_keras(self.engine, self.model, self._traced, source):
+                return self._run(source)
         return self._run_batch(next(source))
 
     def prepare(self, data_spec: Spec) -> None:
@@ -107,8 +108,8 @@ class Loop:
             raise StopIteration
         traced, done = self._for(spec), sum(each.done for each in results)
         timed = next((each for each in reversed(results) if each.timed), results[-1])
-        newest, stop = results[-1], any(each.stop for each in results)
-        result = replace(timed, logs=newest.logs, rows=newest.rows, done=done, stop=stop)
+        stop = any(each.stop for each in results)
+        result = replace(timed, logs=results[-1].logs, rows=results[-1].rows, done=done, stop=stop)
         portion.done = done
         if portion.pace.each_batch:
             self._rerun.drop()

@@ -88,6 +88,8 @@ class Traced:
     """Its steps exchange nothing: members meet between them."""
     undo: Undo | None = None
     """Undoes a traced step's newest call."""
+    at_end: Callable[[], object] | None = None
+    """Writes what the step writes even if the data has ended; None: not traced yet."""
 
 
 @dataclass(frozen=True, slots=True)
