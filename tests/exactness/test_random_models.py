@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(7200)]
 FIRST = int(os.environ.get("TANDEM_FUZZ_FIRST", "1"))
 MODELS = int(os.environ.get("TANDEM_FUZZ_MODELS", "40"))
 MODULE = "tests.exactness.random_member"
-SHORT = {"tables": 20, "images": 6}
+SHORT = {"tables": 32, "images": 8}
 """Models of `make test`: scenarios of the matrix have the same parts."""
 IMAGES = 0.3
 """Models of images for each model of a table."""
