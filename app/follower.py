@@ -88,12 +88,16 @@ class Follower:
             yield self._events.get_nowait()
 
     async def until(self, condition: Callable[[State], T | None], limit_s: float) -> T | None:
-        """The first non-None value of ``condition``, now or after an event; None when ``limit_s`` ran out."""
-        if (found := condition(self.state)) is not None:
-            return found
+        """The first non-None value of ``condition``, after an event or now; None when ``limit_s`` ran out.
+
+        Events that came meanwhile are first: the next wait sees no state older than this one returned for.
+        """
         try:
             async with asyncio.timeout(limit_s):
                 while True:
+                    is_newest = self._events.empty()
+                    if is_newest and (found := condition(self.state)) is not None:
+                        return found
                     _, state = await self.next()
                     if (found := condition(state)) is not None:
                         return found

@@ -42,6 +42,15 @@ async def test_events_between_two_waits_are_not_missed() -> None:
     assert names == ["first", "second"]
 
 
+async def test_a_second_wait_sees_nothing_older_than_the_first_one_saw() -> None:
+    node = ScriptedNode()
+    with follower(node) as events:
+        node.happen(ev.BusyChanged(device=OTHER, busy=False))
+        node.happen(found())
+        assert await events.until(seen, 0) == "other"
+        assert await events.until(lambda state: None if seen(state) else "gone", 0) is None
+
+
 async def test_a_node_that_ends_ends_the_wait() -> None:
     node = ScriptedNode()
     with follower(node) as events:
