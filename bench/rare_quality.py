@@ -26,7 +26,7 @@ SCRIPTS: Mapping[str, Script] = {
     "learn-digits": Script("digits CNN", 8),
     "learn-characters": Script("character transformer", 8),
     "learn-wine": Script("table of wines, dense layers", 30),
-    "learn-resnet": Script("residual network for digits", 20),
+    "learn-resnet": Script("residual network for digits", 6),
 }
 """By the name of their work."""
 
