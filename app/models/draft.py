@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from app.models import data_folders, openings
 from core.sweep.values import argument_sets, combinations
+from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -244,3 +245,11 @@ def spec_of(draft: RunDraft, state: State) -> RunSpec | Problem:
         opens={device: opens[device] for device in here if device in opens},
         data=data,
     )
+
+
+def train_words(draft: RunDraft, state: State) -> str:
+    """What pressing Train does."""
+    if draft.several and not isinstance(sets := sets_of(draft), Problem):
+        return f"Start {units.number_of(len(sets) * draft.repeat, 'trial')}"
+    count = len(taking_part(draft, state))
+    return "Train" if count < 2 else f"Train on {count} laptops"

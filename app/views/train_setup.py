@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from app.bridge import Bridge
 from app.models import preflight
-from app.models.draft import RunDraft, candidates, sets_of, spec_of, sweep_of, taking_part, why_not
+from app.models.draft import RunDraft, candidates, spec_of, sweep_of, taking_part, train_words, why_not
 from app.models.offers import Offer, Offers, offers
 from app.models.run_again import withdrawing
 from app.theme import GAP
@@ -27,9 +27,9 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
 from app.widgets.script_drop import ScriptChoices, ScriptDrop
+from app.widgets.script_watch import ScriptWatch
 from app.widgets.several_values import SeveralValues
 from app.words.device_words import problem_of
-from core.vocabulary import units
 from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
 from core.vocabulary.commands import (
     AnalyseScript,
@@ -81,6 +81,7 @@ class TrainSetup(QWidget):
         self._told: object = None
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self._plan)
+        self.watch = ScriptWatch(self, self._read_again)
         self._build()
         self.setFocusProxy(self.drop.file)
         self._show()
@@ -224,19 +225,11 @@ class TrainSetup(QWidget):
             None if plan is None else preflight.headline(self.draft, self._state, read, plan, found)
         )
         self.train.setEnabled(preflight.ready(found, plan) and not self._starting)
-        self.train.setText(self._train_words())
+        self.train.setText("Train alone" if self._alone_asked else train_words(self.draft, self._state))
         self.why.say(self._why(found, plan))
         everybody = len(taking_part(self.draft, self._state)) > len(candidates(self._state))
         if self._starts_itself and everybody and self.train.isEnabled():
             QTimer.singleShot(0, self, self._start_itself)
-
-    def _train_words(self) -> str:
-        count = len(taking_part(self.draft, self._state))
-        if self._alone_asked:
-            return "Train alone"
-        if self.draft.several and not isinstance(sets := sets_of(self.draft), Problem):
-            return f"Start {units.number_of(len(sets) * self.draft.repeat, 'trial')}"
-        return "Train" if count < 2 else f"Train on {count} laptops"
 
     def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
         if self._starting:
@@ -352,8 +345,15 @@ class TrainSetup(QWidget):
             case Refused(problem=problem):
                 self._refuse(problem)
 
+    def _read_again(self) -> None:
+        """The script was saved, or its user is back: what was found may be mended."""
+        if self.read is not None and self.isVisible() and not self._state.busy:
+            self._asked += 1
+            self._bridge.submit(AnalyseScript(path=self.draft.script), partial(self._on_script, self._asked))
+
     def _on_read(self, read: ScriptRead) -> None:
         self.read = read
+        self.watch.follow(f"{read.folder}/{read.script}")
         self.draft = replace(self.draft, script=f"{read.folder}/{read.script}")
         self._stale = True
         self._plan()

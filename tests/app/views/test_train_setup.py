@@ -659,6 +659,31 @@ def test_another_script_does_not_get_the_arguments_of_the_one_before(
     assert (setup.arguments.text(), setup.draft.arguments) == ("", "")
 
 
+def test_a_problem_that_is_mended_in_the_script_goes_when_it_is_saved(
+    qtbot: QtBot, core: FakeCore, setup: TrainSetup, settle: Settle, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("import kears\n")
+    there = replace(world.script_read(), folder=str(tmp_path), script="train.py")
+    wrong = Problem(code="missing-module", what="The module kears is missing.")
+    core.answers[AnalyseScript] = there
+    core.answers[PlanRun] = Refused(problem=wrong)
+    core.happen(*world.linked())
+    setup.choose(str(tmp_path / "train.py"))
+    settle()
+    assert not setup.train.isEnabled()
+    setup.arguments.setText("--epochs 3")
+    core.answers[PlanRun] = world.planned
+
+    (tmp_path / "train.py").write_text("import keras\n")
+
+    def may_train() -> bool:
+        core.flush()
+        return setup.train.isEnabled()
+
+    qtbot.waitUntil(may_train, timeout=LIMIT_MS)
+    assert setup.arguments.text() == "--epochs 3"
+
+
 def test_an_open_quotation_mark_forbids_to_train(qtbot: QtBot, setup: TrainSetup, settle: Settle) -> None:
     setup.choose("/a.py")
     settle()
