@@ -75,7 +75,7 @@ def ended_by_name(ran: Ran, victim: int, members: Crew) -> None:
     problem = ran.exits[victim].problem
     assert problem is not None, members.last_words()
     name = ("worker:0", "chief:0")[victim]
-    assert f"{name} sent something that does not" in problem.what, (problem, members.last_words())
+    assert f"{name} sent an unexpected message" in problem.what, (problem, members.last_words())
 
 
 @pytest.mark.parametrize(
