@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import msgspec
 from rich.console import Console
 
 from bench import machine, tables
-from bench.result import Result
+from bench.result import Result, Row
 from core.vocabulary.errors import TandemError
 
 MEASUREMENTS = {
@@ -50,7 +50,8 @@ MEASUREMENTS = {
     "prediction": ("What is expected before training", "bench.prediction"),
     "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }
-"""Title and module of each benchmark, by name; the module's ``measure`` returns its rows."""
+"""Title and module of each benchmark, by name; the module's ``measure`` returns its rows, or yields them,
+which shows each as soon as it is measured."""
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 README = Path(__file__).parent.parent / "README.md"
@@ -110,9 +111,15 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
 def measured(name: str, title: str, module: str) -> Result:
     """Runs one measurement; a failure is a result, too."""
     before, began_s = machine.load(), time.monotonic()
-    rows, failure = [], ""
+    rows: list[Row] = []
+    failure = ""
     try:
-        rows = import_module(module).measure()
+        found = import_module(module).measure()
+        for row in found:
+            rows.append(row)
+            if isinstance(found, Iterator):
+                what, value, *rest = tables.cells(row)
+                print(f"  {what}: {value}", *filter(None, rest), file=sys.stderr, flush=True)
     except (TandemError, OSError, RuntimeError, TimeoutError) as error:
         failure = f"{type(error).__name__}: {error}"
     return Result(

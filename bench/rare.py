@@ -6,7 +6,9 @@ Beside it: what the machine and the network allow, and what was expected before 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +19,8 @@ from bench.result import Row, median, ratios, spread
 from bench.wire.link import Link
 
 ROUNDS = 3
+MOST_S = 1380.0
+"""No round begins that would end later, except a script's first: the whole takes up to 25 minutes."""
 MBIT = (240, 100)
 Kind = Literal["exact", "rare"]
 KINDS: tuple[Kind, ...] = ("exact", "rare")
@@ -30,6 +34,8 @@ class Script:
     rare: int
     """Epochs of a round with rare meetings: enough steps for several meetings."""
     exact: int = 1
+    exact_steps: int = 0
+    """Steps in an epoch of exact steps, which take long; 0: like all others."""
     gradients: int = 0
     """Numbers that an exact step moves; 0: so few that the network does not matter."""
     heavy: bool = False
@@ -42,11 +48,18 @@ SCRIPTS: Mapping[str, Script] = {
     "resnet20": Script("ResNet-20, 0.3 million", 1, 2, heavy=True, gradients=272_378),
     "gpt": Script("GPT, 1.3 million", 1, 2, heavy=True, gradients=1_268_256),
     "mobilenetv2": Script("MobileNetV2 at 96 × 96, 2.2 million", 1, 2, heavy=True, gradients=2_236_682),
-    "5m-long-epochs": Script("dense layers, 5 million", 1, 4, gradients=4_989_010),
-    "resnet50": Script("ResNet-50 at 96 × 96, 23.6 million", 1, 4, heavy=True, gradients=23_555_082),
+    "5m-long-epochs": Script("dense layers, 5 million", 1, 4, exact_steps=10, gradients=4_989_010),
+    "resnet50": Script(
+        "ResNet-50 at 96 × 96, 23.6 million", 1, 4, exact_steps=4, heavy=True, gradients=23_555_082
+    ),
 }
 """The measured scripts, by the name of their work."""
-UNEQUAL, SLOW = "resnet20", 1 / 3
+UNEQUAL = "resnet20"
+PARTS: Mapping[tuple[float, ...], str] = {
+    (1, 1 / 3): "one with a third of a core",
+    (1, 1 / 2, 1 / 3): "three, of which two with a half and a third of one core",
+}
+"""Unequal members: the part of a core that each has, by rank. All after the first are on one core."""
 OF_ALLOWED, HEAVY, OF_SUM, WITHIN = 0.9, 1.7, 0.92, 0.2
 
 
@@ -57,71 +70,102 @@ class Measured:
     alone_s: list[float]
     half_s: list[float]
     together_s: dict[tuple[Kind, int], list[float]]
-    """Seconds by kind and Mbit/s."""
+    """Seconds by kind and Mbit/s; at the slower rate there is a single round."""
     expected_s: dict[tuple[Kind, int], float]
 
 
-def measure() -> list[Row]:
-    return [row for work in SCRIPTS for row in rows(work, _measured(work))] + _unequal()
+def measure() -> Iterator[Row]:
+    ends_s = time.monotonic() + MOST_S
+    for number, work in enumerate(SCRIPTS):
+        left, now_s = len(SCRIPTS) - number + len(PARTS), time.monotonic()
+        yield from rows(work, _measured(work, until_s=now_s + (ends_s - now_s) / left))
+    for parts in PARTS:
+        yield _unequal(parts)
 
 
-def _measured(work: str) -> Measured:
-    script = SCRIPTS[work]
+def rounds(until_s: float) -> Iterator[int]:
+    """Numbers of rounds: as many as end by then, going by the one before, but at least one."""
+    took_s = 0.0
+    for number in range(ROUNDS):
+        began_s = time.monotonic()
+        if number and began_s + took_s > until_s:
+            return
+        yield number
+        took_s = time.monotonic() - began_s
+
+
+def _measured(work: str, until_s: float) -> Measured:
+    script, cores = SCRIPTS[work], sorted(os.sched_getaffinity(0))
     epochs = {"exact": script.exact, "rare": script.rare}
+    works = {"exact": f"{work}:{script.exact_steps}" if script.exact_steps else work, "rare": work}
     with ExitStack() as stack:
         alone, *halves = (
             stack.enter_context(Pair("tandem", name, shares=(1,), cores=(core,)))
-            for name, core in ((work, 0), (f"{work}/2", 0), (f"{work}/2", 1))
+            for name, core in ((work, cores[0]), (f"{work}/2", cores[0]), (f"{work}/2", cores[-1]))
         )
         pairs = {}
         for mbit in MBIT:
             link = stack.enter_context(Link(mbit))
             for kind in KINDS:
-                pairs[kind, mbit] = stack.enter_context(Pair("tandem", work, link=link, sync=kind))
+                pairs[kind, mbit] = stack.enter_context(Pair("tandem", works[kind], link=link, sync=kind))
         found = Measured([], [], {key: [] for key in pairs}, {})
-        _step_s(script.alone, alone)
-        _step_s(script.alone, *halves)
+        _step_s("train 1", alone)
+        _step_s("train 1", *halves)
         for key, pair in pairs.items():
-            pair.order("train 1")
+            pair.order(f"expect {epochs[key[0]]}")
             told = pair.answered()
             found.expected_s[key] = told.expectation.step_s if told.expectation else math.nan
-        for _ in range(ROUNDS):
-            found.alone_s.append(_step_s(script.alone, alone))
-            found.half_s.append(_step_s(script.alone, *halves))
+        for number in rounds(until_s):
+            found.alone_s.append(_step_s(f"train {script.alone}", alone))
+            found.half_s.append(_step_s(f"train {script.alone}", *halves))
             for (kind, mbit), pair in pairs.items():
-                found.together_s[kind, mbit].append(_step_s(epochs[kind], pair))
+                if number == 0 or mbit == MBIT[0]:
+                    found.together_s[kind, mbit].append(_step_s(f"train {epochs[kind]}", pair))
     return found
 
 
-def _step_s(epochs: int, *pairs: Pair) -> float:
-    """Seconds of a step, with its part of the meetings; of several side by side, the slowest one's."""
+def _step_s(words: str, *pairs: Pair) -> float:
+    """Seconds of a step of a fit so ordered, with its part of the meetings; of several side by side, the
+    slowest one's."""
     for pair in pairs:
-        pair.order(f"train {epochs}")
+        pair.order(words)
     told = [pair.answered() for pair in pairs]
     return max(each.step_s or math.nan for each in told)
 
 
-def _unequal() -> list[Row]:
-    """Rare meetings of two of which one has a third of a core, beside what each reaches alone."""
+def _unequal(parts: tuple[float, ...]) -> Row:
+    """Rare meetings of members with these parts of a core, beside what each reaches alone."""
     script, over = SCRIPTS[UNEQUAL], []
-    with (
-        Link(MBIT[0]) as link,
-        Pair("tandem", UNEQUAL, link=link, sync="rare", balance=True) as pair,
-        Pair("tandem", UNEQUAL, shares=(1,), cores=(0,)) as fast,
-        Pair("tandem", UNEQUAL, shares=(1,), cores=(1,)) as slow,
-        slowed([pair.pids[1]], SLOW),
-        slowed(slow.pids, SLOW),
-    ):
-        for side in (pair, fast, slow):
-            _step_s(1, side)
+    first, *_, last = sorted(os.sched_getaffinity(0))
+    cores = [first, *[last] * (len(parts) - 1)]
+    with ExitStack() as stack:
+        link = stack.enter_context(Link(MBIT[0], len(parts)))
+        pair = stack.enter_context(
+            Pair(
+                "tandem", UNEQUAL, link=link, sync="rare", shares=(1,) * len(parts), balance=True, cores=cores
+            )
+        )
+        apart = [stack.enter_context(Pair("tandem", UNEQUAL, shares=(1,), cores=(core,))) for core in cores]
+        for rank, part in enumerate(parts):
+            if part < 1:
+                for pid in (pair.pids[rank], *apart[rank].pids):
+                    stack.enter_context(slowed([pid], part))
+        _step_s(f"expect {script.rare}", pair)
+        _step_s("train 1", *apart)
         for _ in range(ROUNDS):
-            together_s = _step_s(script.rare, pair)
-            for each in (fast, slow):
+            pair.order(f"train {script.rare}")
+            told = pair.answered()
+            for each in apart:
                 each.order("train 1")
-            fast_s, slow_s = (each.answered().step_s or math.nan for each in (fast, slow))
-            over.append(1 / together_s / (1 / fast_s + 1 / slow_s))
-    what = f"{script.title}: rare, one with a third of a core ÷ the sum of both alone"
-    return [Row(what=what, value=median(over), limit=OF_SUM, at="least", note=spread(over))]
+            each_s = [each.answered().step_s or math.nan for each in apart]
+            over.append(1 / (told.step_s or math.nan) / sum(1 / step_s for step_s in each_s))
+    return Row(
+        what=f"{script.title}: rare, {PARTS[parts]} ÷ the sum of all alone",
+        value=median(over),
+        limit=OF_SUM,
+        at="least",
+        note=f"{spread(over)}; rows of a batch: {', '.join(map(str, told.shares))}",
+    )
 
 
 def rows(work: str, measured: Measured) -> list[Row]:
@@ -137,7 +181,7 @@ def rows(work: str, measured: Measured) -> list[Row]:
         ),
     ]
     for (kind, mbit), together_s in measured.together_s.items():
-        gains, what = ratios(alone_s, together_s), f"{title}: {kind} at {mbit} Mbit"
+        gains, what = ratios(alone_s[: len(together_s)], together_s), f"{title}: {kind} at {mbit} Mbit"
         least = HEAVY if kind == "rare" and script.heavy and mbit == MBIT[0] else None
         found.append(
             Row(what=f"{what}, times alone", value=median(gains), limit=least, at="least", note=spread(gains))

@@ -22,7 +22,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> bool | None:
-        """Whether the promise holds; None if there is none. NaN keeps no promise."""
+        """Whether the promise holds; None if there is none. A number that is missing breaks one."""
+        if not math.isfinite(self.value):
+            return False
         if self.limit is None:
             return None
         return self.value <= self.limit if self.at == "most" else self.value >= self.limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -18,7 +19,8 @@ def cells(row: Row) -> tuple[str, ...]:
     sign = "≤" if row.at == "most" else "≥"
     limit = "" if row.limit is None else f"{sign} {row.limit:g}"
     kept = {None: "", True: "yes", False: "NO"}[row.kept]
-    return row.what, f"{number(row.value)} {row.unit}".strip(), limit, kept, row.note
+    value = f"{number(row.value)} {row.unit}".strip() if math.isfinite(row.value) else "not measured"
+    return row.what, value, limit, kept, row.note
 
 
 def number(value: float) -> str:

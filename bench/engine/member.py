@@ -1,8 +1,9 @@
 """One process of a pair: ``python -m bench.engine.member PLACE``, with TF_CONFIG set unless it is alone.
 
-Lines on stdin are commands: ``train N`` trains so many epochs, ``evaluate`` computes
-the loss of the rows held out, ``save FILE`` saves the weights. Each is answered on stdout by a line, an
-``Answer``. Ends with its stdin.
+Lines on stdin are commands: ``train N`` trains so many epochs; ``expect N`` the first epoch of a fit that has
+so many, or more if the engine measures nothing before a fit as short as that; ``evaluate`` computes the loss
+of the rows held out, ``save FILE`` saves the weights. Each is answered on stdout by a line, an ``Answer``.
+Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def main(place: Place) -> None:
     import tensorflow as tf
 
     from bench.engine import hand_written, with_tandem, works
+    from bench.engine.with_tandem import first_epoch_only
     from core.trainer import cluster_hooks
+    from core.trainer.exact.steps.calibration import LEAST_STEPS
 
     if sealed is not None and place.seal is not None:
         sealed.open("bench", place.rank, place.seal)
@@ -51,6 +54,9 @@ def main(place: Place) -> None:
         if order == "train":
             train(int(value))
             steps = int(value) * job.steps
+        elif order == "expect":
+            train(max(int(value), -(-LEAST_STEPS // job.steps)), [first_epoch_only()])
+            steps = job.steps
         elif order == "evaluate":
             assert job.held_out is not None
             inputs, labels = job.held_out

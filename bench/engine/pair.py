@@ -137,6 +137,8 @@ class Pair:
         for member in self._members:
             member.kill()
             member.wait()
+            assert member.stdin is not None
+            member.stdin.close()
         self._stack.close()
 
     @property
@@ -222,6 +224,7 @@ def _seals(keys: dict[int, ExchangeKeys], workers: Sequence[str]) -> dict[int, S
 
 def _listen(member: subprocess.Popen[str], said: queue.Queue[str]) -> None:
     assert member.stdout is not None
-    for line in member.stdout:
-        said.put(line)
+    with member.stdout as lines:
+        for line in lines:
+            said.put(line)
     said.put("")

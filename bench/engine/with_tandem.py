@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,8 +24,8 @@ from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Train
 
 
-def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[int], None]]:
-    """The model, and a function that trains it for a number of epochs."""
+def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[..., None]]:
+    """The model, and a function that trains it for a number of epochs, with callbacks if any are given."""
     if not place.audits:
         mock.patch.object(Auditor, "ahead", lambda *given: None).start()
         mock.patch.object(Sketches, "take", lambda *given: {}).start()
@@ -59,10 +59,24 @@ def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[i
             optimizer=work.optimizer(), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
         )
 
-    def train(epochs: int) -> None:
-        model.fit(work.images, work.labels, batch_size=work.batch, epochs=epochs, verbose=0)
+    def train(epochs: int, callbacks: Sequence[Any] = ()) -> None:
+        model.fit(
+            work.images,
+            work.labels,
+            batch_size=work.batch,
+            epochs=epochs,
+            verbose=0,
+            callbacks=list(callbacks),
+        )
 
     return model, train
+
+
+def first_epoch_only() -> Any:
+    """A callback that ends a fit after its first epoch."""
+    callback = keras.callbacks.LambdaCallback()
+    callback.on_epoch_end = lambda epoch, logs: setattr(callback.model, "stop_training", True)
+    return callback
 
 
 def _met(place: Place) -> TlsCluster:

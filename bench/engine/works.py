@@ -20,12 +20,16 @@ PICTURES: dict[str, tuple[type[work.Work], int, int, int]] = {
 
 
 def load(name: str) -> work.Work:
-    """The work by its name on the command line; ``/2`` after it halves the batch."""
+    """The work by its name on the command line; ``/2`` after it halves the batch, ``:4`` leaves so many
+    steps in an epoch."""
     if name.startswith("learn-"):
         return learning.load(name)
+    name, _, steps = name.partition(":")
     name, _, parts = name.partition("/")
     whole = _load(name)
-    return replace(whole, batch=whole.batch // int(parts or 1))
+    batch = whole.batch // int(parts or 1)
+    rows = int(steps) * batch if steps else len(whole.images)
+    return replace(whole, images=whole.images[:rows], labels=whole.labels[:rows], batch=batch)
 
 
 def _load(name: str) -> work.Work:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +19,7 @@ class Measurements(dict[str, tuple[str, str]]):
         super().__init__()
         self._monkeypatch = monkeypatch
 
-    def add(self, name: str, measure: Callable[[], list[Row]]) -> None:
+    def add(self, name: str, measure: Callable[[], Iterable[Row]]) -> None:
         module = ModuleType(f"measurement_{name}")
         module.measure = measure  # type: ignore[attr-defined]
         self._monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -61,6 +61,21 @@ def test_a_broken_promise_gives_one_and_the_rest_is_measured(
     assert [each["name"] for each in told] == ["bad", "none", "good"]
     assert told[0]["rows"][0]["value"] == 3.0
     assert told[1]["failure"] == "TimeoutError: nobody came"
+
+
+def test_rows_are_shown_as_soon_as_they_are_measured(
+    made_up: Measurements, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure() -> Iterator[Row]:
+        yield Row(what="first", value=3.0, unit="ms", limit=2.0)
+        assert "first: 3 ms ≤ 2 NO" in capsys.readouterr().err
+        raise TimeoutError("nobody came")
+
+    made_up.add("some", measure)
+    assert bench.main(["--json"], made_up) == 1
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["failure"] == "TimeoutError: nobody came"
+    assert [row["what"] for row in told["rows"]] == ["first"]
 
 
 def test_only_what_is_named_is_measured(made_up: Measurements, capsys: pytest.CaptureFixture[str]) -> None:

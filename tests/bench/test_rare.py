@@ -1,8 +1,12 @@
 """How rounds alone, exact and rare become rows."""
 
+import math
+import time
+
 import pytest
 
 from bench import rare
+from bench.engine.pair import Pair
 from bench.result import Row
 
 
@@ -11,8 +15,12 @@ def found() -> dict[str, Row]:
     measured = rare.Measured(
         alone_s=[0.2, 0.4, 0.2],
         half_s=[0.1, 0.2, 0.1],
-        together_s={("exact", 240): [0.4, 0.4, 0.8], ("rare", 240): [0.1, 0.2, 0.2]},
-        expected_s={("exact", 240): 0.5, ("rare", 240): 0.21},
+        together_s={
+            ("exact", 240): [0.4, 0.4, 0.8],
+            ("rare", 240): [0.1, 0.2, 0.2],
+            ("rare", 100): [0.4],
+        },
+        expected_s={("exact", 240): 0.5, ("rare", 240): 0.21, ("rare", 100): math.nan},
     )
     rows = rare.rows("gpt", measured)
     assert len(rows) == len({row.what for row in rows})
@@ -42,3 +50,36 @@ def test_what_was_expected_is_compared_with_what_came_out(found: dict[str, Row])
     assert exact.value == pytest.approx(0.25)
     assert rarely.value == pytest.approx(0.05)
     assert (exact.kept, rarely.kept) == (False, True)
+
+
+def test_a_single_round_on_the_slower_network_is_compared_with_the_first_one_alone(
+    found: dict[str, Row],
+) -> None:
+    assert found["rare at 100 Mbit, times alone"].value == 0.5
+
+
+def test_an_expectation_that_is_missing_is_a_row_that_breaks_its_promise(found: dict[str, Row]) -> None:
+    assert found["rare at 100 Mbit: expected, off by"].kept is False
+
+
+@pytest.mark.parametrize(("until_s", "count"), [(0.0, 1), (25.0, 2), (35.0, 3), (1000.0, 3)])
+def test_no_round_but_the_first_begins_that_would_end_too_late(
+    until_s: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    begun = []
+    for number in rare.rounds(until_s):
+        begun.append(number)
+        now_s[0] += 10.0
+    assert begun == [*range(count)]
+
+
+@pytest.mark.cluster
+def test_a_short_epoch_is_enough_to_ask_what_is_expected() -> None:
+    with Pair("tandem", "digits:4", sync="rare") as pair:
+        pair.order("expect 1")
+        told = pair.answered()
+    assert told.steps == 4
+    assert told.expectation is not None
+    assert told.expectation.step_s > 0

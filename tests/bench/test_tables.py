@@ -1,6 +1,7 @@
 """Numbers as words, and the document that holds them."""
 
 import io
+import math
 
 import pytest
 from rich.console import Console
@@ -56,6 +57,17 @@ def test_a_failure_is_said_instead_of_numbers() -> None:
     written = io.StringIO()
     tables.say(failed, Console(file=written, width=200))
     assert "not measured: TimeoutError: late" in written.getvalue()
+
+
+@pytest.mark.parametrize("limit", [None, 1.5])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_is_missing_is_said_and_breaks_its_promise(value: float, limit: float | None) -> None:
+    row = Row(what="a", value=value, unit="ms", limit=limit, at="least")
+    assert tables.cells(row)[1] == "not measured"
+    assert tables.cells(row)[3] == "NO"
+    result = Result(name="one", title="One", rows=(*GOOD.rows[:1], row))
+    assert not result.ok
+    assert "| a | not measured |" in tables.markdown(result)
 
 
 def test_a_terminal_shows_each_row() -> None:
