@@ -109,12 +109,14 @@ async def train(
     except TandemError as error:
         other = await interrupts.unless(other_run.request(follower, error.problem))
         if other is None:
-            raise
+            raise TandemError.of(run_again.with_other_ways(error.problem, wanted, follower.state)) from error
         screen.problem(error.problem)
         return await take_part(follower, screen, other, interrupts, keyboard)
     if begun is None:
         return ExitCode.INTERRUPTED
     begun, phase = await follow(follower, screen, begun, interrupts)
+    if isinstance(phase, Failed):
+        phase = Failed(problem=run_again.with_other_ways(phase.problem, wanted, follower.state))
     code = await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
     if not isinstance(phase, Failed) or interrupts.count:
         return code

@@ -73,8 +73,9 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": _minutes,
             "metavar": "MINUTES",
-            "help": "how long the run waits for a silent member (asleep or offline) "
-            f"(default: {AWAY_S / 60:.0f}, and {GO_ON_S:.0f} seconds where the others can go on without it)",
+            "help": "how long the run waits for a member that has been silent for 10 seconds (asleep or "
+            f"offline) (default: {AWAY_S / 60:.0f}, and {GO_ON_S:.0f} seconds where the others can go on "
+            "without it)",
         },
     ),
     "ask_after_s": (

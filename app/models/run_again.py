@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
-from app.models.draft import why_not
 from app.words.device_names import names_of
+from core.run.abilities import why_not
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import ChangeSettings
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Phase, Stopped, is_followed
 from core.vocabulary.plan import Moment, Plan, Role, RunSpec
@@ -38,13 +41,13 @@ def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | No
 
 
 def spec_of(
-    entry: RunEntry, state: State, *, others_said: bool = False, resumes: bool = False, fix: str = _FIX
+    entry: RunEntry, state: State, *, others_said: bool = False, resumes: bool = False, button: str = ""
 ) -> RunSpec:
     """With exactly the laptops that took part. Raises ``TandemError`` if the run can't be repeated here.
 
     ``resumes``: another laptop's run may be resumed here, with the project that came with it (no script).
-    ``others_said``: the caller names the members, so nobody of that run is missing. ``fix``: the advice for a
-    laptop that is no longer paired.
+    ``others_said``: the caller names the members, so nobody of that run is missing. ``button``: as in
+    ``with_other_ways``.
     """
     if not entry.source and not resumes:
         raise TandemError(
@@ -63,10 +66,32 @@ def spec_of(
             raise TandemError(
                 code="not-paired",
                 what=f"{plain(name, 40)} took part then but is no longer paired with this laptop.",
-                fix=fix,
+                fix=f"Pair it again. {_other_ways(entry.run, others, state, button)}" if resumes else _FIX,
             )
     spec = entry.spec or RunSpec(script="", arguments=entry.arguments)
     return replace(spec, script=entry.source, devices=tuple(others), solo=not others)
+
+
+def with_other_ways(problem: Problem, spec: RunSpec, state: State, button: str = "") -> Problem:
+    """``problem``, which prevents resuming a run, with the ways to resume it without the laptop that causes
+    it, if one does. ``button``: resumes it on this laptop alone."""
+    known = [state.devices.get(device) for device in spec.devices]
+    absent = {why.problem.code for device in known if device is not None and (why := why_not(device))}
+    is_absent = problem.code in {"device-unknown", *absent}
+    if spec.resume is None or not (is_absent or problem.code in _REFUSED):
+        return problem
+    ways = _other_ways(spec.resume, spec.devices if is_absent else (), state, button)
+    return replace(problem, fix=f"{problem.fix} {ways}")
+
+
+def _other_ways(run: RunId, others: Iterable[DeviceId], state: State, button: str) -> str:
+    """``others``: laptops of the run; those that can take part now are named."""
+    known = [state.devices[device] for device in others if device in state.devices]
+    names = ",".join(plain(device.shown_name, 40) for device in known if why_not(device) is None)
+    command = f"tandem resume {run} --with {shlex.quote(names) if names else 'NAME,…'}"
+    if button:
+        return f"To resume without it, press “{button}”, or use a terminal: {command}"
+    return f"To resume without it: {command}, or --solo for this laptop alone."
 
 
 def alone(spec: RunSpec, me: DeviceId | None) -> RunSpec:
@@ -88,7 +113,7 @@ def alone_helps(phase: Phase, plan: Plan | None, state: State) -> bool:
 
 def _absent(device: DeviceId, state: State) -> bool:
     known = state.devices.get(device)
-    return known is None or not known.paired or bool(why_not(known))
+    return known is None or why_not(known) is not None
 
 
 def withdrawing(code: str, state: State) -> ChangeSettings:

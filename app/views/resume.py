@@ -19,9 +19,6 @@ from core.vocabulary.events import Event, LinkDown, LinkUp
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.settings import SettingsChange
 
-_FIX = "Pair it again under Devices, or resume without it from a terminal: tandem resume {run} --solo."
-_FIX_HERE = f"Pair it again under Devices, or press “{ALONE}”."
-
 
 def connect_result(bridge: Bridge, outcome: OutcomeCard, charts: ChartPanel) -> None:
     """Connects the actions on a run's result and plots, whether it just ended or is old."""
@@ -55,20 +52,22 @@ def resume_cut_off(bridge: Bridge, run: RunId, tell: Callable[[Problem], object]
     """Does what ``tandem resume`` does, for a run that is not on screen. ``tell``: receives why it cannot
     continue."""
 
-    def on_started(answer: Answer) -> None:
+    def on_details(answer: Answer) -> None:
         if isinstance(answer, Refused):
             tell(answer.problem)
-
-    def on_details(answer: Answer) -> None:
         if not isinstance(answer, RunDetails):
-            on_started(answer)
             return
         try:
-            spec = run_again.spec_of(answer.entry, bridge.state, resumes=True, fix=_FIX.format(run=run))
+            spec = replace(run_again.spec_of(answer.entry, bridge.state, resumes=True), resume=run)
         except TandemError as error:
             tell(error.problem)
             return
-        bridge.submit(StartRun(spec=replace(spec, resume=run)), on_started)
+
+        def on_started(answer: Answer) -> None:
+            if isinstance(answer, Refused):
+                tell(run_again.with_other_ways(answer.problem, spec, bridge.state))
+
+        bridge.submit(StartRun(spec=spec), on_started)
 
     bridge.submit(GetRun(run=run, points=False), on_details)
 
@@ -85,7 +84,7 @@ def resume_run(
     begins anew. ``outcome`` shows ``entry``'s run, and why it cannot continue."""
     me = bridge.state.me.device if bridge.state.me is not None else None
     try:
-        spec = run_again.spec_of(entry, bridge.state, resumes=True, others_said=alone, fix=_FIX_HERE)
+        spec = run_again.spec_of(entry, bridge.state, resumes=True, others_said=alone, button=ALONE)
     except TandemError as error:
         outcome.show_start(error.problem, starting=False)
         return
@@ -94,12 +93,14 @@ def resume_run(
         refused = answer.problem if isinstance(answer, Refused) else None
         if outcome.folder == entry.folder:  # otherwise another run is open meanwhile
             stopped = refused is not None and refused.code == "stopped"  # the user wanted that
+            if refused is not None:
+                refused = run_again.with_other_ways(refused, spec, bridge.state, ALONE)
             outcome.show_start(None if stopped else refused, starting=False)
         if refused is None:
             on_begun()
 
     if alone:
         spec = run_again.alone(spec, me)
+    spec = replace(spec, resume=entry.run if outcome.may_resume else None)
     outcome.show_start(None, starting=True)
-    resumed = entry.run if outcome.may_resume else None
-    bridge.submit(StartRun(spec=replace(spec, resume=resumed)), on_answer)
+    bridge.submit(StartRun(spec=spec), on_answer)

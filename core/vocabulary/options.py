@@ -20,7 +20,7 @@ Sync = Annotated[str, msgspec.Meta(pattern=SYNC, max_length=7)]
 often as suits the link."""
 
 AWAY_S = 600.0
-"""How long a run waits by default for a silent laptop."""
+"""How long a run waits by default for a laptop that is away: silent for 10 s (``core.link``)."""
 GO_ON_S = 10.0
 """The same where the others can go on without it. Its return takes a little longer than this: a shorter wait
 would often cost more time than it saves."""
@@ -37,9 +37,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     downloads: bool = True
     """A script with sealed trainers may still download: each laptop lets it call out."""
     away_s: float = AWAY_S
-    """How long the run waits for a silent laptop without which it cannot go on."""
+    """How long the run waits for a laptop that is away and without which it cannot go on."""
     go_on_s: float = GO_ON_S
-    """How long it waits for any other silent laptop."""
+    """How long it waits for any other laptop that is away."""
     ask_after_s: float = ASK_AFTER_S
     """How long after the last progress the user is asked whether to keep waiting; 0: never."""
     accept_differences: bool = False

@@ -8,6 +8,7 @@ from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.models import run_again
 from core.run import problems
+from core.run.abilities import why_not
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
@@ -253,6 +254,26 @@ async def test_what_is_refused_is_no_stop() -> None:
     node.refuses(StartRun)
     with follower(node) as follow, pytest.raises(TandemError, match="It did not work"):
         await run_command.start(follow, Words(), RunSpec(script="digits.py"), Interrupts())
+
+
+async def test_a_resume_that_a_laptop_prevents_is_told_with_the_ways_to_do_without_it() -> None:
+    spec = RunSpec(script="/a.py", devices=(OTHER,), resume=RUN)
+    ways = f"To resume without it: tandem resume {RUN} --with NAME,…, or --solo for this laptop alone."
+    node = running()
+    why = why_not(node.state.devices[OTHER])
+    assert why is not None
+    node.answers[StartRun] = Refused(problem=why.problem)
+    with follower(node) as follow, pytest.raises(TandemError, match="not connected") as refused:
+        await run_command.train(follow, Words(), spec, Interrupts(), None)
+    assert refused.value.fix == f"{why.fix} {ways}"
+
+    screen, no = Words(), problems.refused_by_user()
+    node.answers[StartRun] = RunAccepted(run=RUN)
+    node.then[StartRun] = [phase(Failed(problem=no))]
+    with follower(node) as follow:
+        code = await run_command.train(follow, screen, spec, Interrupts(), None)
+    assert code == ExitCode.REFUSED
+    assert f"{no.fix} {ways}" in " ".join(screen.said.split())
 
 
 async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:

@@ -21,6 +21,7 @@ from app.models.run_comparison import Compared, Line, compared
 from app.models.runs_model import MORE_ROLE, Column, kind, more, words
 from app.views.runs import RunsView
 from core.run import problems
+from core.run.abilities import why_not
 from core.vocabulary import events as ev
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, RunList
@@ -409,6 +410,25 @@ def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, 
     core.release()
     core.flush()
     assert not outcome.not_started.isVisible(), "it is about the run before"
+
+
+def test_a_laptop_that_prevents_resuming_is_named_with_the_ways_to_do_without_it(
+    core: FakeCore, view: RunsView
+) -> None:
+    core.happen(*world.linked(), world.lost())
+    why = why_not(core.state.devices[OTHER])
+    assert why is not None
+    core.answers[StartRun] = Refused(problem=why.problem)
+    open_run(core, view, PAUSED)
+    outcome = view.past.outcome
+    outcome.go_on.click()
+    core.flush()
+    assert outcome.alone.isVisible()
+    told = outcome.not_started.problem
+    assert told is not None and told.what.startswith("Bob's laptop is not connected")
+    assert told.fix.startswith(why.fix)
+    assert f"press “{outcome.alone.text()}”" in told.fix
+    assert told.fix.endswith(f"tandem resume {PAUSED.run} --with NAME,…")
 
 
 def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: RunsView) -> None:
