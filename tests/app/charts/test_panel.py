@@ -153,7 +153,7 @@ def test_all_plots_show_the_same_part_of_the_run_however_late_they_came(
 ) -> None:
     points = run_of(*(step(n, loss=3.0, accuracy=0.5) for n in range(40)))
     shown(qtbot, panel, Source("now", points))
-    for number in range(40, 90, 3):
+    for number in range(40, 90, 8):
         points.on_event(step(number, loss=2.0, accuracy=0.6))
         if number > 60:
             points.add_use(A, CPU_USE, float(number), 40.0)
