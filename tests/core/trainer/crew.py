@@ -6,6 +6,7 @@ TensorFlow is loaded once per member (``many_runs``); each script is then a sepa
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,17 +26,20 @@ from core.vocabulary.trainer_messages import Report, Said, Train
 from tests.core.trainer.attended import cluster, keys_for
 
 LIMIT_S = 240.0
+NOBODYS = 9
+"""A port without a listener."""
 SCRIPT = "train.py"
 HARM = "harm.py"
 
 
 @dataclass(frozen=True)
 class Ran:
-    """The results of one run: by rank, its exit, its messages, and its folder."""
+    """The results of one run: by rank, its exit, its messages, and its folder. And how long it took."""
 
     exits: list[Exit]
     said: list[list[Said]]
     folders: list[Path]
+    took_s: float
 
     def words(self) -> list[str]:
         """Messages from any member."""
@@ -51,9 +55,19 @@ class Crew:
     shares: tuple[int, ...]
     runs: int = 0
 
-    def run(self, text: str, harm: Mapping[int, str] = MappingProxyType({}), **files: str) -> Ran:
+    def run(
+        self,
+        text: str,
+        *arguments: str,
+        harm: Mapping[int, str] = MappingProxyType({}),
+        names: tuple[str, ...] = (),
+        shut: int | None = None,
+        limit_s: float = LIMIT_S,
+        **files: str,
+    ) -> Ran:
         """``files``: those only in the chief's folder, beside the script, by name with ``_`` for the dot.
-        ``harm``: changes to a member's own Tandem before the run, by rank."""
+        ``harm``: changes to a member's own Tandem before the run, by rank. ``names``: of the laptops, instead
+        of their tasks. ``shut``: one of two, which nobody can call."""
         keys = keys_for(len(self.shares))
         tasks = cluster(chief=1, worker=len(self.shares) - 1)
         works = [folder / f"run-{self.runs}" for folder in self.folders]
@@ -64,17 +78,22 @@ class Crew:
                 (works[rank] / HARM).write_text(harm[rank])
             for name, content in files.items() if rank == 0 else ():
                 (works[rank] / name.replace("_", ".")).write_text(content)
+            if shut is not None and shut != rank:
+                at = json.loads(config)
+                at["cluster"]["worker" if shut else "chief"] = [f"127.0.0.1:{NOBODYS}"]
+                config = json.dumps(at)
             order = Train(
                 run=f"run-{self.runs}",
                 task=task,
                 folder=str(works[rank]),
                 script=SCRIPT,
+                arguments=arguments,
                 tf_config=config,
                 rank=rank,
                 shares=self.shares,
                 seed=7,
                 exchange=keys[rank],
-                names=tuple(tasks),
+                names=names or tuple(tasks),
                 meet_timeout_s=LIMIT_S,
             )
             pipe = self.processes[rank].stdin
@@ -85,11 +104,12 @@ class Crew:
         began_s = time.monotonic()
         self.runs += 1
         while not all(each.exists() for each in left):
-            assert time.monotonic() < began_s + LIMIT_S, self.last_words()
+            assert time.monotonic() < began_s + limit_s, self.last_words()
             assert all(process.poll() is None for process in self.processes), self.last_words()
             time.sleep(0.05)
+        took_s = time.monotonic() - began_s
         exits = [msgspec.json.decode(each.read_bytes(), type=Exit) for each in left]
-        return Ran(exits, [_said(each.with_suffix(".reports")) for each in left], works)
+        return Ran(exits, [_said(each.with_suffix(".reports")) for each in left], works, took_s)
 
     def last_words(self) -> str:
         return "\n".join((folder / "log").read_text()[-4000:] for folder in self.folders)
