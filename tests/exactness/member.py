@@ -1,13 +1,14 @@
 """One process of the matrix: plain Keras, or a member of a cluster. Runs many scenarios, leaves .npz files.
 
-Called as: python -m tests.exactness.member ORDER, with ORDER a JSON object (see processes.py). Ends when its
-stdin closes, so that it never outlives the test.
+Called as: python -m tests.exactness.member ORDER, with ORDER a JSON object (see processes.py). Ends with the
+test's process, or when its stdin closes, so that it never outlives the test.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
 import sys
 import threading
@@ -32,8 +33,10 @@ _leaves: list[Callable[[], None]] = []
 def begin() -> None:
     """Loads Keras as a trainer does, and from now on ends with the parent."""
 
+    parent = multiprocessing.parent_process()
+
     def wait() -> None:
-        sys.stdin.buffer.read()
+        sys.stdin.buffer.read() if parent is None else parent.join()
         os._exit(3)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import multiprocessing
 import os
 import random
+import runpy
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import IO
+from unittest import mock
 
 import msgspec
 
@@ -73,8 +79,7 @@ def run(
     ports = free_ports(len(shares))
     keys = keys_for(len(shares))
     folders = folders_in(out, shares)
-    children: list[subprocess.Popen[bytes]] = []
-    logs: list[IO[bytes]] = []
+    children: list[Child] = []
     try:
         for rank, folder in enumerate(folders):
             folder.mkdir(parents=True)
@@ -91,28 +96,70 @@ def run(
                 "calibrated": list(calibrated),
                 "walls": to_json(walls).decode() if walls else "",
             }
-            log: IO[bytes] = (folder / "log").open("wb")
-            logs.append(log)
-            children.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", module, json.dumps(order)],
-                    cwd=ROOT,
-                    env=enclosure.environment(walls, environment()) if walls else environment(),
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
-            )
+            children.append(_fresh(module, order, folder, walls) if walls else _copy(module, order, folder))
         _wait(children, folders, limit_s)
     finally:
         for child in children:
             child.kill()
-            child.wait()
-            if child.stdin:
-                child.stdin.close()
-        for log in logs:
-            log.close()
+            if isinstance(child, ForkServerProcess):
+                child.join()
+            else:
+                child.communicate()
     return folders
+
+
+Child = subprocess.Popen[bytes] | ForkServerProcess
+
+
+def _fresh(module: str, order: dict[str, object], folder: Path, walls: Enclosure) -> Child:
+    """A process that raises its walls before it loads anything."""
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, json.dumps(order)],
+            cwd=ROOT,
+            env=enclosure.environment(walls, environment()),
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _copy(module: str, order: dict[str, object], folder: Path) -> Child:
+    """A copy of a process that has loaded TensorFlow, which takes longer than a scenario."""
+    with _beginning:
+        child = _loaded().Process(target=_become, args=(module, json.dumps(order), str(folder / "log")))
+        child.start()
+    return child
+
+
+_beginning = threading.Lock()
+
+
+@functools.cache
+def _loaded() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    # pytest, too: each copy imports the main module of this process.
+    context.set_forkserver_preload(["pytest", "keras", "core.trainer.exact.patch.install"])
+    with mock.patch.dict(os.environ, environment(), clear=True):
+        forkserver.ensure_running()
+    return context
+
+
+def _become(module: str, order: str, log: str) -> None:
+    """In the copy."""
+    with Path(log).open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    import numpy as np
+
+    np.random.seed()  # otherwise what no script has seeded is the same in all copies
+    os.chdir(ROOT)
+    sys.argv = [module, order]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _end(child: Child) -> int | None:
+    return child.poll() if isinstance(child, subprocess.Popen) else child.exitcode
 
 
 def _walls(folder: Path, port: int, ports: Sequence[int]) -> Enclosure:
@@ -141,21 +188,18 @@ def environment() -> dict[str, str]:
     return {**kept, **quiet, "PYTHONPATH": str(ROOT)}
 
 
-def _wait(children: list[subprocess.Popen[bytes]], folders: list[Path], limit_s: float) -> None:
+def _wait(children: list[Child], folders: list[Path], limit_s: float) -> None:
     """Waits until all are done, one has died, or none has finished a scenario for limit_s."""
     marks: list[float] = []
     since = time.monotonic()
-    while any(child.poll() is None for child in children):
-        died = [rank for rank, child in enumerate(children) if child.poll() not in (None, 0)]
+    while any(_end(child) is None for child in children):
+        died = [rank for rank, child in enumerate(children) if _end(child) not in (None, 0)]
         now = [_mark(folder) for folder in folders]
         if now != marks:
             marks, since = now, time.monotonic()
         late = time.monotonic() - since > limit_s
         assert not died and not late, _last_words(folders, f"died: ranks {died}" if died else "no progress")
-        try:
-            next(child for child in children if child.poll() is None).wait(timeout=0.2)
-        except (subprocess.TimeoutExpired, StopIteration):
-            continue
+        time.sleep(0.1)
     failed = [rank for rank, folder in enumerate(folders) if not (folder / "done").exists()]
     assert not failed, _last_words(folders, f"ended early: ranks {failed}")
 
