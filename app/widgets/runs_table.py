@@ -43,7 +43,7 @@ _BOX = 16
 _TICK = ((0.25, 0.52), (0.42, 0.7), (0.75, 0.32))
 """Points of the tick, as fractions of its box."""
 _WIDEST = {
-    Column.STATE: "Recovering",
+    Column.STATE: "Preparing",
     Column.LOSS: "a curve so wide",
     Column.BEST: "val_loss, epoch 100",
     Column.SPEED: "88,888 samples/s",

@@ -27,7 +27,6 @@ PHASES: dict[type, str] = {
     phases.Preparing: "preparing",
     phases.Starting: "starting",
     phases.Training: "training",
-    phases.Recovering: "recovering",
     phases.Stopping: "stopping after this step",
     phases.Finished: "finished",
     phases.Stopped: "stopped",
@@ -61,8 +60,6 @@ def phase_words(phase: Phase) -> str:
             return "going on"
         case phases.Stopped(by=by) if by:
             return f"stopped on {plain(by, 40)}"
-        case phases.Recovering(lost=lost) if lost:
-            return f"recovering: {plain(lost, 40)} was lost"
     return PHASES[type(phase)]
 
 

@@ -30,12 +30,6 @@ class Training(Tagged, frozen=True, kw_only=True):
     """Steps are being reported."""
 
 
-class Recovering(Tagged, frozen=True, kw_only=True):
-    """A member was lost; a new generation is made from the newest common checkpoint."""
-
-    lost: Name = ""
-
-
 class Stopping(Tagged, frozen=True, kw_only=True):
     """The run is ending: trainers finish their step, callbacks end, outputs are fetched."""
 
@@ -63,15 +57,14 @@ class Failed(Tagged, frozen=True, kw_only=True):
     problem: Problem
 
 
-Phase = Planning | Preparing | Starting | Training | Recovering | Stopping | Finished | Stopped | Failed
+Phase = Planning | Preparing | Starting | Training | Stopping | Finished | Stopped | Failed
 Outcome = Finished | Stopped | Failed
 
 NEXT: dict[type, tuple[type, ...]] = {
     Planning: (Preparing, Stopping, Stopped, Failed),
     Preparing: (Starting, Stopping, Stopped, Failed),
     Starting: (Training, Stopping, Finished, Stopped, Failed),
-    Training: (Recovering, Stopping, Finished, Stopped, Failed),
-    Recovering: (Training, Stopping, Stopped, Failed),
+    Training: (Stopping, Finished, Stopped, Failed),
     Stopping: (Finished, Stopped, Failed),
     Finished: (),
     Stopped: (),

@@ -22,7 +22,6 @@ def test_every_phase_has_its_words() -> None:
     assert run_words.phase_words(phases.Stopped(by="an\x1b[1mna")) == "stopped on anna"
     assert run_words.phase_words(phases.Stopped()) == "stopped"
     assert run_words.phase_words(phases.Failed(problem=PROBLEM)) == "failed"
-    assert run_words.phase_words(phases.Recovering(lost="ben")) == "recovering: ben was lost"
 
 
 def test_a_member_says_what_it_does() -> None:
