@@ -20,7 +20,10 @@ _ABSOLUTE = re.compile(r"~(/|$)|/|[A-Za-z]:/")
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _HOME_VARIABLE = re.compile(r"\$(HOME(?=/|$)|\{HOME\})")
 _JOINS = frozenset(["os.path.join", "posixpath.join", "tensorflow.io.gfile.join"])
-_TYPES = frozenset(["pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath"])
+_TYPES = frozenset(
+    ["Path", "PurePath"] + [f"pathlib.{name}" for name in ("Path", "PurePath", "PosixPath", "PurePosixPath")]
+)
+"""The first two: imported with ``*``."""
 _KEEPS = frozenset(
     ["str", "os.fspath"]
     + [f"os.path.{name}" for name in ("expanduser", "expandvars", "abspath", "realpath", "normpath")]
@@ -43,10 +46,13 @@ class PathText(NamedTuple):
 
 
 class PathTexts:
-    """The paths that one module writes as text. A name counts only if the module sets it exactly once."""
+    """The paths that one module writes as text. A name counts only if the module sets it exactly once.
 
-    def __init__(self, source: SourceTree) -> None:
-        self._source = source
+    ``unknown_is_here``: an unknown folder in front of a path is assumed to be the script's.
+    """
+
+    def __init__(self, source: SourceTree, *, unknown_is_here: bool = False) -> None:
+        self._source, self._unknown_is_here = source, unknown_is_here
         self._known: dict[tuple[ast.AST, int], PathText | None] = {}
 
     def of(self, node: ast.AST, steps: int = _STEPS) -> PathText | None:
@@ -84,13 +90,13 @@ class PathTexts:
 
     def join(self, operands: Sequence[ast.expr], steps: int = _STEPS) -> Iterator[PathText | None]:
         """The path up to each operand."""
-        path: PathText | None = None
+        path = PathText("") if self._unknown_is_here else None
         for number, operand in enumerate(operands):
             part = self.of(operand, steps)
             if part is not None and (part.is_absolute or not number):
                 path = part
-            elif path is not None and path.is_whole:
-                before = f"{path.text.rstrip('/')}/"
+            elif number and path is not None and path.is_whole:
+                before = path.text and f"{path.text.rstrip('/')}/"
                 if part is None:
                     path = PathText(before, is_whole=False, parts=path.parts)
                 else:
@@ -148,6 +154,10 @@ class PathTexts:
 
     def _sum(self, operands: Sequence[ast.expr], steps: int) -> PathText | None:
         text, parts = "", list[ast.AST]()
+        if self._unknown_is_here and self.of(operands[0], steps) is None:
+            second = self.of(operands[1], steps) if len(operands) > 1 else None
+            if second is not None and second.text.startswith("/"):
+                text, operands = ".", operands[1:]
         for number, operand in enumerate(operands):
             part = self.of(operand, steps)
             if part is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from core.script.imports import read_sources
 from core.script.mentions import named_in_texts
+from core.script.path_texts import PathTexts
 from core.script.syntax import SourceTree, called
 from core.vocabulary.errors import TandemError
 
@@ -46,8 +47,6 @@ _LEAST = 2
 """Characters of a part of a name; shorter parts say nothing."""
 _USES = 32
 """Uses of one name that are examined; a name with more counts as read."""
-_STEPS = 8
-"""How deeply a path's expression is examined."""
 
 
 class _Mention(NamedTuple):
@@ -127,10 +126,12 @@ def _read(source: SourceTree, *, follows_names: bool) -> Iterator[_Mention]:
 
 def _written(source: SourceTree) -> Iterator[str]:
     """Files written under a literal name, relative to the script's folder."""
+    texts = PathTexts(source, unknown_is_here=True)
     for call in source.calls:
         target = written_to(call)
-        if target is not None and (path := _path(source, target)):
-            yield posixpath.normpath(path)
+        path = texts.of(target) if target is not None else None
+        if path is not None and path.is_whole and path.text:
+            yield posixpath.normpath(path.text.replace("\\", "/"))
 
 
 def written_to(call: ast.Call) -> ast.AST | None:
@@ -141,60 +142,6 @@ def written_to(call: ast.Call) -> ast.AST | None:
     if isinstance(target, ast.keyword) or (target is call.func and isinstance(target, ast.Attribute)):
         return target.value
     return target
-
-
-def _path(source: SourceTree, node: ast.AST, steps: int = _STEPS) -> str | None:
-    """The path that an expression gives; None: unknown from the text. An unknown folder is assumed to be the
-    script's."""
-    if not steps:
-        return None
-
-    def of(*parts: ast.AST) -> list[str | None]:
-        return [_path(source, part, steps - 1) for part in parts]
-
-    match node:
-        case ast.Constant(value=str(text)):
-            return text.replace("\\", "/")
-        case ast.Name(id="__file__"):
-            return source.path
-        case ast.Name():
-            values = list(islice(source.values(node), 2))
-            return of(*values)[0] if len(values) == 1 and values[0] is not node else None
-        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
-            return of(value)[0]
-        case ast.JoinedStr(values=values):
-            return _put_together(of(*values))
-        case ast.BinOp(left=left, right=right, op=ast.Add()):
-            return _put_together(of(left, right))
-        case ast.BinOp(left=left, right=right, op=ast.Div()):
-            return _joined(of(left, right))
-        case (
-            ast.Attribute(attr="parent", value=value)
-            | ast.Call(func=ast.Attribute(attr="dirname"), args=[value])
-        ):
-            path = of(value)[0]
-            return None if path is None else posixpath.normpath(f"{path or '.'}/..")
-        case ast.Call(func=ast.Attribute(attr="resolve" | "expanduser", value=value), args=[]):
-            return of(value)[0]
-        case ast.Call(args=[value]) if called(node) in ("str", "abspath", "expanduser"):
-            return of(value)[0]
-        case ast.Call(args=args) if called(node) in ("Path", "PurePath", "join"):
-            return _joined(of(*args))
-    return None
-
-
-def _joined(parts: Sequence[str | None]) -> str | None:
-    """None before the last part means the script's folder, if nothing precedes it."""
-    if not parts or parts[-1] is None or None in parts[1:]:
-        return None
-    return posixpath.join(*[part or "" for part in parts])
-
-
-def _put_together(parts: Sequence[str | None]) -> str | None:
-    first, *others = parts
-    if first is None and others and (others[0] or "").startswith("/"):
-        first = "."
-    return None if first is None or None in others else "".join([first, *filter(None, others)])
 
 
 def is_read(found: Iterable[str]) -> bool:

@@ -15,11 +15,11 @@ IMPORTS = (
 )
 
 
-def told(text: str) -> PathText | None:
+def told(text: str, *, unknown_is_here: bool = False) -> PathText | None:
     """Of the last statement, an assignment or an expression."""
     source = SourceTree(Module(path="src/train.py", tree=ast.parse(IMPORTS + text)))
     (last,) = source.nodes[0].body[-1:]  # type: ignore[attr-defined]
-    found = PathTexts(source).of(last.value)
+    found = PathTexts(source, unknown_is_here=unknown_is_here).of(last.value)
     return None if found is None else found._replace(parts=())
 
 
@@ -42,6 +42,8 @@ def told(text: str) -> PathText | None:
         ("Path('/data', 'photos').joinpath('cats')", "/data/photos/cats"),
         ("str((pathlib.Path.home() / 'photos').resolve())", "~/photos"),
         ("Path('~/photos').expanduser()", "~/photos"),
+        ("from pathlib import *\nPath('~') / 'photos'", "~/photos"),
+        ("os.path.join('', 'photos')", "photos"),
         ("BASE = Path.home() / 'data'\nPHOTOS = BASE / 'photos'\nPHOTOS", "~/data/photos"),
         ("BASE = '/data'\nf'{BASE}/photos'", "/data/photos"),
         ("NAME = 'photos'\nos.path.join('/data', NAME)", "/data/photos"),
@@ -69,6 +71,25 @@ def test_a_path_of_constants_is_read(text: str, path: str) -> None:
 )
 def test_the_beginning_of_a_formatted_path_is_read(text: str, path: str) -> None:
     assert told(text) == PathText(path, is_whole=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("folder + '/photos'", "./photos"),
+        ("f'{folder}/photos'", "./photos"),
+        ("Path(folder) / 'photos'", "photos"),
+        ("os.path.join(pick(), 'photos', 'cats')", "photos/cats"),
+        ("os.path.join(pick(), '/data')", "/data"),
+    ],
+)
+def test_an_unknown_folder_may_be_taken_for_the_scripts(text: str, path: str) -> None:
+    assert told(text, unknown_is_here=True) == PathText(path)
+
+
+@pytest.mark.parametrize("text", ["folder", "folder + 'photos'", "f'{folder}photos'", "f'{folder}'", "f''"])
+def test_an_unknown_text_is_no_folder(text: str) -> None:
+    assert told(text, unknown_is_here=True) is None
 
 
 @pytest.mark.parametrize(
