@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Self, TypeVar
 
 from app.connection import NodeConnection
@@ -47,9 +46,7 @@ class Follower:
         self._connection.lost.add_done_callback(self._on_lost)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._connection.lost.remove_done_callback(self._on_lost)
         if self._leave is not None:
             self._leave()

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 from app.cli import pairing
@@ -73,9 +72,7 @@ class Allowed:
             self._leave = self._node.subscribe(self._on_event)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         if self._leave is not None:
             self._leave()
 

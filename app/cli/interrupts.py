@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import Self, TypeVar
 
 T = TypeVar("T")
@@ -36,9 +35,7 @@ class Interrupts:
             self._caught.append(number)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         loop = asyncio.get_running_loop()
         for number in self._caught:
             loop.remove_signal_handler(number)

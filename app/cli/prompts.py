@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Mapping
-from types import TracebackType
 from typing import Self, TypeVar
 
 from app.cli.screen import Screen
@@ -29,9 +28,7 @@ class Asker:
         self._task = asyncio.create_task(self._read(), name="asker")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

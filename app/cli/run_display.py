@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from app.cli.screen import Screen
@@ -38,9 +37,7 @@ class Display(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *failure: object) -> None: ...
 
 
 class Plain:
@@ -59,9 +56,7 @@ class Plain:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         pass
 
     def on_event(self, event: Event, state: State) -> None:
@@ -159,14 +154,12 @@ class Moving:
         self._live = Live(
             get_renderable=self._draw, console=self._screen.console, auto_refresh=True, refresh_per_second=4
         )
-        self._live.__enter__()
+        self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         if self._live is not None:
-            self._live.__exit__(kind, error, trace)
+            self._live.stop()
 
     def on_event(self, event: Event, state: State) -> None:
         self._state = state

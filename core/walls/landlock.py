@@ -12,7 +12,6 @@ import struct
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -95,9 +94,7 @@ class Ruleset:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         os.close(self._fd)
 
 
