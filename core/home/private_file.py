@@ -11,6 +11,7 @@ import stat
 import sys
 from pathlib import Path
 
+from core.runtime.regular_file import NotRegular, open_regular
 from core.vocabulary.errors import TandemError
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -32,19 +33,15 @@ def make_private_folder(folder: Path) -> None:
 def read_private(path: Path) -> bytes:
     """The content of ``path``. Raises ``FileNotFoundError``; ``TandemError`` where others could touch it."""
     try:
-        # O_NONBLOCK: a named pipe in the file's place must not block the start.
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        with open_regular(path) as file:
+            _check(path, os.fstat(file.fileno()), folder=False)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise
+    except NotRegular as error:
+        raise _unusable(path, "it is not an ordinary file") from error
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    try:
-        _check(path, os.fstat(descriptor), folder=False)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise _unusable(path, f"it is larger than {MAX_BYTES} bytes")
     return data
