@@ -81,7 +81,7 @@ class Conductor(QObject):
         window.offer(
             REPORT_CAME, lambda told: NoticeButton("Open report", partial(self._open_report, told.detail))
         )
-        window.offer(INSTALL_ASKED, lambda told: NoticeButton("Install", partial(self._install, told.detail)))
+        window.offer(INSTALL_ASKED, self._install_button)
         self.bridge.changed.connect(self._on_changed)
         self.bridge.opened.connect(self._on_opened)
         self.bridge.failed.connect(self._on_failed)
@@ -304,10 +304,14 @@ class Conductor(QObject):
         command = ResumeSweep(sweep=SweepId(sweep))
         self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
 
-    def _install(self, asked: str) -> None:
-        """Exactly what the notice names."""
+    def _install_button(self, told: Problem) -> NoticeButton:
+        answer = partial(self._answer_install, told.detail)
+        return NoticeButton("Install", partial(answer, allowed=True), partial(answer, allowed=False))
+
+    def _answer_install(self, asked: str, *, allowed: bool) -> None:
+        """About exactly what the notice names."""
         device, *packages = asked.split()
-        command = Install(device=DeviceId(device), packages=tuple(packages))
+        command = Install(device=DeviceId(device), packages=tuple(packages), allowed=allowed)
         self.bridge.submit(command, lambda answer: self.window.tell(problem_of(answer)))
 
     def _open_report(self, path: str) -> None:

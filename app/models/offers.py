@@ -15,7 +15,7 @@ from app.models.draft import RunDraft, candidates, split, taking_part, why_not
 from app.words.device_words import may_match
 from core.speed.sentences import WORTH, compared
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
-from core.vocabulary.errors import MODULES_MISSING, Problem
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Advice
 from core.vocabulary.state import State
@@ -30,7 +30,7 @@ _ALONE_HELPS = ("device-offline", "device-busy")
 
 class Offer(NamedTuple):
     """A button: its label, and the resulting draft. ``device``: the laptop with the versions wanted here;
-    neither: it opens the Devices screen. ``installs``: that laptop is asked to install what it lacks."""
+    neither: it opens the Devices screen. ``installs``: that laptop is to install what it lacks."""
 
     words: str
     draft: RunDraft | None = None
@@ -59,15 +59,25 @@ def offers(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | Pro
 
 
 def _installing(plan: PlanMade | Problem | None, state: State) -> Iterator[tuple[Finding, tuple[Offer, ...]]]:
-    """Where one laptop lacks packages, and can install them."""
-    told = [preflight.told("error", plan)] if isinstance(plan, Problem) else []
-    if isinstance(plan, PlanMade):
-        told = [preflight.told("warning", each) for each in plan.warnings]
-    for lack in told:
-        for device in state.devices.values():
-            there = device.linked and plain(device.shown_name, 40) == lack.command_on
-            if lack.code == MODULES_MISSING and lack.command and there:
-                yield lack, (Offer("Install it there", device=device.device, installs=True),)
+    """Where laptops lack packages, and can install them."""
+    warned = plan.warnings if isinstance(plan, PlanMade) else ()
+    lacks = [(preflight.told("warning", each), each.installs) for each in warned]
+    if isinstance(plan, Problem):
+        lacks = [(preflight.told("error", plan), plan.installs)]
+    me = state.me.device if state.me is not None else None
+    for line, installs in lacks:
+        names = {each: state.devices[each].shown_name for each in installs if _is_linked(each, state)}
+        there = "there" if len(installs) == 1 else "on {}"
+        words = {each: f"Install it {there.format(plain(name, 40))}" for each, name in names.items()}
+        if me is not None and me in installs:
+            words[me] = "Install it here"
+        if words:
+            found = (Offer(said, device=each, installs=True) for each, said in words.items())
+            yield line, tuple(found)
+
+
+def _is_linked(device: DeviceId, state: State) -> bool:
+    return device in state.devices and state.devices[device].linked
 
 
 def _by_script(
@@ -94,7 +104,9 @@ def _by_advice(advice: Advice, draft: RunDraft, state: State, read: ScriptRead) 
         yield Offer("Share by speed", replace(draft, shares={}))
     if advice.cause in ("steps", "wire", "load"):
         yield from _larger_batch(draft, read)
-    if advice.here and advice.together < WORTH:
+    # Where even the slowest alone is faster than all, so is this one.
+    alone = advice.here or advice.fast_s > advice.slow_s * advice.together > 0
+    if alone and advice.together < WORTH:
         yield from _alone(draft, state)
 
 

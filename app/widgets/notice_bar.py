@@ -13,16 +13,17 @@ from app.widgets.buttons import button
 from app.widgets.card import column
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import REPORT_CAME, Problem
 
 SHOWN = 2
 
 
 class NoticeButton(NamedTuple):
-    """A notice's button: its text and its action."""
+    """A notice's button: its text and its action. ``refuse``: what *No* does, in place of *Dismiss*."""
 
     words: str
     do: Callable[[], object]
+    refuse: Callable[[], object] | None = None
 
 
 _NONE: Mapping[Problem, NoticeButton] = MappingProxyType({})
@@ -70,22 +71,31 @@ class NoticeBar(QWidget):
 class _Notice(ProblemBox):
     def __init__(self, bar: NoticeBar) -> None:
         super().__init__(level="warning")
-        self._do: Callable[[], object] = lambda: None
+        self._offer: NoticeButton | None = None
+        self._bar = bar
         self.offer = button("", self._take_offer, name="notice-offer")
         self.buttons.addWidget(self.offer)
-        self.dismiss = button("Dismiss", lambda: bar.dismiss(self.problem), "quiet", name="dismiss")
+        self.dismiss = button("Dismiss", self._refuse, "quiet", name="dismiss")
         self.buttons.addWidget(self.dismiss)
 
     def show_notice(self, notice: Problem | None, offer: NoticeButton | None) -> None:
-        self.show_problem(notice, "warning")
+        self.show_problem(notice, "note" if notice is not None and notice.code == REPORT_CAME else "warning")
+        self._offer = offer
         self.offer.setVisible(offer is not None)
         if offer is not None:
             self.offer.setText(offer.words)
             name_for_readers(self.offer, offer.words)
-            self._do = offer.do
         if notice is not None:
-            name_for_readers(self.dismiss, f"Dismiss: {notice.what}")
+            words = "Dismiss" if offer is None or offer.refuse is None else "No"
+            self.dismiss.setText(words)
+            name_for_readers(self.dismiss, f"{words}: {notice.what}")
 
     def _take_offer(self) -> None:
-        self._do()
-        self.dismiss.click()
+        if self._offer is not None:
+            self._offer.do()
+        self._bar.dismiss(self.problem)
+
+    def _refuse(self) -> None:
+        if self._offer is not None and self._offer.refuse is not None:
+            self._offer.refuse()
+        self._bar.dismiss(self.problem)

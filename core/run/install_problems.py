@@ -47,6 +47,14 @@ def failed(packages: Sequence[str], said: str) -> Problem:
     )
 
 
+def declined(packages: Sequence[str]) -> Problem:
+    return Problem(
+        code=INSTALLED,
+        what=f"Its user pressed No: {_all(packages)} {_is(packages)} not installed.",
+        fix="Talk to them and ask again, or train without that laptop.",
+    )
+
+
 def done_there(name: str, packages: Sequence[str], problem: Problem | None) -> Problem:
     """``problem``: why it failed there."""
     if problem is None:

@@ -70,10 +70,18 @@ class Installs:
 
     def do(self, command: AskToInstall | Install) -> None:
         """Raises ``TandemError``."""
-        if isinstance(command, AskToInstall):
-            self._ask(command.device)
+        if isinstance(command, Install):
+            self._answer(command)
+        elif (me := self._state().me) is not None and command.device == me.device:
+            self._install_own(me.device)
         else:
-            self._begin(command.device, command.packages)
+            self._ask(command.device)
+
+    def _install_own(self, me: DeviceId) -> None:
+        """The user saw in the plan what is missing here, and pressed the button."""
+        if not (wanted := self.lacking.pop(me, ())):
+            raise TandemError.of(problems.nothing_lacks("this laptop"))
+        self._context.background.start("install packages", self._install(None, wanted))
 
     def _ask(self, device: DeviceId) -> None:
         wanted, name = self.lacking.get(device, ()), self._name(device)
@@ -94,20 +102,26 @@ class Installs:
         self._asking[device] = asked.packages
         self._notice(problems.wanted_here(self._name(device), device, asked.packages, installer))
 
-    def _begin(self, device: DeviceId, wanted: tuple[str, ...]) -> None:
+    def _answer(self, command: Install) -> None:
+        device, wanted = command.device, command.packages
         if self._asking.get(device) != wanted:
             raise TandemError.of(problems.not_asked(self._name(device)))
         del self._asking[device]
-        self._context.background.start("install packages", self._install(device, wanted))
+        if command.allowed:
+            self._context.background.start("install packages", self._install(device, wanted))
+        else:
+            self._context.links.send(device, InstallTold(packages=wanted, problem=problems.declined(wanted)))
 
-    async def _install(self, device: DeviceId, wanted: tuple[str, ...]) -> None:
+    async def _install(self, device: DeviceId | None, wanted: tuple[str, ...]) -> None:
+        """``device``: who asked for it; None: this laptop's user."""
         async with self._installing:
             self._notice(problems.under_way(wanted))
             command = (*shlex.split(self._installer(), posix=os.name != "nt"), *wanted)
             said = await _output_of_failure(command, self._limit_s)
         problem = None if said is None else problems.failed(wanted, said)
         self._notice(problems.done_here(wanted) if problem is None else problem)
-        self._context.links.send(device, InstallTold(packages=wanted, problem=problem))
+        if device is not None:
+            self._context.links.send(device, InstallTold(packages=wanted, problem=problem))
 
     def on_told(self, device: DeviceId, told: InstallTold) -> None:
         if self._asked.pop(device, None) != told.packages:

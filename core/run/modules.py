@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from core.run.context import RunContext
 from core.run.installs import Installs
 from core.script import packages
@@ -37,7 +39,6 @@ class Lack:
     modules: frozenset[str]
     installer: str
     device: DeviceId | None = None
-    """None: ``HERE``."""
 
 
 class Modules:
@@ -52,6 +53,7 @@ class Modules:
     ) -> None:
         self._context = context
         self._foresee = foresee
+        self._state = state
         self.installs = Installs(context, state, notice)
         self._numbers = itertools.count(1)
         self._answering: set[DeviceId] = set()
@@ -74,27 +76,26 @@ class Modules:
         found = await asyncio.gather(*own, *(self._ask(*other, wanted) for other in others.items()))
         # The others first: their missing modules cannot be seen from here.
         lacks = sorted((lack for lack in found if lack is not None), key=lambda lack: lack.where == HERE)
-        for device in others:
-            self.installs.lacking.pop(device, None)
+        self.installs.lacking.clear()
         if surely := _among(lacks, needs.surely):
-            await self._remember(needs.surely, surely)
-            raise TandemError.of(await asyncio.to_thread(missing, needs.surely, surely, sure=True))
+            raise TandemError.of(await self._remember(needs.surely, surely, sure=True))
         if maybe := _among(lacks, needs.maybe):
-            await self._remember(needs.maybe, maybe)
-            return (await asyncio.to_thread(missing, needs.maybe, maybe, sure=False),)
+            return (await self._remember(needs.maybe, maybe, sure=False),)
         return ()
 
-    async def _remember(self, usages: Sequence[Usage], lacks: Sequence[Lack]) -> None:
-        """What could be installed elsewhere."""
+    async def _remember(self, usages: Sequence[Usage], lacks: Sequence[Lack], *, sure: bool) -> Problem:
+        """The sentence about what is missing, and where it could be installed."""
         for lack in lacks:
-            if lack.device is not None and lack.installer:
-                names = _ordered(usages, lack.modules)
-                found = await asyncio.to_thread(_packages, names)
+            found = await asyncio.to_thread(_packages, _ordered(usages, lack.modules))
+            if lack.device is not None and lack.installer and found:
                 self.installs.lacking[lack.device] = found
+        told = await asyncio.to_thread(missing, usages, lacks, sure=sure)
+        return structs.replace(told, installs=tuple(self.installs.lacking))
 
     async def _look_here(self, wanted: Sequence[str]) -> Lack:
         lacking = await asyncio.to_thread(packages.missing, wanted)
-        return Lack(HERE, frozenset(lacking), packages.installer())
+        me = self._state().me
+        return Lack(HERE, frozenset(lacking), packages.installer(), me.device if me is not None else None)
 
     async def _ask(self, device: DeviceId, name: str, wanted: tuple[str, ...]) -> Lack | None:
         question = ModulesAsked(question=next(self._numbers), modules=wanted)

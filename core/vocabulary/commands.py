@@ -164,17 +164,19 @@ class SendReport(Tagged, frozen=True, kw_only=True):
 
 
 class AskToInstall(Tagged, frozen=True, kw_only=True):
-    """Ask a paired laptop's user to install the packages that it lacked when last checked."""
+    """Ask a paired laptop's user to install the packages that it lacked when last checked. With this laptop's
+    own id: install here those that this one lacked."""
 
     device: DeviceId
 
 
 class Install(Tagged, frozen=True, kw_only=True):
     """The user's yes: install here what that laptop asked for. ``packages``: as the user saw them; refused if
-    the laptop asks for others by now."""
+    the laptop asks for others by now. ``allowed`` false: the user's no, which the asker hears at once."""
 
     device: DeviceId
     packages: Few[Name]
+    allowed: bool = True
 
 
 class LabelRun(Tagged, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from core.vocabulary.bounds import DETAIL, WORDS, Detail, Word, Words, fit
+from core.vocabulary.bounds import DETAIL, WORDS, Detail, Few, Word, Words, fit
+from core.vocabulary.ids import DeviceId
 
 OVERTAKEN = "overtaken"
 """Code of a run that ended because a laptop cut off from it had trained further."""
@@ -31,7 +32,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``code`` is stable and machine-readable (``kebab-case``); ``detail`` is for the log drawer (may be long).
     ``command``: the one shell command in ``fix``, to be copied; ``""``: there is none, or several.
-    ``command_on``: the name of the laptop that it is for; ``""``: this one.
+    ``command_on``: the name of the laptop that it is for; ``""``: this one. ``installs``: laptops that
+    ``ask_to_install`` lets install the packages that they lack.
     """
 
     code: Word
@@ -40,6 +42,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     detail: Detail = ""
     command: Words = ""
     command_on: Words = ""
+    installs: Few[DeviceId] = ()
 
     def __post_init__(self) -> None:
         fit(self, what=WORDS, fix=WORDS, detail=DETAIL, command=WORDS, command_on=WORDS)

@@ -547,6 +547,20 @@ def test_what_another_laptop_asks_to_install_is_installed_by_a_click(seat: Seat)
     seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
 
 
+def test_the_no_to_an_install_goes_to_the_laptop_that_asked(seat: Seat) -> None:
+    asked = wanted_here("Bob", OTHER, ("nltk",), "pip install")
+    seat.happen(ev.NoticeRaised(problem=asked))
+    bar = seat.window.findChild(NoticeBar)
+    assert bar is not None
+    refuse = bar.findChild(QAbstractButton, "dismiss")
+    assert isinstance(refuse, QAbstractButton) and refuse.text() == "No"
+    refuse.click()
+    assert bar.isHidden()
+    wanted = Install(device=OTHER, packages=("nltk",), allowed=False)
+    seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)
+    assert not any(isinstance(each, Install) and each.allowed for each in seat.opening.node.commands)
+
+
 def test_a_theme_chosen_is_followed(seat: Seat) -> None:
     from app import theme
 

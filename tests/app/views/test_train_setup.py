@@ -218,6 +218,7 @@ def test_a_package_missing_on_the_other_laptop_is_installed_there_and_the_run_ca
         fix="Install it with `pip install pandas`.",
         command="pip install pandas",
         command_on=name,
+        installs=(OTHER,),
     )
     core.answers[PlanRun] = Refused(problem=lack)
     together.arguments.setText("-e 1")

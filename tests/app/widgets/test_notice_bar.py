@@ -1,7 +1,7 @@
 from pytestqt.qtbot import QtBot
 
 from app.widgets.notice_bar import NoticeBar
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import REPORT_CAME, Problem
 
 
 def notice(code: str, what: str = "It is so.") -> Problem:
@@ -31,3 +31,13 @@ def test_a_dismissed_notice_stays_away_until_it_says_something_else(qtbot: QtBot
     assert bar.isHidden()
     bar.show_notices([notice("a", "It is otherwise.")])
     assert not bar.isHidden()
+
+
+def test_a_report_that_came_is_no_warning(qtbot: QtBot) -> None:
+    bar = NoticeBar()
+    qtbot.addWidget(bar)
+    bar.show_notices([notice("a"), notice(REPORT_CAME)])
+    assert [box.property("level") for box in bar._boxes] == ["note", "warning"]
+    bar.show_notices([notice("a")])
+    assert bar._boxes[0].property("level") == "warning"
+    assert bar._boxes[0].dismiss.text() == "Dismiss"

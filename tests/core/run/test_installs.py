@@ -31,7 +31,9 @@ class Side:
         self.sent: list[tuple[DeviceId, Message]] = []
         self.notices: list[Problem] = []
         self.linked = True
+        self.me: DeviceId | None = None
         self.told = asyncio.Event()
+        self.ended = asyncio.Event()
         self.done = folder / "done"
         program = folder / "installer.py"
         program.write_text(
@@ -42,10 +44,15 @@ class Side:
         context = SimpleNamespace(links=self, background=self.background)
         self.installs = Installs(
             cast(Any, context),
-            State,
-            self.notices.append,
+            lambda: cast(State, SimpleNamespace(me=self.me and SimpleNamespace(device=self.me), devices={})),
+            self._notice,
             installer=lambda: shlex.join([sys.executable, str(program), "install"]),
         )
+
+    def _notice(self, problem: Problem) -> None:
+        self.notices.append(problem)
+        if not problem.what.startswith("Installing "):
+            self.ended.set()
 
     def send(self, device: DeviceId, message: Message) -> bool:
         self.sent.append((device, message))
@@ -89,6 +96,36 @@ async def test_it_is_installed_after_the_users_yes_and_the_other_is_told(ben: Si
     assert await ben.until_told() == InstallTold(packages=PACKAGES)
     assert ben.done.read_text() == "install rare-tables==1.0 pandas"
     assert ben.notices[-1].what == "rare-tables==1.0 and pandas are installed."
+
+
+async def test_a_no_is_heard_by_the_asker_at_once_and_ends_the_question(ben: Side) -> None:
+    ben.installs.on_asked(ANNA, InstallAsked(packages=PACKAGES))
+    ben.installs.do(Install(device=ANNA, packages=PACKAGES, allowed=False))
+    told = ben.sent[-1][1]
+    assert isinstance(told, InstallTold) and told.problem is not None
+    with pytest.raises(TandemError, match="does not ask to install that any more"):
+        ben.installs.do(Install(device=ANNA, packages=PACKAGES))
+    assert not ben.done.exists()
+    anna = ben
+    anna.installs.lacking[BEN] = PACKAGES
+    anna.installs.do(AskToInstall(device=BEN))
+    anna.installs.on_told(BEN, told)
+    assert anna.notices[-1].what.endswith(
+        ": Its user pressed No: rare-tables==1.0 and pandas are not installed."
+    )
+
+
+async def test_what_this_laptop_lacks_is_installed_here_and_nobody_else_is_told(ben: Side) -> None:
+    ben.me = BEN
+    with pytest.raises(TandemError, match="Nothing is known to be missing on this laptop"):
+        ben.installs.do(AskToInstall(device=BEN))
+    ben.installs.lacking[BEN] = PACKAGES
+    ben.installs.do(AskToInstall(device=BEN))
+    async with asyncio.timeout(60):
+        await ben.ended.wait()
+    assert ben.notices[-1].what == "rare-tables==1.0 and pandas are installed."
+    assert ben.done.read_text() == "install rare-tables==1.0 pandas"
+    assert not ben.sent
 
 
 async def test_the_yes_counts_once_and_for_what_was_shown_alone(ben: Side) -> None:

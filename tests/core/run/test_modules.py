@@ -45,7 +45,8 @@ class Side:
         context = SimpleNamespace(links=self, background=background, limits=RunLimits(modules_s=limit_s))
         self.questions = Questions(self.send)
         self.notices: list[Problem] = []
-        self.modules = Modules(cast(Any, context), State, self.notices.append)
+        state = SimpleNamespace(me=SimpleNamespace(device=me), devices={})
+        self.modules = Modules(cast(Any, context), lambda: cast(State, state), self.notices.append)
 
     def send(self, device: DeviceId, message: Message) -> bool:
         self.sent.append(message)
@@ -82,6 +83,7 @@ async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tu
     assert told.fix == f"On ben, install it with `{told.problem.command}`."
     assert told.problem.command.endswith(" surely-nowhere")
     assert told.problem.command_on == "ben"
+    assert told.problem.installs == (BEN,)
     (answer,) = ben.sent
     assert isinstance(answer, ModulesTold) and set(answer.missing) == {"surely_nowhere", "perhaps_nowhere"}
 
@@ -93,6 +95,8 @@ async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side
     assert caught.value.fix.index("On ben, install it") < caught.value.fix.index("Here, install it")
     assert caught.value.problem.command == "", "one for each laptop"
     assert caught.value.problem.command_on == ""
+    assert caught.value.problem.installs == (BEN, ANNA)
+    assert sides[0].modules.installs.lacking == dict.fromkeys((BEN, ANNA), ("surely-nowhere",))
 
 
 async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -> None:
