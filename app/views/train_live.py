@@ -229,8 +229,9 @@ class TrainLive(QWidget):
             loader.load(self, lambda: None)
         self.page.title.say(run.plan.script)
         arguments = " ".join(run.plan.arguments)
-        who = names.get(run.plan.starter, "another laptop")
-        mine = state.me is not None and run.plan.starter == state.me.device
+        starter = run.plan.starter  # not a member of others' trials
+        who = names.get(starter) or names_of(state, [starter])[starter]
+        mine = state.me is not None and starter == state.me.device
         if run.plan.trial is not None:
             arguments = f"Trial {run.plan.trial.number} of {run.plan.trial.trials}. {arguments}"
         self.script.say(arguments if mine else f"Started on {who}. {arguments}")

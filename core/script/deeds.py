@@ -44,6 +44,12 @@ _TAKES_AWAY = re.compile(
     r"shutil\.(rmtree|move)|os\.(remove|unlink|rmdir|removedirs|rename|replace|chmod|chown|symlink|link)"
 )
 _ENVIRONMENT = "os.environ"
+_BESIDE = re.compile(
+    r"(?:pathlib\.)?Path\(__file__\)(?:\.(?:resolve|absolute)\(\))?"
+    r"(?:\.with_name\('([^'\\]*)'\)|\.parent / '([^'\\]*)')"
+    r"|os\.path\.join\(os\.path\.dirname\((?:os\.path\.(?:abspath|realpath)\()?__file__\)?\), '([^'\\]*)'\)"
+)
+"""A path beside the script, which is shown as it would be written without the folder."""
 _OUTSIDE = re.compile(r"[/~\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)")
 
 
@@ -115,4 +121,5 @@ def _said(source: SourceTree, node: ast.AST) -> str:
         value = value.args[0]
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return value.value
-    return ast.unparse(node)
+    beside = _BESIDE.fullmatch(ast.unparse(value))
+    return next(filter(None, beside.groups())) if beside and any(beside.groups()) else ast.unparse(node)

@@ -35,9 +35,9 @@ from core.vocabulary.commands import (
     StopRun,
 )
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, SweepId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Moment, Resumption, RunSpec
+from core.vocabulary.plan import Moment, Resumption, RunSpec, TrialOf
 from core.vocabulary.progress import Diverged, LogLines
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
@@ -786,6 +786,13 @@ def test_on_a_member_it_says_who_started_it(core: FakeCore, live: TrainLive) -> 
     assert live.script.text() == "Started on Bob's laptop."
     core.happen(*world.finished())
     assert not live.outcome.again.isVisible()
+
+
+def test_a_trial_says_who_started_it_though_that_laptop_is_not_in_it(core: FakeCore, live: TrainLive) -> None:
+    alone = world.plan(members=((ME, "here", 1),))
+    trial = TrialOf(sweep=SweepId("s"), number=2, trials=3, argument_sets=())
+    core.happen(*world.linked(), *world.begun(replace(alone, starter=OTHER, trial=trial)))
+    assert live.script.text() == "Started on Bob's laptop. Trial 2 of 3."
 
 
 def test_run_again_puts_the_run_into_the_form_whatever_stood_there(

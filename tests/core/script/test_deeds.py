@@ -15,6 +15,13 @@ from core.vocabulary.answers import Deed
         ("name = 'a.csv'\nimport pandas as pd; pd.read_csv(name)", "reads", "a.csv", False),
         ("import numpy as np; np.load(folder / 'x.npz')", "reads", "folder / 'x.npz'", False),
         ("from pathlib import Path; Path('../x').read_text()", "reads", "../x", True),
+        ("from pathlib import Path; open(Path(__file__).with_name('a.csv'))", "reads", "a.csv", False),
+        ("here = Path(__file__).resolve().parent / 'a.csv'; open(here)", "reads", "a.csv", False),
+        ("open(Path(__file__).parent / '../a.csv')", "reads", "../a.csv", True),
+        (
+            "import os; open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'a.csv'))",
+            *("reads", "a.csv", False),
+        ),
         ("open('/etc/passwd')", "reads", "/etc/passwd", True),
         ("open('~/.ssh/id_ed25519')", "reads", "~/.ssh/id_ed25519", True),
         ("import os; os.environ['TOKEN']", "reads", "environment variables", True),
