@@ -17,6 +17,7 @@ from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, wire
 from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.bounds import FEW
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
@@ -28,6 +29,7 @@ from core.vocabulary.text import plain_lines
 MOST_POINTS = 4_000
 TOLD_POINTS, TOLD_BYTES = 1_000, 256 * 1024
 """Limits of what another laptop is told of a record in one message."""
+_TOLD_WORDS = 200
 LOG_BYTES = 64 * 1024
 
 _MEMBERSHIP = msgspec.json.Decoder(MembershipChanged)
@@ -128,6 +130,25 @@ def read_later(folder: Path) -> Iterator[Report]:
             yield event
 
 
+def read_later_membership(folder: Path) -> list[MembershipChanged]:
+    """The same of who left and came."""
+    return list(_lines(folder / run_folder.LATER, _MEMBERSHIP))
+
+
+def told_membership(folder: Path) -> tuple[MembershipChanged, ...]:
+    """Who left and came, as another laptop is told it: by the clock of the run's reports, which all members
+    have."""
+    reports = (event for event in read_metrics(folder) if not isinstance(event, LaptopUsed))
+    if (first := next(reports, None)) is None:
+        return ()
+    return tuple(
+        replace(turn, words=turn.words[:_TOLD_WORDS])
+        if turn.second is None
+        else replace(turn, at_s=told_s(first) + turn.second, words=turn.words[:_TOLD_WORDS])
+        for turn in read_membership(folder)[-FEW:]
+    )
+
+
 def place_of(report: Report) -> tuple[int, int, int]:
     """The position in the training, as ``Moment``'s fit, epoch and batch."""
     if isinstance(report, ev.MemberProgressed):
@@ -150,7 +171,7 @@ def told_after(folder: Path, moment: Moment) -> tuple[Report, ...]:
             found[type(event), event.device].append(event)
     most = TOLD_POINTS // 2
     while most > 1:
-        told = sorted((each for reports in found.values() for each in _thinned(reports, most)), key=_at_s)
+        told = sorted((each for reports in found.values() for each in _thinned(reports, most)), key=told_s)
         if len(told) <= TOLD_POINTS and len(wire.to_msgpack(told)) <= TOLD_BYTES:
             return tuple(told)
         most //= 2
@@ -164,7 +185,8 @@ def _thinned(reports: list[Report], most: int) -> tuple[Report, ...]:
     return thinned.items
 
 
-def _at_s(report: Report) -> float:
+def told_s(report: Report) -> float:
+    """Its Unix time, by its sender's clock."""
     return report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
 
 

@@ -6,8 +6,8 @@ Blocks: call only on the writer's thread, in order. Never raises for the disk: a
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -23,9 +23,11 @@ from core.history.read import (
     place_of,
     read_entry,
     read_later,
+    read_later_membership,
     read_membership,
     read_metrics,
     taken_s,
+    told_s,
 )
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -138,14 +140,15 @@ class RunRecord:
             )
             self._try(lambda: self._metrics.add(used))
 
-    def go_on_from(self, folder: Path, moment: Moment) -> None:
+    def go_on_from(self, folder: Path, moment: Moment, *, back: bool = False) -> None:
         """Copy the metrics of the resumed run, up to its checkpoint: those recorded here, and those
-        that others told of after them. If it went on automatically, also who left and came."""
+        that others told of after them. If it went on automatically, also who left and came. ``back``: with
+        laptops that were absent at its end, as after a crash here."""
         before = read_entry(folder)
-        if before is not None and is_followed(before.phase):
-            for turn in read_membership(folder):
-                self._try(partial(self._event, turn))
-                self._attendance.recall(turn.device, turn.change)
+        goes_on = back or (before is not None and is_followed(before.phase))
+        turns = read_membership(folder) if goes_on else []
+        for turn in turns:
+            self._copy(turn)
         beyond, last = False, (0, 0, 0)
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
@@ -161,7 +164,19 @@ class RunRecord:
         for event in read_later(folder):
             if last < place_of(event) and came_before(event, moment):
                 self.add(event)
+        if goes_on and (first_s := self._first_s) is not None:
+            known = Counter((turn.device, turn.change) for turn in turns)
+            for turn in read_later_membership(folder):
+                known[turn.device, turn.change] -= 1
+                # Others have recorded the beginning as well: theirs counts from the first difference on.
+                if min(known.values()) < 0:
+                    second = None if turn.second is None else turn.at_s - first_s
+                    self._copy(replace(turn, second=second))
         self._skew_s = None  # the old reports do not determine it
+
+    def _copy(self, turn: MembershipChanged) -> None:
+        self._try(lambda: self._event(turn))
+        self._attendance.recall(turn.device, turn.change)
 
     def keep_project(self, project: Manifest) -> None:
         """Record the files that the run begins with: resuming it compares its code with them."""
@@ -218,11 +233,11 @@ class RunRecord:
         )
 
     def _keep_time(self, report: Report) -> None:
-        told_s = report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
+        at_s = told_s(report)
         if self._first_s is None:
-            self._first_s = told_s
+            self._first_s = at_s
         if self._skew_s is None:
-            self._skew_s = self._wall_clock() - told_s
+            self._skew_s = self._wall_clock() - at_s
 
     def _second(self, at_s: float) -> float | None:
         """The position of a time of this node's clock on the run's axis; None before its first report."""

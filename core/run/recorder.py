@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -104,7 +105,8 @@ class Recorder:
         if project is not None:
             self._disk.post(record.keep_project, project)
         if plan.resume is not None:
-            self._disk.post(record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
+            back, before = bool(plan.resume.back), self._runs / plan.resume.run
+            self._disk.post(partial(record.go_on_from, before, plan.resume.moment, back=back))
 
     def record(self, event: MirroredEvent) -> None:
         """Add an event; the last phase ends the record."""

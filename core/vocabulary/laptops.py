@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from core.vocabulary.bounds import Words
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Hardware
 from core.vocabulary.versions import Versions
@@ -42,5 +43,5 @@ class MembershipChanged(Tagged, frozen=True, kw_only=True):
     at_s: float
     second: float | None = None
     """Since the run's first report; None before that."""
-    words: str = ""
+    words: Words = ""
     """The reason, if reported."""

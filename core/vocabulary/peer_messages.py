@@ -10,6 +10,7 @@ from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piec
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import MemberEndedEpoch, MemberProgressed, MirroredEvent
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.laptops import MembershipChanged
 from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.plan import Moment, Plan
@@ -253,6 +254,8 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     """As in ``Resumption``."""
     recorded: Some[MemberProgressed | MemberEndedEpoch] = ()
     """Steps and epochs after ``CheckpointAsked.recorded``, some left out if there are many."""
+    membership: Few[MembershipChanged] = ()
+    """Who left and came, the newest; none unless that was asked. ``at_s`` as in the reports of steps."""
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):

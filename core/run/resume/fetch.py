@@ -22,10 +22,11 @@ from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import MemberEndedEpoch, MemberProgressed
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.plausible import a_runs_time, sound_moment
+from core.vocabulary.plausible import LATEST_S, a_runs_time, sound_moment
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 ASK_S = 15.0
@@ -51,6 +52,7 @@ class FoundCheckpoint:
     """As in ``Resumption``."""
     recorded: tuple[MemberProgressed | MemberEndedEpoch, ...] = ()
     """What that device recorded after the newest checkpoint here."""
+    membership: tuple[MembershipChanged, ...] = ()
 
     @property
     def resumption(self) -> Resumption:
@@ -192,7 +194,15 @@ class CheckpointSearch:
                 return  # as good as none
             took_s = told.took_s if a_runs_time(told.took_s) else 0.0
             found = FoundCheckpoint(
-                self.run, told.moment, told.shares, told.files, device, told.written, took_s, told.recorded
+                run=self.run,
+                moment=told.moment,
+                shares=told.shares,
+                files=told.files,
+                device=device,
+                written=told.written,
+                took_s=took_s,
+                recorded=told.recorded,
+                membership=tuple(turn for turn in told.membership if 0 <= turn.at_s <= LATEST_S),
             )
             self._found.append(found)
             if found is self.best:
@@ -273,7 +283,8 @@ class CheckpointSearch:
 
     def _keep_recorded(self, found: FoundCheckpoint) -> None:
         """On the files' thread. The checkpoint counts without it."""
-        lines = b"".join(wire.to_json(each) + b"\n" for each in found.recorded)
+        recorded = (*found.recorded, *found.membership)
+        lines = b"".join(wire.to_json(each) + b"\n" for each in recorded)
         with contextlib.suppress(OSError):
             write_atomically(self._context.folder(self.run) / run_folder.LATER, lines)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from core.history.metrics_file import Report
-from core.history.read import read_plan, read_taken_s, told_after
+from core.history.read import read_plan, read_taken_s, told_after, told_membership
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
@@ -23,6 +24,7 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.run_folder import is_run_id
@@ -30,6 +32,15 @@ from core.vocabulary.run_folder import is_run_id
 _log = logging.getLogger(__name__)
 _MOST_SUCCESSORS = 1000
 """Of one run: a limit for folders that were tampered with."""
+
+
+class _Found(NamedTuple):
+    checkpoint: Checkpoint
+    files: Manifest
+    written: WrittenFiles | None
+    took_s: float
+    recorded: tuple[Report, ...]
+    membership: tuple[MembershipChanged, ...]
 
 
 class CheckpointServer:
@@ -68,7 +79,7 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files, wrote, took_s, recorded = found
+        checkpoint, files, wrote, took_s, recorded, membership = found
         if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
             head = checkpoint.head
             told = CheckpointTold(
@@ -79,6 +90,7 @@ class CheckpointServer:
                 written=None if wrote is None else wrote.files,
                 took_s=took_s,
                 recorded=recorded,
+                membership=membership,
             )
             self._context.links.send(device, told)
             return
@@ -90,11 +102,8 @@ class CheckpointServer:
             offers = [offer(device, OfferedFiles(reader)) for reader in readers]
             self._offers[device] = lambda: [withdraw() for withdraw in offers]
 
-    def _find(
-        self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
-    ) -> tuple[Checkpoint, Manifest, WrittenFiles | None, float, tuple[Report, ...]] | None:
-        """With what the script wrote, ``Resumption.took_s``, and what was recorded. On the files' thread.
-        Only members and the starter of a run learn of its checkpoints."""
+    def _find(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> _Found | None:
+        """On the files' thread. Only members and the starter of a run learn of its checkpoints."""
         if not is_run_id(message.run):
             return None
         folder = self._context.folder(message.run)
@@ -110,8 +119,14 @@ class CheckpointServer:
         if found is None:
             return None
         after = message.recorded if isinstance(message, CheckpointAsked) else None
-        recorded = () if after is None else told_after(newest, after)
-        return found, checkpoint_store.listing(found), written.find(newest), read_taken_s(newest), recorded
+        return _Found(
+            found,
+            checkpoint_store.listing(found),
+            written.find(newest),
+            read_taken_s(newest),
+            () if after is None else told_after(newest, after),
+            () if after is None else told_membership(newest),
+        )
 
 
 def note_successor(runs: Path, run: RunId, successor: RunId) -> None:

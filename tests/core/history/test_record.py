@@ -22,6 +22,7 @@ from core.history.read import (
     read_taken_s,
     read_words,
     told_after,
+    told_membership,
 )
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
@@ -233,6 +234,40 @@ def test_a_run_that_goes_on_has_what_others_recorded_after_this_laptop_was_lost(
     kept.record.close()
     read = read_run(kept.record.entry, kept.folder)
     assert [each.step for each in read.steps[BEN]] == [0, 1, 2, 3, 4, 5, 6, 7, 8], "each once"
+
+
+def test_a_run_that_goes_on_has_who_left_and_came_after_this_laptop_was_lost(
+    kept: Kept, tmp_path: Path
+) -> None:
+    """The other laptop's clock is an hour ahead. What both recorded is there once."""
+    lost, other = tmp_path / "lost", tmp_path / "other"
+    here: list[tuple[DeviceId, Change]] = [(ANNA, "joined"), (BEN, "joined")]
+    there: list[tuple[DeviceId, Change]] = [*reversed(here), (ANNA, "lost"), (BEN, "joined")]
+    first = step(0)
+    first = replace(first, progress=replace(first.progress, done=1))
+    for folder, changes, ahead_s in ((lost, here, 0.0), (other, there, 3600.0)):
+        folder.mkdir()
+        (folder / METRICS).write_bytes(wire.to_json(first) + b"\n")
+        turns = [
+            MembershipChanged(device=device, change=change, at_s=99.0 + ahead_s, second=float(second))
+            for second, (device, change) in enumerate(changes)
+        ]
+        (folder / EVENTS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in turns))
+    told = told_membership(other)
+    assert [each.at_s - first.progress.at_s for each in told] == [0.0, 1.0, 2.0, 3.0]
+    (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in told))
+    kept.record.go_on_from(lost, Moment(step=9, batch=9), back=True)
+    for device in (ANNA, BEN):
+        kept.add(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
+    kept.record.close()
+    found = read_run(kept.record.entry, kept.folder).membership
+    assert [(each.device, each.change, each.second) for each in found[:4]] == [
+        (ANNA, "joined", 0.0),
+        (BEN, "joined", 1.0),
+        (ANNA, "lost", 2.0),
+        (BEN, "joined", 3.0),
+    ]
+    assert [(each.device, each.change) for each in found[4:]] == [(ANNA, "back"), (BEN, "joined")]
 
 
 def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_path: Path) -> None:

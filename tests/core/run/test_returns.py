@@ -62,9 +62,11 @@ async def to_training(lan: Lan, *them: LanNode, steps: Progress = STEP) -> None:
     await lan.wait_until(lambda: all(isinstance(node.phase, Training) for node in them))
 
 
-async def train(lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True) -> RunId:
+async def train(
+    lan: Lan, spec: RunSpec, *them: LanNode, checkpoint: bool = True, steps: Progress = STEP
+) -> RunId:
     run = await them[0].runs.start(replace(spec, devices=tuple(node.device for node in them[1:])))
-    await to_training(lan, *them)
+    await to_training(lan, *them, steps=steps)
     if checkpoint:
         for node in them:
             keep(node.home.runs / run / run_folder.CHECKPOINTS, 40)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import RunOwner, RunSpec
-from core.vocabulary.progress import EpochEnd
+from core.vocabulary.progress import EpochEnd, Progress
 from core.vocabulary.trainer_messages import EpochEnded, Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
 from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
@@ -50,10 +51,10 @@ def step_of(node: LanNode) -> int | None:
     return None if progress is None else progress.done
 
 
-async def goes_on(lan: Lan, before: RunId, *them: LanNode, step: int = 50) -> RunId:
+async def goes_on(lan: Lan, before: RunId, *them: LanNode, step: int = 50, first: Progress = STEP) -> RunId:
     """These train in a run that resumes ``before``."""
     await lan.wait_until(lambda: all(node.state.run and run_of(node) != before for node in them))
-    await to_training(lan, *them)
+    await to_training(lan, *them, steps=first)
     for node in them:
         node.trainers[-1].say(at(step))
         keep(node.home.runs / run_of(node) / run_folder.CHECKPOINTS, step)
@@ -217,6 +218,49 @@ async def test_the_starters_record_has_the_steps_that_were_done_without_it(two: 
     assert 69 in steps and 71 not in steps, "which the checkpoint does not have"
     assert found.epochs[ben.device] == (epoch,)
     assert run_of(again) not in (run, alone)
+
+
+def reported(node: LanNode, of: LanNode) -> int | None:
+    assert node.state.run is not None
+    progress = node.state.run.members[of.device].progress
+    return None if progress is None else progress.done
+
+
+def timed(batch: int) -> Progressed:
+    return Progressed(progress=replace(STEP, fit=1, epoch=1, batch=batch, done=batch, at_s=time.time()))
+
+
+async def test_the_starters_record_has_who_left_and_came_without_it(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo, steps=timed(20).progress)
+    anna.trainers[-1].say(timed(30))
+    await three.wait_until(lambda: all(reported(node, anna) == 30 for node in (anna, ben, cleo)))
+    again = await three.crash("Anna")  # before it knows of the loss
+    three.lose(again, cleo, LOST)
+    three.lose(again, ben, LOST)
+    await goes_on(three, run, ben, cleo, step=70, first=timed(40).progress)
+    three.lose(ben, cleo, LOST)
+    await three.wait_until(lambda: left(ben, cleo))
+    ben.trainers[-1].say(at(80))
+    keep(ben.home.runs / run_of(ben) / run_folder.CHECKPOINTS, 80)
+    ben.trainers[-1].say(Kept())
+    await three.wait_until(lambda: step_of(ben) == 80)
+
+    three.mend(again, ben)
+    await three.wait_until(lambda: again.state.run and run_of(ben) == run_of(again))
+    await to_training(three, again, ben, steps=timed(81).progress)
+    await finish(three, again, ben)
+
+    found = (await again.runs.history.find(run_of(again))).membership
+    names = {node.device: node.name for node in (anna, ben, cleo)}
+    assert [(names[turn.device], turn.change) for turn in found] == [
+        *((name, "joined") for name in names.values()),
+        ("Anna", "lost"),
+        *(("Ben", "joined"), ("Cleo", "joined"), ("Cleo", "left")),
+        *(("Anna", "back"), ("Ben", "joined")),
+    ]
+    seconds = [turn.second for turn in found if turn.second is not None]
+    assert seconds == sorted(seconds)
 
 
 @pytest.mark.parametrize("first", ["Ben", "Cleo"])
