@@ -86,7 +86,7 @@ def _filled(name: str, job: Job, launcher: Launcher, folder: Path, secret: str) 
         .get_template(f"{name}.jinja")
         .render(
             job=job,
-            command=_command(job, launcher, folder, bool(secret)),
+            command=_command(job, launcher, folder),
             folder=str(folder),
             mount=str(_MOUNT),
             project=str(_PROJECT),
@@ -97,7 +97,7 @@ def _filled(name: str, job: Job, launcher: Launcher, folder: Path, secret: str) 
     )
 
 
-def _command(job: Job, launcher: Launcher, folder: Path, has_secret: bool) -> list[str]:
+def _command(job: Job, launcher: Launcher, folder: Path) -> list[str]:
     if launcher == "kubernetes":
         # Kubernetes restarts whatever ends with a status other than 0, including a finished training.
         job = replace(job, options=structs.replace(job.options, accept_differences=True))
@@ -105,7 +105,7 @@ def _command(job: Job, launcher: Launcher, folder: Path, has_secret: bool) -> li
         return [word.replace("$(", "$$(") for word in words]  # literal, not a variable's value
     words = job.command(job.script, lambda name: str(folder / name))
     at = words.index("--seed")
-    return [*words[:at], *(["--secret", str(folder / "secret")] if has_secret else []), *words[at:]]
+    return [*words[:at], "--secret", str(folder / "secret"), *words[at:]]
 
 
 @cache
