@@ -23,7 +23,7 @@ import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import memory_kills, pipe_ends, port_probe, problems, spawn, temporary
+from core.supervisor import memory_kills, pipe_ends, ports, problems, spawn, temporary
 from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
@@ -372,7 +372,7 @@ class _Attendance:
                     self._child.signal(spawn.KILL)
                 case "try-peers":
                     peers, limit_s = self._supervision.train.peers, self._supervision.limits.probe_s
-                    self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
+                    self._supervision.on_answers(ports.try_peers(peers, limit_s))
 
     def order(self, order: trainer_messages.Order, limit_s: float | None = None) -> None:
         """End a trainer that does not accept an order within seconds: a healthy one always reads."""

@@ -1,4 +1,5 @@
-"""TCP ports for trainers: finds free ones, holds them until the trainers start, and listens. Quick."""
+"""TCP ports for trainers: finds free ones, holds them until the trainers start, and listens; tries those of
+trainers that did not meet."""
 
 from __future__ import annotations
 
@@ -6,11 +7,14 @@ import errno
 import os
 import random
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
-from core.net.address import Address
+from core.net.address import Address, parse
+from core.supervisor.state import Answer
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Task
 
@@ -99,3 +103,28 @@ def _none_free() -> TandemError:
         what=f"No TCP port between {FIRST_PORT} and {LAST_PORT} is free on this laptop.",
         fix="End the programs that use these ports, and train again.",
     )
+
+
+def try_peers(peers: Mapping[str, str], limit_s: float) -> dict[str, Answer]:
+    """Results by task name. ``peers``: ``device name at host:port``. Tries all at once, each for ``limit_s``
+    at most. Blocks."""
+    with ThreadPoolExecutor(max(1, len(peers)), thread_name_prefix="port-probe") as threads:
+        return dict(zip(peers, threads.map(partial(_try, limit_s), peers.values()), strict=True))
+
+
+def _try(limit_s: float, peer: str) -> Answer:
+    try:
+        address = parse(place(peer), 0)
+        socket.create_connection((address.host, address.port), limit_s).close()
+    except ConnectionRefusedError:
+        return "refused"
+    except TimeoutError:
+        return "silent"
+    except (OSError, TandemError):
+        return "unreachable"
+    return "answers"
+
+
+def place(peer: str) -> str:
+    """``host:port`` out of ``device name at host:port``."""
+    return peer.rpartition(" at ")[2]

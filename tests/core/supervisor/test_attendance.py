@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from core.runtime.bounded_file import BoundedFile
-from core.supervisor import parent_death, port_probe, spawn
+from core.supervisor import parent_death, ports, spawn
 from core.supervisor.driver import LONGEST_PAUSE_S, OUTPUT_AT_ONCE, REPORTS_AT_ONCE
 from core.supervisor.state import Limits
 from core.supervisor.warm import FORESEEN_S, WarmTrainer
@@ -290,7 +290,7 @@ async def test_peers_that_do_not_come_are_probed(run: Make, monkeypatch: pytest.
         probed.append((peers, limit_s))
         return dict.fromkeys(peers, "refused")
 
-    monkeypatch.setattr(port_probe, "try_peers", probe)
+    monkeypatch.setattr(ports, "try_peers", probe)
     peers = {"worker:0": "Ben at 10.0.0.3:20002"}
     child, trainer = run(peers=peers, meet_timeout_s=0.02)
     child.say(BOOTED, trainer_messages.Connecting())

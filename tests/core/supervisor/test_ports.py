@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import errno
+import os
 import random
 import socket
+import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.net.address import Address
 from core.supervisor import ports
-from core.supervisor.ports import hold_ports, listen_anywhere, listen_at
+from core.supervisor.ports import hold_ports, listen_anywhere, listen_at, place, try_peers
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Role, Task
 from tests.core.cluster.laptops import ANNA
+from tests.core.trainer.attended import free_ports
 
 pytestmark = pytest.mark.real
+
+PEERS = {"chief:0": "Anna's laptop at 10.0.0.2:20001", "worker:0": "Ben at home at [fe80::1]:20002"}
 
 
 def task(index: int, port: int = 0) -> Task:
@@ -80,3 +88,87 @@ def test_nowhere_to_listen_is_said() -> None:
         with pytest.raises(TandemError) as caught:
             listen_anywhere("127.0.0.1", [taken] * 3)
     assert caught.value.code == "no-free-port"
+
+
+def test_the_place_is_what_follows_the_last_at() -> None:
+    assert place(PEERS["worker:0"]) == "[fe80::1]:20002"
+
+
+def test_probing_tells_listening_ports_from_closed_ones() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        peers = {
+            "a": f"A at 127.0.0.1:{here.getsockname()[1]}",
+            "b": f"B at 127.0.0.1:{free_ports(1)[0]}",
+            "c": "C at no such place",
+        }
+        assert try_peers(peers, 30.0) == {"a": "answers", "b": "refused", "c": "unreachable"}
+
+
+def test_a_port_that_never_answers_is_silent() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        where = full.getsockname()
+        kept = []
+        for _ in range(4):  # The queue is then full: further SYNs are dropped.
+            each = socket.socket()
+            each.setblocking(False)
+            each.connect_ex(where)
+            kept.append(each)
+        try:
+            assert try_peers({"a": f"A at 127.0.0.1:{where[1]}"}, 0.2) == {"a": "silent"}
+        finally:
+            for each in kept:
+                each.close()
+
+
+def test_nobody_to_try_is_fine() -> None:
+    assert try_peers({}, 1.0) == {}
+
+
+class Knock:
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (0, "answers"),
+        (errno.ECONNREFUSED, "refused"),
+        (errno.ETIMEDOUT, "silent"),
+        (errno.ENETUNREACH, "unreachable"),
+        (errno.EHOSTUNREACH, "unreachable"),
+    ],
+)
+def test_what_the_system_says_at_once_is_the_answer_and_no_socket_stays(
+    monkeypatch: pytest.MonkeyPatch, status: int, answer: str
+) -> None:
+    knocks: list[Knock] = []
+
+    def knock(address: tuple[str, int], limit_s: float) -> Knock:
+        assert address in (("10.0.0.2", 20001), ("fe80::1", 20002)) and limit_s == 30.0
+        if status:
+            raise OSError(status, os.strerror(status))
+        knocks.append(Knock())
+        return knocks[-1]
+
+    monkeypatch.setattr(ports, "socket", SimpleNamespace(create_connection=knock))
+    began_s = time.monotonic()
+    assert try_peers(PEERS, 30.0) == dict.fromkeys(PEERS, answer)
+    assert time.monotonic() - began_s < 20.0
+    assert [each.is_closed for each in knocks] == ([] if status else [True, True])
+
+
+def test_all_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    meeting = threading.Barrier(len(PEERS), timeout=60.0)
+
+    def knock(address: tuple[str, int], limit_s: float) -> Knock:
+        meeting.wait()
+        raise TimeoutError
+
+    monkeypatch.setattr(ports, "socket", SimpleNamespace(create_connection=knock))
+    assert try_peers(PEERS, 30.0) == dict.fromkeys(PEERS, "silent")
