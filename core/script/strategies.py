@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Callable
 
 from core.script.syntax import SourceTree, Usage
 
@@ -24,7 +24,7 @@ _BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", 
 
 def find_strategies(sources: tuple[SourceTree, ...]) -> tuple[Usage, ...]:
     """Each place that names a strategy to build it, or that defines one, in reading order."""
-    found = _own_classes(sources)
+    found = _own_classes(sources, _is_strategy_class)
     for source in sources:
         found += [
             Usage(path=source.path, line=node.lineno, what=last)
@@ -39,39 +39,33 @@ def find_strategies(sources: tuple[SourceTree, ...]) -> tuple[Usage, ...]:
 
 def derived(sources: tuple[SourceTree, ...], roots: frozenset[str]) -> frozenset[str]:
     """``roots``, and the script's own classes that derive from one of them, directly or not."""
-    known = set(roots)
-    grows = True
-    while grows:
-        before = len(known)
-        for source in sources:
-            for node in source.classes:
-                if any(last_part(source.dotted(base)) in known for base in node.bases):
-                    known.add(node.name)
-        grows = len(known) > before
-    return frozenset(known)
+    own = _own_classes(sources, lambda name: last_part(name) in roots)
+    return roots | {found.what for found in own}
 
 
 def last_part(dotted: str) -> str:
     return dotted.rpartition(".")[2]
 
 
-def _own_classes(sources: tuple[SourceTree, ...]) -> list[Usage]:
-    """Classes that derive from a strategy, directly or through another class of the script."""
+def _own_classes(sources: tuple[SourceTree, ...], is_root: Callable[[str], bool]) -> list[Usage]:
+    """Classes that derive from a root, directly or through another class of the script. ``is_root``: gets a
+    dotted name."""
     known: dict[str, Usage] = {}
     grows = True
     while grows:
         before = len(known)
         for source in sources:
             for node in source.classes:
-                if any(_is_strategy_class(source.dotted(base), known) for base in node.bases):
+                bases = [source.dotted(base) for base in node.bases]
+                if any(is_root(base) or last_part(base) in known for base in bases):
                     known.setdefault(node.name, Usage(path=source.path, line=node.lineno, what=node.name))
         grows = len(known) > before
     return list(known.values())
 
 
-def _is_strategy_class(name: str, known: Collection[str]) -> bool:
+def _is_strategy_class(name: str) -> bool:
     last = last_part(name)
-    return last in STRATEGIES or last in known or (last in _BASES and "distribute" in name)
+    return last in STRATEGIES or (last in _BASES and "distribute" in name)
 
 
 def _is_use(source: SourceTree, node: ast.Name | ast.Attribute) -> bool:
