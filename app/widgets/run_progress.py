@@ -64,6 +64,7 @@ class RunProgress(Card):
         self.stepper = Stepper()
         self.awaited = Label("", wraps=True)
         self.table = LaptopTable()
+        self.lid = Label("", "faint", wraps=True)
         self.held = Label("", "warning", wraps=True)
         self.keep_waiting = button(
             "Keep waiting", self.keep_waiting_asked.emit, "primary", name="keep-waiting"
@@ -79,7 +80,7 @@ class RunProgress(Card):
         self.add(
             row(self.state, self.step, 1, self.why.head),
             *(self.why, self.held, self.keep_waiting, self._figures, self.bar),
-            *(self.allow, self.stepper, self.awaited, self.table),
+            *(self.allow, self.stepper, self.awaited, self.table, self.lid),
         )
         self._show_whether_why(False)
         self._tick = QTimer(self, interval=TICK_MS)
@@ -132,6 +133,7 @@ class RunProgress(Card):
         self.step.setVisible(progress is not None)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)
+        self.lid.say_or_hide(wait_words.if_lid_closes(run, state, names))
         back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
         self.table.show_rows(laptop_rows.rows(run, state, names, back))
         waiting_for = [*run_words.left_words(run, names), *wait_words.lines(run, names)]

@@ -1,14 +1,17 @@
-"""The laptops that a run waits for, since when and why, in words. Pure; shared by every display."""
+"""The laptops that a run waits for, since when and why, and what happens if this one sleeps, in words. Pure;
+shared by every display."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.link.silence import SILENT_S
 from core.vocabulary import units
 from core.vocabulary.events import WaitingChanged
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.state import Run
-from core.vocabulary.text import capitalised, plain
+from core.vocabulary.phases import Stopping, Training
+from core.vocabulary.state import Run, State
+from core.vocabulary.text import capitalised, listed, plain
 from core.vocabulary.waits import Activity, WaitsFor
 
 _ACTIVITIES: dict[Activity, str] = {
@@ -97,3 +100,34 @@ def gist(event: WaitingChanged) -> tuple[object, ...]:
     if not event.waits:
         return ()
     return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)
+
+
+def if_lid_closes(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
+    """``If you close the lid, this laptop sleeps. After 20 s Ben goes on without it; …``. ``""``: no battery,
+    and so no lid, or this laptop does not train."""
+    me = state.me
+    has_lid = me is not None and me.reading is not None and me.reading.battery_pct is not None
+    if me is None or not has_lid or me.device not in run.staying or run.over:
+        return ""
+    if isinstance(run.phase, Stopping):
+        return ""
+    return f"If you close the lid, this laptop sleeps. {_while_asleep(run, me.device, names)}"
+
+
+def _while_asleep(run: Run, me: DeviceId, names: Mapping[DeviceId, str]) -> str:
+    others = [names[device] for device in run.staying if device != me]
+    if not others:
+        return "The training pauses, and goes on once you open it."
+    who, is_one, plan = listed(others), len(others) == 1, run.plan
+    if not (plan.outlasts_losses and isinstance(run.phase, Training)):
+        wait_s = SILENT_S + plan.away_s
+        return f"{who} {'waits' if is_one else 'wait'} up to {units.duration(wait_s)}; then the run ends."
+    after = f"After {units.duration(SILENT_S + plan.go_on_s)}"
+    goes_on = f"{after} {who} {'goes' if is_one else 'go'} on without it"
+    progress = run.members[run.chief.device].progress
+    if progress is None or progress.epochs > 0:
+        back = "takes the run over again" if plan.starter == me else "comes back by itself"
+        return f"{goes_on}; once you open it, it {back}."
+    if plan.starter == me:  # nobody stands in for it without a checkpoint
+        return f"{after} the run ends on {who}: loops of train_on_batch have no checkpoints."
+    return f"{goes_on}. It does not come back: loops of train_on_batch have no checkpoints."

@@ -463,6 +463,22 @@ def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result
     assert not live.outcome.go_on.isVisible(), "that was the run before"
 
 
+def test_what_closing_the_lid_does_is_said_while_the_run_lasts(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), world.told(ME, world.reading()))
+    core.happen(*world.begun(replace(world.plan(), exchange="tls")))
+    core.flush()
+    lid = live.progress.lid
+    assert not lid.isVisible(), "a computer without a battery has no lid"
+    core.happen(world.told(ME, replace(world.reading(), battery_pct=70.0)))
+    core.happen(world.progressed(ME, world.progress(1)))
+    core.flush()
+    assert lid.isVisible()
+    assert lid.text().startswith("If you close the lid, this laptop sleeps. After 20 s Bob's laptop goes on")
+    core.happen(*world.finished())
+    core.flush()
+    assert not lid.isVisible()
+
+
 def test_where_the_other_laptop_keeps_a_run_from_going_on_this_one_can_alone(
     core: FakeCore, live: TrainLive
 ) -> None:

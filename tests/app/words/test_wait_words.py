@@ -6,12 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from app.words import wait_words
+from app.words.device_names import names_of
 from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.phases import Finished, Stopping
+from core.vocabulary.phases import Finished, Phase, Starting, Stopping, Training
+from core.vocabulary.plan import Plan
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
-from tests.app.cli.scripted_node import OTHER, RUN, plan
+from tests.app import world
+from tests.app.cli.scripted_node import ME, OTHER, RUN, plan
+from tests.core.fake_node import started
 
 NAMES = {OTHER: "Ben"}
 NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
@@ -122,3 +127,87 @@ def test_numbers_alone_are_no_news() -> None:
     assert wait_words.gist(event) == wait_words.gist(later)
     assert wait_words.gist(event) != wait_words.gist(replace(event, asks=True))
     assert wait_words.gist(event) != wait_words.gist(replace(event, waits=(replace(wait, cause="silent"),)))
+
+
+# --- a closed lid ---
+
+SLEEPS = "If you close the lid, this laptop sleeps. "
+ALONE = world.plan(members=((ME, "here", 64),))
+OWN = replace(world.plan(), exchange="tls")
+OF_BOB = replace(OWN, starter=OTHER)
+BY_HAND = replace(OWN, strategy="own")
+
+
+def state_of(plan: Plan, phase: Phase, *, battery_pct: float | None, loop: bool, bob_left: bool) -> State:
+    progress = world.progress(3, epochs=0 if loop else 8)
+    reading = replace(world.reading(), battery_pct=battery_pct)
+    events: list[ev.Event] = [
+        started(),
+        *world.linked(),
+        world.told(ME, reading),
+        *world.begun(plan),
+        world.progressed(ME, progress),
+    ]
+    if bob_left:
+        why = Problem(code="killed", what="Its training process was killed.")
+        events.append(ev.MemberLeft(run=world.RUN, device=OTHER, problem=why))
+    state = State()
+    for event in events:
+        state = apply(state, event)
+    assert state.run is not None
+    return replace(state, run=replace(state.run, phase=phase))
+
+
+def said(
+    plan: Plan,
+    phase: Phase | None = None,
+    *,
+    battery_pct: float | None = 80.0,
+    loop: bool = False,
+    bob_left: bool = False,
+) -> str:
+    state = state_of(plan, phase or Training(), battery_pct=battery_pct, loop=loop, bob_left=bob_left)
+    assert state.run is not None
+    return wait_words.if_lid_closes(state.run, state, names_of(state, state.run.members))
+
+
+@pytest.mark.parametrize(
+    ("plan", "then"),
+    [
+        (
+            OWN,
+            "After 20 s Bob's laptop goes on without it; once you open it, it takes the run over again.",
+        ),
+        (OF_BOB, "After 20 s Bob's laptop goes on without it; once you open it, it comes back by itself."),
+        (
+            replace(OF_BOB, go_on_s=590.0, away_s=590.0),
+            "After 10 min Bob's laptop goes on without it; once you open it, it comes back by itself.",
+        ),
+        (BY_HAND, "Bob's laptop waits up to 10 min; then the run ends."),
+        (ALONE, "The training pauses, and goes on once you open it."),
+    ],
+    ids=["starter", "member", "waits for who is away", "custom loop", "alone"],
+)
+def test_what_closing_the_lid_does_depends_on_the_run_and_this_laptops_part(plan: Plan, then: str) -> None:
+    assert said(plan) == SLEEPS + then
+
+
+def test_without_checkpoints_nobody_comes_back_or_stands_in() -> None:
+    why = "loops of train_on_batch have no checkpoints."
+    assert said(OF_BOB, loop=True) == (
+        f"{SLEEPS}After 20 s Bob's laptop goes on without it. It does not come back: {why}"
+    )
+    assert said(OWN, loop=True) == f"{SLEEPS}After 20 s the run ends on Bob's laptop: {why}"
+
+
+def test_before_the_first_step_the_others_do_not_go_on() -> None:
+    assert said(OWN, Starting()).endswith("Bob's laptop waits up to 10 min; then the run ends.")
+
+
+def test_who_is_left_alone_pauses() -> None:
+    assert said(OWN, bob_left=True).endswith("The training pauses, and goes on once you open it.")
+
+
+def test_nothing_is_said_where_no_lid_or_nothing_to_lose_is() -> None:
+    assert said(OWN, battery_pct=None) == ""
+    assert said(OWN, Stopping()) == said(OWN, Finished()) == ""
