@@ -31,12 +31,19 @@ from tests.core.run.lan import LOST, Lan, LanNode, keep
 from tests.core.run.world import failing
 
 QUICK = RunLimits(look_s=0.05, idle_s=5.0, stand_in_s=5.0, load_ahead_s=1.0)
+SOON = dataclasses.replace(QUICK, idle_s=0.3, stand_in_s=0.3)
+"""For those who wait until this limit is over."""
 STEP = Progress(at_s=1.0, epoch=0, epochs=9, step=40, batch=40, steps_in_epoch=100, steps_s=10.0)
 
 
 @pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
+def limits() -> RunLimits:
+    return QUICK
+
+
+@pytest.fixture
+async def three(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), limits, tells_busy=True) as lan:
         yield lan
 
 
@@ -461,6 +468,7 @@ async def test_the_first_checkpoint_brings_back_who_waits_for_it(three: Lan, spe
     await finish(three, anna, ben)
 
 
+@pytest.mark.parametrize("limits", [SOON])
 async def test_no_timer_runs_while_nothing_happens(three: Lan, spec: RunSpec) -> None:
     """Nothing polls for an absent laptop: its link reports when it is back."""
     anna, ben, cleo = nodes(three)
@@ -546,6 +554,7 @@ async def test_invariant_who_has_the_run_stopped_and_does_not_come_stays_out_for
         await finish(three, anna, ben, cleo)
 
 
+@pytest.mark.parametrize("limits", [SOON])
 async def test_where_the_laptop_is_lost_before_the_first_step_the_others_go_on_as_before(
     three: Lan, spec: RunSpec
 ) -> None:

@@ -23,7 +23,18 @@ from core.vocabulary.plan import RunOwner, RunSpec
 from core.vocabulary.progress import EpochEnd, Progress
 from core.vocabulary.trainer_messages import EpochEnded, Kept, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode, keep
-from tests.core.run.test_returns import STEP, finish, heard, left, members, nodes, run_of, to_training, train
+from tests.core.run.test_returns import (
+    SOON,
+    STEP,
+    finish,
+    heard,
+    left,
+    members,
+    nodes,
+    run_of,
+    to_training,
+    train,
+)
 from tests.core.run.world import failing
 
 QUICK = RunLimits(look_s=0.05, idle_s=0.3, stand_in_s=5.0, recover_s=5.0)
@@ -36,8 +47,13 @@ async def two(tmp_path: Path) -> AsyncIterator[Lan]:
 
 
 @pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), QUICK, tells_busy=True) as lan:
+def limits() -> RunLimits:
+    return QUICK
+
+
+@pytest.fixture
+async def three(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), limits, tells_busy=True) as lan:
         yield lan
 
 
@@ -154,6 +170,7 @@ async def test_two_that_are_left_go_on_together_and_nobody_is_asked(three: Lan, 
     assert run_of(cleo) == together
 
 
+@pytest.mark.parametrize("limits", [SOON])
 async def test_who_is_cut_off_alone_does_not_go_on_beside_the_others(three: Lan, spec: RunSpec) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
