@@ -7,6 +7,8 @@ READY := $(VENV)/ready
 # Whether an NVIDIA card works. A broken driver can make nvidia-smi hang.
 ANSWERS := timeout 20 nvidia-smi --list-gpus
 
+# Where no bytecode is kept, each process of the tests compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Fewer messages from TensorFlow.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 

@@ -50,6 +50,8 @@ SEVERAL = {
     "core.trainer.exact.resume.trees: kind": ("Outcome", "UnderWay"),
 }
 """The types, if the decoder gets a variable."""
+DECODERS = ("Decoder", "from_json", "from_msgpack", "decode", "convert")
+"""Names of what decodes; the last two are msgspec's own."""
 TOO_LONG = (1 << 20) + 1
 
 
@@ -58,7 +60,8 @@ def decoded() -> Iterator[str]:
     forgotten."""
     for path in sorted(each for room in ("app", "core") for each in (ROOT / room).rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for call in ast.walk(ast.parse(text)) if any(name in text for name in DECODERS) else ():
             if isinstance(call, ast.Call) and (kind := _type_of(call)) is not None:
                 yield f"{module}: {ast.unparse(kind)}"
 
@@ -67,11 +70,9 @@ def _type_of(call: ast.Call) -> ast.expr | None:
     """The type that ``call`` decodes to; None if it decodes nothing."""
     whole = ast.unparse(call.func)
     name = whole.rpartition(".")[2]
-    if name == "Decoder":
+    if name == DECODERS[0]:
         given = call.args[:1]
-    elif name in ("from_json", "from_msgpack") or (
-        whole.startswith("msgspec") and name in ("decode", "convert")
-    ):
+    elif name in DECODERS[1:3] or (whole.startswith("msgspec") and name in DECODERS[3:]):
         given = call.args[1:2]
     else:
         return None

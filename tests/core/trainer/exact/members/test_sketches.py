@@ -10,13 +10,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 def marks(tf: Any, *gradients: Any, wanted: bool = True) -> np.ndarray:
     """One row per gradient."""
     from core.trainer.exact.members.sketches import Sketches

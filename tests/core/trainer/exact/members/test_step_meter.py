@@ -12,13 +12,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 @pytest.fixture
 def meter(tf: Any) -> Any:
     from core.trainer.exact.members.step_meter import StepMeter

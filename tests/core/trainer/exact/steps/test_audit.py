@@ -11,13 +11,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 class Alone:
     """Collectives of a single member, which gathers what it gives."""
 

@@ -11,13 +11,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 def traced_of(tf: Any, body: Callable[[Any, Any], Any]) -> Any:
     """A step with one number per row, which writes one variable."""
     from core.trainer.exact.members.trace_record import TraceRecord

@@ -10,13 +10,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 def batch(tf: Any, rows: int, value: float) -> Any:
     return tf.fill([rows, 3], value), {"y": tf.fill([rows], value)}
 

@@ -10,13 +10,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 def names(tf: Any, step: Any, *variables: Any) -> list[str]:
     from core.trainer.exact.steps import data_end
 

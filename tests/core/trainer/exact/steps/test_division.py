@@ -11,13 +11,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 @pytest.fixture
 def checked(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Settles how a step is shared that cannot be computed twice; returns the batches looked at."""

@@ -11,13 +11,6 @@ import pytest
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 def verdict(tf: Any, body: Any, *batches: Any, rank: int = 0) -> str:
     """One of two members' judgement of a step's gradient on these batches; the other finds the same."""
     from core.trainer.exact.members.trace_record import TraceRecord

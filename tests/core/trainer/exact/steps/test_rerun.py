@@ -14,13 +14,6 @@ from core.vocabulary.plan import Moment
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    import tensorflow
-
-    return tensorflow
-
-
 class Kept:
     """A step that adds each batch to a variable, and its kept steps."""
 
