@@ -12,8 +12,6 @@ from unittest.mock import MagicMock
 
 import msgspec
 import pytest
-import tensorflow as tf
-from tensorflow.python.lib.io import file_io
 
 from core.trainer import surroundings
 from core.trainer.exact.members.collectives import NoCollectives
@@ -71,6 +69,7 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
     assert not any(said[1:]), "once"
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -83,6 +82,9 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
 def test_a_script_that_relies_on_the_order_of_files_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, told: bool
 ) -> None:
+    import tensorflow as tf
+    from tensorflow.python.lib.io import file_io
+
     for owner, name in (
         (tf.io.gfile, "listdir"),
         (tf.io.gfile, "glob"),

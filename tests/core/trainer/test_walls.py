@@ -17,7 +17,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import tensorflow as tf
 
 from core.supervisor import spawn
 from core.trainer import walls as raising
@@ -232,7 +231,10 @@ def test_downloads_go_through_a_proxy_on_every_level_as_no_name_is_resolved_insi
     raising._LASTING.clear()
 
 
+@pytest.mark.cluster
 def test_an_error_is_a_walls_only_where_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
     monkeypatch.setattr(levels, "found", lambda: levels.Level(7, True))
     user, own = tmp_path.resolve() / "user", tmp_path.resolve() / "own"
     for folder in (user / "read", own):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import h5py
-import keras
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.cluster
 
-def dense() -> keras.Model:
+
+def dense() -> Any:
+    import keras
+
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 
 
@@ -45,6 +49,8 @@ def test_invariant_weights_that_lie_in_another_file_are_not_read(tmp_path: Path,
 
 
 def test_invariant_a_vocabulary_elsewhere_is_not_read(tmp_path: Path) -> None:
+    import keras
+
     words, good, harmful = tmp_path / "words", tmp_path / "good.keras", tmp_path / "harmful.keras"
     words.write_text("alpha\nbeta\n")
     lookup = keras.layers.StringLookup(vocabulary=["a"])
