@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,6 @@ from unittest.mock import MagicMock
 import msgspec
 import pytest
 
-from core.trainer import surroundings
-from core.trainer.exact.members.collectives import NoCollectives
 from core.vocabulary.errors import TandemError
 from core.vocabulary.trainer_messages import Said
 from tests.core.trainer.attended import Attended, cluster, keys_for
@@ -85,6 +84,8 @@ def test_a_script_that_relies_on_the_order_of_files_is_reported(
     import tensorflow as tf
     from tensorflow.python.lib.io import file_io
 
+    from core.trainer import surroundings
+
     for owner, name in (
         (tf.io.gfile, "listdir"),
         (tf.io.gfile, "glob"),
@@ -107,24 +108,30 @@ def test_a_script_that_relies_on_the_order_of_files_is_reported(
     assert [words.startswith("train.py, line 3, lists files") for words in said] == [True] * told
 
 
-class Others(NoCollectives):
-    """This process is the worker; the chief's surroundings are given."""
+def others_with(whole: bytes = b"", **chief: Any) -> Any:
+    """This process is the worker; the chief's surroundings are given, or its whole message."""
+    from core.trainer.exact.members.collectives import NoCollectives
 
-    names = ("Anna's laptop", "Ben's laptop")
+    class Others(NoCollectives):
+        names = ("Anna's laptop", "Ben's laptop")
 
-    def __init__(self, **chief: Any) -> None:
-        super().__init__(rank=1, members=2)
-        self.chief = chief
+        def gather_bytes(self, data: bytes, what: str = "", most: int = 0) -> list[bytes]:
+            return [whole or msgspec.msgpack.encode({**msgspec.msgpack.decode(data), **chief}), data]
 
-    def gather_bytes(self, data: bytes, what: str = "", most: int = 0) -> list[bytes]:
-        return [msgspec.msgpack.encode({**msgspec.msgpack.decode(data), **self.chief}), data]
+    return Others(rank=1, members=2)
+
+
+def agree(others: Any, say: Callable[[str], None]) -> None:
+    from core.trainer import surroundings
+
+    surroundings.agree(others, say)
 
 
 @pytest.mark.real
 def test_what_cannot_be_made_alike_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     said: list[str] = []
-    surroundings.agree(Others(zone="", offsets=[1, 2, 3, 4], encoding="cp1252"), said.append)
+    agree(others_with(zone="", offsets=[1, 2, 3, 4], encoding="cp1252"), said.append)
     assert len(said) == 2
     assert "Local times differ" in said[0] and "same time zone" in said[0]
     assert "cp1252 on the chief" in said[1] and "encoding='utf-8'" in said[1]
@@ -133,7 +140,7 @@ def test_what_cannot_be_made_alike_is_reported(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.real
 def test_another_order_of_strings_in_sets_is_refused() -> None:
     with pytest.raises(TandemError) as refused:
-        surroundings.agree(Others(order=1, python="3.10.1"), print)
+        agree(others_with(order=1, python="3.10.1"), print)
     assert refused.value.code == "order-differs" and "on the chief 3.10.1" in refused.value.what
 
 
@@ -170,9 +177,9 @@ def test_invariant_what_no_tandem_tells_changes_nothing_here_and_names_its_sende
     told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
-    before, others = dict(os.environ), Others(**told)
+    before, others = dict(os.environ), others_with(**told)
     with pytest.raises(TandemError) as refused:
-        surroundings.agree(others, print)
+        agree(others, print)
     assert refused.value.what.startswith("Anna's laptop sent")
     assert others.failure is refused.value, "a script that catches it must not go on"
     assert dict(os.environ) == before
@@ -180,12 +187,9 @@ def test_invariant_what_no_tandem_tells_changes_nothing_here_and_names_its_sende
 
 @pytest.mark.real
 def test_an_older_tandem_that_tells_it_otherwise_is_refused_by_a_sentence() -> None:
-    class Older(Others):
-        def gather_bytes(self, data: bytes, what: str = "", most: int = 0) -> list[bytes]:
-            return [b'{"order": 1, "python": "3.11.7", "locale": {}}', data]
-
+    whole = b'{"order": 1, "python": "3.11.7", "locale": {}}'
     with pytest.raises(TandemError) as refused:
-        surroundings.agree(Older(), print)
+        agree(others_with(whole), print)
     assert refused.value.what.startswith("Anna's laptop") and "same version of Tandem" in refused.value.fix
 
 
@@ -209,10 +213,10 @@ def test_real_time_zones_and_locales_are_taken(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)  # restored at the end, whatever becomes of them
         monkeypatch.setenv(name, "C")
     for zone in ZONES:
-        surroundings.agree(Others(zone=zone, locale={}), lambda words: None)
+        agree(others_with(zone=zone, locale={}), lambda words: None)
         assert os.environ["TZ"] == zone
     for value in LOCALES:
-        surroundings.agree(Others(locale={"LC_ALL": value, "LANGUAGE": "de_AT:de"}), lambda words: None)
+        agree(others_with(locale={"LC_ALL": value, "LANGUAGE": "de_AT:de"}), lambda words: None)
         assert os.environ["LC_ALL"] == value and os.environ["LANGUAGE"] == "de_AT:de"
         assert "LANG" not in os.environ
     monkeypatch.undo()
@@ -225,7 +229,7 @@ def test_what_others_would_refuse_is_not_reported(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LANG", "/opt/locales/de")
     monkeypatch.setenv("LC_MINE", "C")
     monkeypatch.setenv("TZ", ":/usr/share/zoneinfo/Asia/Tokyo")
-    others = Others()
-    surroundings.agree(others, lambda words: None)
+    others = others_with()
+    agree(others, lambda words: None)
     assert os.environ["LC_MINE"] == "C" and "LANG" not in os.environ
     assert os.environ["TZ"] == ":/usr/share/zoneinfo/Asia/Tokyo"
