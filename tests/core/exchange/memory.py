@@ -29,9 +29,6 @@ class Network:
         self.calls: list[float] = []
         self.cut_after = -1
         """Cut once, after this many bytes; -1: never."""
-        self.is_silent = False
-        """Drops everything sent, and neither end notices. A connection that sends meanwhile is never heard
-        again."""
         self.listeners: dict[Address, Listener] = {}
         self.ends: list[End] = []
         self._ports = count(1)
@@ -86,7 +83,6 @@ class End(_Socket):
         self.data = bytearray()
         """Received but unread data."""
         self.other: End | None = None
-        self._is_dumb = False
 
     def setsockopt(self, *_: object) -> None:
         pass
@@ -111,10 +107,7 @@ class End(_Socket):
             self._wait_for(lambda: len(other.data) < BUFFER_BYTES or self.is_shut or other.is_shut)
             if self.is_shut or other.is_shut:
                 raise BrokenPipeError("the connection is closed")
-            # A gap in its records would make TLS break the connection: that must not end a silence.
-            self._is_dumb |= network.is_silent
-            if not self._is_dumb:
-                other.data += data
+            other.data += data
             network.passed += len(data)
             is_due = 0 <= network.cut_after <= network.passed
             if is_due:

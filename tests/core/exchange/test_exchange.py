@@ -62,16 +62,6 @@ def wait_until(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("members", "elements"), [(2, 38_000), (4, 500_001)])
-def test_all_members_have_the_sum_in_rank_order_bit_by_bit(
-    tmp_path: Path, members: int, elements: int
-) -> None:
-    with meeting(tmp_path, members) as exchanges:
-        for step in range(3):
-            sums = all_summed(exchanges, step, elements, 3)
-            assert sums == [expected(members, elements, 3)] * members
-
-
 def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
     process = psutil.Process()
     with meeting(tmp_path, 3) as exchanges:
