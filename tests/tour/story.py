@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable
 
+from tests.tour.glances import at_epoch, chief, code, coming, enabled
 from tests.tour.laptop import PAINTED_S, TRAINED_S, Laptop
 from tests.tour.photographs import make as make_photographs
-from tests.tour.thing import Thing
+from tests.tour.tasks import TASKS, UNASKED
 
 LONG, SHORT = "--epochs 400 --batch-size 256", "--epochs 12"
 """Arguments of the digits example."""
 SEVERAL = "--batch-size 32,64,128"
 MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 3, 2
 """From two new windows to a falling loss: on the starting laptop, and on the other."""
-UNASKED = "May run scripts here without asking"
 PHOTOGRAPHS_BYTES = 2_000_000_000
 _CRASHING = '''"""Reads a file that is not there."""
 import keras
@@ -56,7 +54,7 @@ def first_run(anna: Laptop, ben: Laptop) -> None:
 def pair(anna: Laptop, ben: Laptop) -> None:
     """Both compare the digits; Anna uses the mouse, Ben the keyboard."""
     anna.click("Pair with ben")
-    codes = [laptop.until(_code, "six digits").text for laptop in (anna, ben)]
+    codes = [laptop.until(code, "six digits").text for laptop in (anna, ben)]
     anna.picture("pairing-code")
     ben.picture("pairing-code")
     assert codes[0] == codes[1], codes
@@ -88,7 +86,7 @@ def train_digits(anna: Laptop, ben: Laptop) -> None:
     ben.sees("stop")
     _scene(anna, ben, 1.5)
     for laptop in (anna, ben):
-        laptop.until(_epoch(2), "the second epoch", TRAINED_S)
+        laptop.until(at_epoch(2), "the second epoch", TRAINED_S)
     for laptop in (anna, ben):
         laptop.picture("first-training")
     for laptop, most in ((anna, MOST_PRESSES), (ben, MOST_PRESSES_ELSEWHERE)):
@@ -105,21 +103,21 @@ def train_digits(anna: Laptop, ben: Laptop) -> None:
 def choose(anna: Laptop, ben: Laptop) -> None:
     """Another run of the digits; who does what."""
     anna.click("new-run")
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     anna.reads("Ready: 2 laptops")
     anna.picture("train-setup")
     anna.click("more")
     anna.reads("share by speed")
     anna.scroll_to("swap-roles")
     anna.click("swap-roles")
-    anna.until(_chief("ben"), "swapped roles")
+    anna.until(chief("ben"), "swapped roles")
     anna.picture("roles-swapped")
     anna.drag_row("ben", "anna (this laptop)")
-    anna.until(_chief("anna (this laptop)"), "roles swapped back")
+    anna.until(chief("anna (this laptop)"), "roles swapped back")
     anna.picture("roles-dragged")
     anna.album.film.keep("roles", (anna.screen,))
     anna.click("swap-roles")
-    anna.until(_chief("ben"), "roles swapped again")
+    anna.until(chief("ben"), "roles swapped again")
     anna.click("tf-config")
     anna.scroll_to("copy-tf-config")
     anna.picture("tf-config")
@@ -140,7 +138,7 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.click("shares-by-hand")
     anna.picture("shares-by-hand")
     anna.click("shares-by-hand")
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     last = [thing.name for thing in anna.look() if thing.name.startswith("finding-")][-1]
     anna.scroll_to(last)
     anna.picture("before-the-start")
@@ -165,11 +163,11 @@ def train(anna: Laptop, ben: Laptop) -> None:
         laptop.sees("stop")
         laptop.picture("starting")
     for laptop in (anna, ben):
-        laptop.until(_epoch(3), "the third epoch", TRAINED_S)
+        laptop.until(at_epoch(3), "the third epoch", TRAINED_S)
         laptop.picture("training")
     # The film continues with this run: the first one ends between two looks.
     for epoch in range(4, 25, 4):
-        anna.until(_epoch(epoch), f"epoch {epoch}", TRAINED_S)
+        anna.until(at_epoch(epoch), f"epoch {epoch}", TRAINED_S)
         _scene(anna, ben, 0.7)
     _scene(anna, ben, 3.0)
     anna.album.film.keep("training", (anna.screen, ben.screen))
@@ -190,7 +188,7 @@ def train(anna: Laptop, ben: Laptop) -> None:
     anna.picture("log-scale")
     anna.click("Logarithmic scale of loss")
     for laptop in (anna, ben):
-        laptop.until(_epoch(40), "the fortieth epoch", TRAINED_S)
+        laptop.until(at_epoch(40), "the fortieth epoch", TRAINED_S)
         laptop.picture("loss-falls")
 
 
@@ -219,7 +217,7 @@ def run_again(anna: Laptop, ben: Laptop) -> None:
     anna.click("run-again")
     anna.reads("Ready: 2 laptops")
     anna.fill("arguments", SHORT)
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     anna.click("train")
     ben.click("allow-always")
     for laptop in (anna, ben):
@@ -279,7 +277,7 @@ def settings(anna: Laptop, ben: Laptop) -> None:
     anna.picture("settings")
     anna.click("doctor")
     anna.until(lambda things: any(t.name.startswith("finding-") for t in things), "the doctor's findings")
-    anna.until(_enabled("doctor"), "the doctor to be done")
+    anna.until(enabled("doctor"), "the doctor to be done")
     anna.scroll_to("doctor")
     anna.picture("doctor")
     anna.scroll_to("welcome")
@@ -306,7 +304,7 @@ def photographs(anna: Laptop, ben: Laptop) -> None:
     dropped_s = anna.drop_folder(anna.home / "photographs", "script")
     anna.reads("Reading the files: ")
     anna.picture("photographs-read")
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     ready_s = time.monotonic()
     anna.picture("photographs-ready")
     anna.click("train")
@@ -315,16 +313,16 @@ def photographs(anna: Laptop, ben: Laptop) -> None:
     ben.picture("photographs-asked")
     ben.click("allow-always")
     allowed_s = time.monotonic()
-    ben.until(lambda things: _coming(things) or any(t.name == "show-live" for t in things), "the run")
+    ben.until(lambda things: coming(things) or any(t.name == "show-live" for t in things), "the run")
     if ben.has("show-live"):  # its form is open
         ben.click("show-live")
     for laptop in (ben, anna):
-        laptop.until(_coming, "how much has come, how fast, and the time left", TRAINED_S)
+        laptop.until(coming, "how much has come, how fast, and the time left", TRAINED_S)
         laptop.picture("photographs-on-their-way")
-    anna.until(lambda things: not _coming(things), "all photographs to be there", TRAINED_S)
+    anna.until(lambda things: not coming(things), "all photographs to be there", TRAINED_S)
     came_s = time.monotonic()
     for laptop in (anna, ben):
-        laptop.until(_epoch(1), "the first step", TRAINED_S)
+        laptop.until(at_epoch(1), "the first step", TRAINED_S)
     stepped_s = time.monotonic()
     for laptop in (anna, ben):
         laptop.picture("photographs-trained")
@@ -352,7 +350,7 @@ def failures(anna: Laptop, ben: Laptop) -> None:
     anna.screen.press("Return")
     anna.gone("fileNameEdit")
     anna.reads("broken.py")
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     anna.scroll_to("train")
     anna.picture("broken-script-ahead")
     anna.click("train")
@@ -364,10 +362,10 @@ def failures(anna: Laptop, ben: Laptop) -> None:
     anna.click("examples")
     anna.click("example-digits")
     anna.fill("arguments", LONG)
-    anna.until(_enabled("train"), "Train")
+    anna.until(enabled("train"), "Train")
     anna.click("train")
     ben.screen.press("ctrl+2")
-    ben.until(_epoch(2), "the second epoch", TRAINED_S)
+    ben.until(at_epoch(2), "the second epoch", TRAINED_S)
     ben.screen.ask_to_close()
     ben.click("stop-and-quit")
     ben.until_ended()
@@ -388,6 +386,7 @@ STORY = (
     run_again,
     history,
     settings,
+    *TASKS,
     photographs,
     failures,
 )
@@ -399,32 +398,3 @@ def _scene(anna: Laptop, ben: Laptop, hold_s: float) -> None:
         laptop.screen.rest()
     time.sleep(PAINTED_S)
     anna.album.film.take((anna.screen, ben.screen), hold_s)
-
-
-def _code(things: list[Thing]) -> Thing | None:
-    return next((t for t in things if t.name == "code" and len(t.text.replace(" ", "")) == 6), None)
-
-
-def _chief(name: str) -> Callable[[list[Thing]], bool]:
-    return lambda things: any(t.reader == f"Role of {name}" and t.text == "chief" for t in things)
-
-
-def _coming(things: list[Thing]) -> bool:
-    return any(
-        re.search(r"files to reach .+ \(\d+ % of .+ GB, .+ [kM]B/s, .+ left", thing.text) for thing in things
-    )
-
-
-def _enabled(name: str) -> Callable[[list[Thing]], bool]:
-    return lambda things: any(t.name == name and t.enabled for t in things)
-
-
-def _epoch(least: int) -> Callable[[list[Thing]], bool]:
-    def look(things: list[Thing]) -> bool:
-        for thing in things:
-            words = thing.text.lower()
-            if words.startswith("epoch ") and "/" in words:
-                return int(words.removeprefix("epoch ").split("/")[0]) >= least
-        return False
-
-    return look
