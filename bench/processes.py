@@ -11,6 +11,7 @@ import psutil
 
 MB = 1_000_000
 TENSORFLOW = "tensorflow"
+_ASLEEP = (psutil.STATUS_SLEEPING, psutil.STATUS_IDLE)
 
 
 def cpu_s(pid: int) -> float:
@@ -45,13 +46,16 @@ def has_loaded(pid: int, library: str) -> bool:
 
 
 async def wait_at_rest(pid: int, limit_s: float = 120.0, quiet_s: float = 1.5) -> None:
-    """Waits until the process has used hardly any CPU for ``quiet_s``. Raises TimeoutError."""
+    """Waits until the process has slept and used hardly any CPU for ``quiet_s``. Raises TimeoutError.
+
+    One that waits for a core or a disk may use none for longer, and has more to do.
+    """
     spent, since = cpu_s(pid), time.monotonic()
     async with asyncio.timeout(limit_s):
         while time.monotonic() - since < quiet_s:
             await asyncio.sleep(0.1)
             now = cpu_s(pid)
-            if now - spent > 0.02:
+            if now - spent > 0.02 or psutil.Process(pid).status() not in _ASLEEP:
                 spent, since = now, time.monotonic()
 
 

@@ -146,6 +146,8 @@ def _unequal(parts: tuple[float, ...]) -> Row:
             )
         )
         apart = [stack.enter_context(Pair("tandem", UNEQUAL, shares=(1,), cores=(core,))) for core in cores]
+        for each in (pair, *apart):
+            each.weights()  # all have loaded TensorFlow and met before any is slowed
         for rank, part in enumerate(parts):
             if part < 1:
                 for pid in (pair.pids[rank], *apart[rank].pids):

@@ -32,7 +32,8 @@ class BatchQueue:
                 tensor.set_shape(leaf.shape)
             return tf.nest.pack_sequence_as(spec, given)
 
-        self._iterator = iter(untuned(tf.data.Dataset.range(tf.int64.max).map(next_batch)))
+        as_written = tf.autograph.experimental.do_not_convert(next_batch)
+        self._iterator = iter(untuned(tf.data.Dataset.range(tf.int64.max).map(as_written)))
 
     def of(self, batches: Sequence[Batch]) -> Iterator[tuple[Any, int]]:
         """Iterators of `spec`'s type, each with the number of batches that it gives, in order."""

@@ -111,7 +111,7 @@ def repeated(batch: Any, spec: Any) -> Any:
 
     whole = tf.data.Dataset.from_tensors(batch).repeat()
     try:
-        return iter(whole.map(as_it_came))
+        return iter(whole.map(tf.autograph.experimental.do_not_convert(as_it_came)))
     except (TypeError, ValueError):
         _log.debug("A batch of %s is repeated as it is", spec, exc_info=True)
         return iter(whole)

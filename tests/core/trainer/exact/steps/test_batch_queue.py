@@ -44,3 +44,27 @@ def test_what_is_no_tensor_passes_one_by_one(tf: Any) -> None:
     given = list(BatchQueue(tf.RaggedTensorSpec([None, None])).of([ragged, ragged]))
     assert [count for _, count in given] == [1, 1]
     assert next(given[1][0]).to_list() == [[1.0, 2.0], [3.0]]
+
+
+def test_pipelines_are_not_rewritten_by_autograph_which_would_delay_the_first_step(
+    tf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorflow.python.autograph.impl import api
+
+    from core.trainer.exact.steps.batch_queue import BatchQueue
+    from core.trainer.exact.steps.calibration import repeated
+
+    rewritten: list[Any] = []
+    convert = api._convert_actual
+
+    def record(entity: Any, context: Any) -> Any:
+        rewritten.append(entity)
+        return convert(entity, context)
+
+    monkeypatch.setattr(api, "_convert_actual", record)
+    spec = (tf.TensorSpec([None, 3]), {"y": tf.TensorSpec([None])})
+    given = batch(tf, 4, 1.0)
+    ((iterator, _),) = BatchQueue(spec).of([given])
+    for each in (iterator, repeated(given, spec)):
+        np.testing.assert_array_equal(next(each)[0], given[0])
+    assert not rewritten
