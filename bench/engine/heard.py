@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from bench.result import median
@@ -16,7 +17,7 @@ class Heard:
         self.expectation: Expectation | None = None
         self.shares: tuple[int, ...] = ()
         self.first_at_s: float | None = None
-        """When the first step of all was done, in seconds of the system's clock."""
+        """When the first step of all was reported, in seconds of the system's clock."""
         self._batch: int | None = None
         self._steps_s: list[float] = []
 
@@ -35,6 +36,7 @@ class Heard:
         return True
 
     def on_step(self, report: StepReport) -> None:
+        self.first_at_s = self.first_at_s or time.time()
         if report.step_s > 0 and report.rows == self._batch:
             self._steps_s.append(report.step_s)
 

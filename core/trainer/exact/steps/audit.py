@@ -1,9 +1,10 @@
 """Audits, during training, that a step shared by members gives what the whole batch gives on one of them.
 
 An audited step is computed twice by the same trace, from the same values and random draws: all rows on one
-member, then shared. Gradients, logs, metrics, and what it writes beside weights are compared. What differs by
-more than rounding is tried again with weights perturbed in their last bits: a difference of the size that
-these cause is rounding, too. Every member must call it; the chief's findings count.
+member, then shared (a trace's first step is shared first, and reported). Gradients, logs, metrics, and what
+it writes beside weights are compared. What differs by more than rounding is tried again with weights
+perturbed in their last bits: a difference of the size that these cause is rounding, too. Every member must
+call it; the chief's findings count.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Auditor:
             return run(), []
         began = time.perf_counter()
         before = StateSnapshot([], traced.course.written)
-        result, findings, cost_s = self._compared(traced, rows, run, whole_on, before, began)
+        result, findings, cost_s = self._compared(traced, rows, run, whole_on, before, began, step)
         if not is_deep(findings):
             course.found_right(step)
         elif was_set and course.confirmed < course.steps:
@@ -176,7 +177,7 @@ class Auditor:
             now = _values([handle for handle, _ in changed.values()])
             _assign(changed)
             again = time.perf_counter()
-            _, earlier, more_s = self._compared(traced, rows, run, whole_on, before, again)
+            _, earlier, more_s = self._compared(traced, rows, run, whole_on, before, again, step)
             _assign({key: (changed[key][0], value) for key, value in now.items()})
             before.restore()
             cost_s += more_s
@@ -230,6 +231,7 @@ class Auditor:
         whole_on: int,
         before: StateSnapshot,
         began: float,
+        step: int,
     ) -> tuple[PortionResult, list[Discrepancy], float]:
         """The shared step's result, the differences found, and the seconds that the audit cost.
 
@@ -239,7 +241,8 @@ class Auditor:
         """
         values = AuditedValues(self._engine, self._model, traced, rows)
 
-        def seen(on: int | None) -> tuple[dict[str, AuditedValue], PortionResult]:
+        def seen(on: int | None) -> tuple[dict[str, AuditedValue], PortionResult, float]:
+            seen_at = time.perf_counter()
             self._engine.meter.sketches.begin()
             self._engine.meter.repeats.assign(on is not None)
             self.under_way = True
@@ -249,13 +252,20 @@ class Auditor:
             finally:
                 self.under_way = False
                 self._engine.meter.repeats.assign(False)
-            return values.after(result, self._engine.meter.sketches.end()), result
+            found = values.after(result, self._engine.meter.sketches.end())
+            return found, result, time.perf_counter() - seen_at
 
-        whole, _ = seen(whole_on)
-        before.restore()
-        shared_began = time.perf_counter()
-        shared, result = seen(None)
-        shared_s = time.perf_counter() - shared_began
+        if traced.course.audited:
+            whole, _, whole_s = seen(whole_on)
+            before.restore()
+            shared, result, shared_s = seen(None)
+        else:  # shared first: the user waits for the first step
+            shared, result, shared_s = seen(None)
+            self._engine.on_first_step(self._model, result, step)
+            after = StateSnapshot([], traced.course.written)
+            before.restore()
+            whole, _, whole_s = seen(whole_on)
+            after.restore()
         usual_s = 2 * traced.course.step_s - shared_s
         either = {**shared, **whole}
         apart = {
@@ -273,11 +283,7 @@ class Auditor:
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.
         suspected, cost_s, slower = self._chiefs(
-            [
-                float(bool(suspects)),
-                time.perf_counter() - began - usual_s,
-                (shared_began - began) / shared_s,
-            ]
+            [float(bool(suspects)), time.perf_counter() - began - usual_s, whole_s / shared_s]
         )
         traced.course.slower = slower if traced.course.audited else 0.0  # the first one traces
         if suspected and not model_state.settle(self._model, self._engine.collectives, self._call):
@@ -289,7 +295,7 @@ class Auditor:
             for trial in range(_TRIALS):
                 before.restore()
                 _move(weights, trial)
-                moved, _ = seen(whole_on)
+                moved, _, _ = seen(whole_on)
                 for name in suspects:
                     spread[name] = max(spread[name], distance(whole.get(name), moved.get(name)))
                 is_open = any(apart[name] > either[name].times * spread[name] for name in suspects)

@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import tensorflow as tf
@@ -300,6 +301,12 @@ class Engine:
 
     def on_measured(self, expectation: Expectation) -> None:
         self._observer.on_measured(expectation)
+
+    def on_first_step(self, model: Any, result: PortionResult, step: int) -> None:
+        """The training's `step`-th step is done, and reported before its audit: that takes as long again."""
+        fit = self._fits[-1] if self._fits else Fit(model, "batch")
+        at = replace(fit, batch=fit.batch + step - self.step if self._fits else 0)
+        self._reports.early(model, result, step, at, self.present, self.costs(model))
 
     def on_portion(self, model: Any, result: PortionResult, is_training: bool) -> None:
         """Members met after `result.done` steps of `model`."""

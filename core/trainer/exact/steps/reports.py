@@ -40,6 +40,13 @@ class StepReports:
         self._timed_steps = 0
         self._waited_s = [0.0] * members
         """Seconds by rank, over the timed steps since the last report."""
+        self._early: tuple[int, object] | None = None
+        """The newest step reported by `early`, and its logs."""
+
+    def early(self, model: Any, result: PortionResult, step: int, fit: Fit, *others: Any) -> None:
+        """Reports a step before its portion is done, of which it may be all."""
+        self.passed(model, result, step, fit, *others)
+        self._early = step, result.logs
 
     def passed(
         self,
@@ -52,6 +59,8 @@ class StepReports:
     ) -> None:
         """`result.done` steps of `model` are done, `step` in all. ``costs``: where members meet between
         steps."""
+        if self._early is not None and step == self._early[0] and result.logs is self._early[1]:
+            return
         if result.timed:
             self._timed_steps += result.done
             for rank, wait_s in zip(result.met, result.wait_s, strict=True):

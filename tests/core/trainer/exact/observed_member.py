@@ -26,6 +26,8 @@ class Recorder:
         self.recent: list[list[Any]] = []
         """Per step: the step, its epoch and batch, the loss of the epoch so far and since the previous
         step."""
+        self.order: list[str] = []
+        """The first ten reports of steps, and computations of a whole batch on one member."""
         self.validated: list[tuple[int, bool, bool]] = []
         """Per epoch: its number, whether it was complete, whether it had a validation value."""
 
@@ -37,10 +39,15 @@ class Recorder:
 
     def on_step(self, report: StepReport) -> None:
         self.step = report.step
+        self.note(f"step {report.step}")
         place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
         self.heard.append(["step", *place, report.rows, report.logs["loss"]])
         assert report.recent is not None
         self.recent.append([*place[:3], report.logs["loss"], report.recent["loss"], sorted(report.recent)])
+
+    def note(self, words: str) -> None:
+        if len(self.order) < 10:
+            self.order.append(words)
 
     def on_epoch_ended(self, epoch: int, logs: Any, steps: int, whole: bool) -> None:
         self.heard.append(["epoch", epoch, logs["loss"]])
@@ -104,6 +111,7 @@ def main() -> None:
     import numpy as np
 
     from core.trainer.exact.steps import calibration
+    from core.trainer.exact.steps.engine import Engine
     from tests.exactness.scenarios.optimizers import dense
     from tests.exactness.scenarios.registry import BATCH, table
 
@@ -122,7 +130,16 @@ def main() -> None:
         def on_train_end(self, logs: Any = None) -> None:
             ends.append("on_train_end")
 
+    given_to = Engine.given_to
+
+    def noted(engine: Engine, rank: int | None) -> Any:
+        if rank is not None:
+            recorder.note("whole")
+        return given_to(engine, rank)
+
+    Engine.given_to = noted  # type: ignore[method-assign, assignment]
     model.fit(x, y, batch_size=BATCH, epochs=3, callbacks=[Change()], verbose=0)
+    Engine.given_to = given_to  # type: ignore[method-assign]
     model.evaluate(x, y, batch_size=BATCH, verbose=0)
     weights = {str(place): weight for place, weight in enumerate(model.get_weights())}
     stopped = False
@@ -154,6 +171,7 @@ def main() -> None:
         "heard": recorder.heard,
         "ends": ends,
         "stopped": stopped,
+        "order": recorder.order,
         "validated": recorder.validated,
         "recent": recorder.recent,
         "measured": [msgspec.to_builtins(expectation) for expectation in recorder.measured],

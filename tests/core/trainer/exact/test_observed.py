@@ -95,6 +95,12 @@ def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dic
         assert record["trained"]
 
 
+def test_the_first_step_is_reported_once_before_it_is_audited(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        assert record["order"][:2] == ["step 1", "whole"]
+        assert record["order"].count("step 1") == 1
+
+
 def test_that_jit_compile_is_left_out_is_said_once(records: list[dict[str, Any]]) -> None:
     for record in records:
         said = [words for kind, words, *_ in (heard for heard in record["heard"] if heard[0] == "said")]
