@@ -14,10 +14,11 @@ from app.long_work import in_thread
 from app.models.trial_lines import TrialLine, trial_lines
 from app.widgets.fold import Fold
 from app.widgets.labels import Label
+from app.words.device_names import member_names
 from core.report.points import RunPoints
 from core.vocabulary.answers import Answer, RunDetails
 from core.vocabulary.commands import GetRun
-from core.vocabulary.ids import SweepId
+from core.vocabulary.ids import DeviceId, SweepId
 from core.vocabulary.sweep import Sweep
 
 REST_MS = 3_000
@@ -34,8 +35,8 @@ class TrialCurves(Fold):
         self._bridge = bridge
         self._sweep: SweepId | None = None
         self._lines: tuple[TrialLine, ...] = ()
-        self._read: dict[int, tuple[TrialLine, RunPoints]] = {}
-        """By a trial's number: its line when its record was read, and the points."""
+        self._read: dict[int, tuple[TrialLine, RunPoints, dict[DeviceId, str]]] = {}
+        """By a trial's number: its line when its record was read, the points, and its laptops' names."""
         self._reading = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self._look)
@@ -78,15 +79,20 @@ class TrialCurves(Fold):
 
     def _on_details(self, sweep: SweepId | None, line: TrialLine, answer: Answer) -> None:
         if isinstance(answer, RunDetails):
-            in_thread(self, lambda: RunPoints.of(answer), lambda points: self._on_points(sweep, line, points))
+            names = member_names(answer)
+            in_thread(
+                self, lambda: RunPoints.of(answer), lambda points: self._on_points(sweep, line, points, names)
+            )
         else:
-            self._on_points(sweep, line, RunPoints())  # deleted meanwhile
+            self._on_points(sweep, line, RunPoints(), {})  # deleted meanwhile
 
-    def _on_points(self, sweep: SweepId | None, line: TrialLine, points: RunPoints) -> None:
+    def _on_points(
+        self, sweep: SweepId | None, line: TrialLine, points: RunPoints, names: dict[DeviceId, str]
+    ) -> None:
         self._reading = False
         if sweep == self._sweep:
             anew = line.number in self._read
-            self._read[line.number] = line, points
+            self._read[line.number] = line, points, names
             self._draw()
             if anew:
                 self._rest.start()
@@ -95,7 +101,7 @@ class TrialCurves(Fold):
     def _draw(self) -> None:
         self.charts.change_sources(
             [
-                Source(line.label, self._read[line.number][1], strong=line.best)
+                Source(line.label, *self._read[line.number][1:], strong=line.best)
                 for line in self._lines
                 if line.number in self._read
             ]

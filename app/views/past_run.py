@@ -23,12 +23,12 @@ from app.widgets.labels import ElidedLabel, TextView
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from app.words.device_names import member_names
 from core.report.points import RunPoints
 from core.vocabulary import units
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State
 from core.vocabulary.text import plain, plain_lines
 
@@ -167,7 +167,7 @@ class PastRun(QWidget):
         self.outcome.show_outcome(
             entry.phase,
             entry.summary,
-            _names(run),
+            member_names(run),
             entry.folder,
             state,
             run=entry.run,
@@ -180,7 +180,7 @@ class PastRun(QWidget):
         if [run.entry.run for run in self._runs] == [run.entry.run for run in runs]:
             self.charts.show_sources(
                 [
-                    Source(label, each, _names(run))
+                    Source(label, each, member_names(run))
                     for run, label, each in zip(runs, labels, points, strict=True)
                 ]
             )
@@ -229,7 +229,3 @@ def _about(entry: RunEntry) -> list[str]:
 
 def _title(entry: RunEntry) -> str:
     return called(entry) if entry.name else f"{called(entry)}, {started(entry)}"
-
-
-def _names(run: RunDetails) -> dict[DeviceId, str]:
-    return {member.device: plain(member.name, 40) for member in run.plan.members} if run.plan else {}

@@ -57,7 +57,7 @@ class SweepCard(Card):
             "Fills the form with its arguments, and three times its epochs.",
         )
         self.adds = button("Add values…", self._begin_adding, name="add-values")
-        self.hides = button("Hide", self._hide, name="hide-sweep")
+        self.hides = button("Hide", self.dismiss, name="hide-sweep")
         self.add(self.title, self.words, self.best, self.table, self.curves, self.more, self.problem)
         self.add(row(1, self.hides, self.adds, self.longer, self.go_on, self.stop))
         self.hide()
@@ -123,10 +123,10 @@ class SweepCard(Card):
     def _ask_best(self) -> None:
         best = best_trial(self._sweep) if self._sweep is not None else None
         if best is not None:
-            self._hide()  # the form is below it
             self.best_asked.emit(best)
 
-    def _hide(self) -> None:
+    def dismiss(self) -> None:
+        """Hides the card until the sweep goes on, or another begins."""
         self._hidden = self._sweep.sweep if self._sweep is not None else None
         self.hide()
 

@@ -98,6 +98,8 @@ class TrainView(View):
     def _train_best(self, trial: Trial) -> None:
         sweep = self.bridge.state.sweep
         assert sweep is not None, "its card is shown"
+        for card in (self.setup.sweep, self.live.sweep):
+            card.dismiss()  # the form is below it
         self.show_setup()
         self.setup.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
         self.setup.arguments.setFocus()  # it may be trained as long as one likes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.state import Device, State
@@ -106,3 +107,8 @@ def names_of(state: State, devices: Iterable[DeviceId]) -> dict[DeviceId, str]:
         else:
             names[device] = short(device)
     return names
+
+
+def member_names(run: RunDetails) -> dict[DeviceId, str]:
+    """The names that the members of a run had when it began."""
+    return {member.device: plain(member.name, 40) for member in run.plan.members} if run.plan else {}

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.sweep_card import SweepCard
+from app.views.train import TrainView
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused
 from core.vocabulary.commands import GetRun, ResumeSweep, StopSweep
@@ -18,6 +19,7 @@ from tests.app import world
 from tests.app.cli.test_sweep import BEGUN, FAILED, SWEEP, TRIALS, finished
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM
+from tests.core.fake_node import ME, OTHER
 
 
 @pytest.fixture
@@ -108,6 +110,7 @@ def test_the_trials_curves_are_read_and_the_best_stands_out(
         ("1: lr 0.1", False),
         ("2: lr 0.01, best", True),
     ]
+    assert first.names == best.names == {ME: "here", OTHER: "Bob's laptop"}
 
     def widths() -> list[float]:
         plots = card.curves.charts.plots
@@ -145,7 +148,22 @@ def test_the_best_is_offered_for_a_longer_training(card: SweepCard, core: FakeCo
     assert card.go_on.isHidden(), "every trial has a result"
     card.longer.click()
     assert asked == [finished(2, 0.25)]
-    assert card.isHidden(), "the form below it is in view"
+
+
+def test_the_form_for_the_best_has_no_trials_above_it(
+    qtbot: QtBot, under: QWidget, bridge: Bridge, core: FakeCore
+) -> None:
+    view = TrainView(bridge)
+    view.setParent(under)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    core.happen(swept("finished", FAILED, finished(2, 0.25)))
+    cards = view.setup.sweep, view.live.sweep
+    assert not any(card.isHidden() for card in cards)
+    view.live.sweep.longer.click()
+    assert all(card.isHidden() for card in cards)
+    assert view.pages.currentWidget() is view.setup
+    assert "0.01" in view.setup.arguments.text()
 
 
 def test_an_old_sweep_is_not_shown_and_one_that_is_hidden_stays_so(card: SweepCard, core: FakeCore) -> None:
