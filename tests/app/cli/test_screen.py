@@ -39,6 +39,7 @@ def test_with_json_only_objects_go_to_stdout() -> None:
                 "detail": "",
                 "command": "",
                 "command_on": "",
+                "installs": [],
             },
         }
     ]
