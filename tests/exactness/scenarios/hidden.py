@@ -309,3 +309,54 @@ def predicted_at_random(folder: Path) -> Outcome:
     model = keras.Model(inputs, layers.Dense(2)(dropped))
     predicted = [model.predict(x, batch_size=50, verbose=0) for _ in range(2)]
     return Outcome([model], {"predicted": np.stack(predicted)})
+
+
+class Halved(layers.Layer):
+    """Counts how often the largest number of the batch must be halved to be small."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = self.add_weight(shape=(), initializer="zeros", trainable=False, name="rounds")
+
+    def call(self, x: Any) -> Any:
+        def once(largest: Any) -> Any:
+            self.rounds.assign_add(1.0)
+            return (largest / 2.0,)
+
+        tf.while_loop(lambda largest: largest > 0.1, once, (tf.reduce_max(x),))
+        return x
+
+
+@scenario(told="computes each batch whole")
+def rounds_that_follow_from_the_rows(folder: Path) -> Outcome:
+    """The chief has each batch's largest number, and counts as one process does; the other one does not."""
+    x, y = table(1280)
+    x[::BATCH] *= 20.0
+    model = keras.Sequential([keras.Input((FEATURES,)), Halved(), layers.Dense(6, "tanh"), layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.05), loss="mse")
+    history = model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(told="computes each batch whole")
+def steps_until_the_loss_is_low(folder: Path) -> Outcome:
+    class Patient(Worked):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+
+            def once(at: Any, _: Any) -> Any:
+                with tf.GradientTape() as tape:
+                    loss = self.loss_of(y, self(x, training=True))
+                weights = self.trainable_variables
+                self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+                return at + 1, loss
+
+            return {"loss": tf.while_loop(lambda at, loss: (loss > 0.1) & (at < 10), once, (0, 1.0))[1]}
+
+    x, y = table(1280)
+    model = Patient(applied)
+    model.compile(keras.optimizers.SGD(0.05))
+    model(x[:1])
+    model.optimizer.build(model.trainable_variables)
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)

@@ -27,6 +27,7 @@ from core.trainer.exact.steps.audited_values import (
     AuditedValue,
     AuditedValues,
     Discrepancy,
+    are_apart,
     distance,
     is_deep,
     long_sums,
@@ -259,8 +260,10 @@ class Auditor:
             whole, _, whole_s = seen(whole_on)
             before.restore()
             shared, result, shared_s = seen(None)
+            state = values.state
         else:  # shared first: the user waits for the first step
             shared, result, shared_s = seen(None)
+            state = values.state
             self._engine.on_first_step(self._model, result, step)
             after = StateSnapshot([], traced.course.written)
             before.restore()
@@ -282,11 +285,15 @@ class Auditor:
         ]
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.
-        suspected, cost_s, slower = self._chiefs(
-            [float(bool(suspects)), time.perf_counter() - began - usual_s, whole_s / shared_s]
-        )
+        numbers = [float(bool(suspects)), time.perf_counter() - began - usual_s, whole_s / shared_s, *state]
+        gathered = np.array(self._engine.collectives.gather_numbers(numbers, "what an audit found"))
+        suspected, cost_s, slower = gathered[0, :3].tolist()
         traced.course.slower = slower if traced.course.audited else 0.0  # the first one traces
-        if suspected and not model_state.settle(self._model, self._engine.collectives, self._call):
+        if are_apart(gathered[:, 3:]):
+            _log.info("An audit: members wrote different states, %s", gathered[:, 3:].tolist())
+            before.restore()
+            findings = [Discrepancy("state", "a variable that the step writes")]
+        elif suspected and not model_state.settle(self._model, self._engine.collectives, self._call):
             after = StateSnapshot([], traced.course.written)
             spread = dict.fromkeys(suspects, 0.0)
             weights = local_state.written(

@@ -62,6 +62,10 @@ class LongSum(NamedTuple):
         return max(1.0, rows * self.places / _LONG) ** self.power
 
 
+_APART = 100.0
+"""Members whose marks of their states differ by so many times the rounding wrote different values."""
+
+
 class Discrepancy(NamedTuple):
     """A difference that an audit found."""
 
@@ -108,10 +112,14 @@ class AuditedValues:
             self._own.get(id(handle)) or names.get(id(handle), "a variable") for handle in self._handles
         ]
         self._before = [local_state.read(handle) for handle in self._handles]
+        self.state = np.zeros(2)
+        """A mark of the state after the newest step, the same on all members after a shared one; and the sum
+        of its values' rounding."""
 
     def after(self, result: PortionResult, marks: np.ndarray) -> dict[str, AuditedValue]:
-        """The compared values by name. ``marks``: of the gradients."""
+        """The compared values by name. ``marks``: of the gradients. Sets ``state``."""
         found: dict[str, AuditedValue] = {}
+        self.state = np.zeros(2)
         total = math.sqrt(max(0.0, float(np.nan_to_num(marks[:, 0]).sum())))
         for place, row in enumerate(marks):
             if row.any():
@@ -128,6 +136,10 @@ class AuditedValues:
             rounding = 4 * LAST_BIT * norm(after.astype(np.float64)) if after.dtype.kind == "f" else 0.0
             rounding += _TOLERANCE * norm(change)
             kind: Kind = "metric" if id(handle) in self._own else "state"
+            if kind == "state":
+                finite = np.nan_to_num(np.ravel(after.astype(np.float64)), posinf=0.0, neginf=0.0)
+                waves = np.sin(np.arange(place + 1, place + 1 + finite.size))
+                self.state += np.array([waves @ finite, rounding])
             found[f"{name} ({place})" if kind == "state" else f"{place}:{name}"] = AuditedValue(
                 kind, change, rounding
             )
@@ -193,3 +205,8 @@ def distance(one: AuditedValue | None, other: AuditedValue | None) -> float:
 def norm(numbers: np.ndarray) -> float:
     finite = numbers[np.isfinite(numbers)]
     return float(np.linalg.norm(finite)) if finite.size else 0.0
+
+
+def are_apart(states: np.ndarray) -> bool:
+    """Whether members wrote different states. ``states``: each member's mark and rounding."""
+    return bool(np.ptp(states[:, 0]) > _APART * states[:, 1].max())

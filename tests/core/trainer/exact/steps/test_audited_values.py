@@ -1,7 +1,8 @@
-"""Which gradients add up so many numbers that rounding has a direction."""
+"""Which gradients add up so many numbers that rounding has a direction, and which states are apart."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.cluster
@@ -25,3 +26,10 @@ def test_a_convolutions_bias_and_kernel_are_sums_over_all_pixels() -> None:
     assert found[16].longer(256) == 256 * 32 * 32 / 8192 == 32.0
     assert found[3 * 3 * 3 * 16].longer(256) == 32.0**0.5
     assert found[16].longer(1) == ONE.longer(256) == 1.0
+
+
+@pytest.mark.parametrize(("other", "apart"), [(8.0, False), (8.0 + 8e-5, False), (3.0, True)])
+def test_members_are_apart_if_one_counted_otherwise_but_not_if_it_rounded(other: float, apart: bool) -> None:
+    from core.trainer.exact.steps.audited_values import are_apart
+
+    assert are_apart(np.array([[8.0, 8e-5], [other, 8e-5]])) is apart
