@@ -40,7 +40,7 @@ class IntroducedPeers:
         on_change: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
-        self._introductions = Introductions(me)
+        self._me, self._introductions = me, Introductions(me)
         self._links, self._store, self._on_change = links, store, on_change
         self._loop = asyncio.get_running_loop()
         self._timers = Timers[Literal["end"]](clock or self._loop, lambda _: self._become(Introductions(me)))
@@ -57,7 +57,8 @@ class IntroducedPeers:
 
     def on_event(self, event: ev.Event) -> None:
         match event:
-            case ev.RunPlanned(plan=plan):
+            # A run that this laptop starts introduces nobody to it; one of somebody else's may have before.
+            case ev.RunPlanned(plan=plan) if plan.starter != self._me or self._introductions.plan is not None:
                 self._become(self._introductions.planned(plan, self._store()))
             case ev.RunPhaseChanged(run=run, phase=Finished() | Stopped() | Failed() as phase):
                 self._become(self._introductions.ended(run, phase))
