@@ -6,7 +6,7 @@ Every member feeds its own copy the same numbers, so all reach the same shares w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -65,10 +65,12 @@ class Balancer:
         """Whether a member may have changed its speed: the next few steps should be measured separately."""
         return any(self._odd)
 
-    def measured(self, own_s: Sequence[float], wire_s: float) -> bool:
-        """Add each present member's own step time, and the exchange's, in seconds. Returns whether shares
-        changed."""
-        jumped = [self._learn(rank, seconds) for rank, seconds in zip(self._there, own_s, strict=True)]
+    def measured(self, own_s: Mapping[int, float], wire_s: float) -> bool:
+        """Add each present member's own step time, by rank, and the exchange's, in seconds. Returns whether
+        shares changed. A step counts for nothing if one of its members has left since."""
+        if tuple(own_s) != self._there:
+            return False
+        jumped = [self._learn(rank, seconds) for rank, seconds in own_s.items()]
         settled = all(len(self._newest[rank]) >= SETTLED for rank in self._there)
         if self.unsure or not (any(jumped) or settled):
             return False

@@ -15,12 +15,14 @@ ALIKE = (Cost(0.0, 0.001), Cost(0.0, 0.001))
 WIRE_S = 0.002
 
 
-def made_up(balancer: Balancer, rows_s: Sequence[float], noise: random.Random | None = None) -> list[float]:
-    """Own times at ``rows_s`` seconds per row; with ``noise``, one in twenty is half as long again."""
+def made_up(
+    balancer: Balancer, rows_s: Sequence[float], noise: random.Random | None = None
+) -> dict[int, float]:
+    """Own times by rank, at ``rows_s`` seconds per row; ``noise`` makes one in twenty half as long again."""
     times = [max(1, rows) * row_s for rows, row_s in zip(balancer.shares, rows_s, strict=True)]
-    if noise is None:
-        return times
-    return [s * noise.uniform(0.9, 1.1) * (1.5 if noise.random() < 0.05 else 1.0) for s in times]
+    if noise is not None:
+        times = [s * noise.uniform(0.9, 1.1) * (1.5 if noise.random() < 0.05 else 1.0) for s in times]
+    return dict(enumerate(times))
 
 
 def after(balancer: Balancer, measurements: int, rows_s: Sequence[float]) -> int:
@@ -121,3 +123,14 @@ def test_limits_of_memory_hold_whatever_the_speeds() -> None:
     balancer = Balancer(ROWS, (Cost(0.0, 0.001, most=40), Cost(0.0, 0.001)), (32, 32))
     after(balancer, 50, (0.001, 0.01))
     assert balancer.shares == (40, 24)
+
+
+def test_a_step_with_a_member_that_has_left_since_counts_for_nothing() -> None:
+    balancer = Balancer(ROWS, ALIKE, (32, 32))
+    assert after(balancer, 2, (0.001, 0.01)) == 0
+    balancer.divide_among((0,))
+    assert balancer.shares == (64, 0)
+    assert not balancer.measured({0: 9.0, 1: 9.0}, WIRE_S)
+    assert not balancer.unsure
+    balancer.measured({0: 9.0}, WIRE_S)
+    assert balancer.unsure

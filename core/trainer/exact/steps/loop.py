@@ -271,7 +271,8 @@ class Loop:
         if traced.balancer is None:
             traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
             traced.balancer.divide_among(result.met)
-        if result.rows == traced.balancer.rows and traced.balancer.measured(result.own_s, min(result.wait_s)):
+        own_s = dict(zip(result.met, result.own_s, strict=True))
+        if result.rows == traced.balancer.rows and traced.balancer.measured(own_s, min(result.wait_s)):
             engine.set_shares(traced.balancer.shares)
 
     # --- tracing
