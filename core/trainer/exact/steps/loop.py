@@ -265,15 +265,14 @@ class Loop:
 
     def _balance(self, traced: Traced, result: PortionResult) -> None:
         """Lets shares follow the members' speeds. All members get the same result, from the same numbers."""
-        engine = self.engine
-        if not (engine.balance and self.is_training and result.timed) or traced.sharing.whole:
+        if not (self.engine.balance and self.is_training and result.timed) or traced.sharing.whole:
             return
         if traced.balancer is None:
-            traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
+            traced.balancer = calibration.uncalibrated(result.rows, self.engine.share_numbers)
             traced.balancer.divide_among(result.met)
         own_s = dict(zip(result.met, result.own_s, strict=True))
         if result.rows == traced.balancer.rows and traced.balancer.measured(own_s, min(result.wait_s)):
-            engine.set_shares(traced.balancer.shares)
+            self.engine.set_shares(traced.balancer.shares)
 
     # --- tracing
 
