@@ -37,7 +37,7 @@ SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Every part runs, even if an earlier one fails. The output of parallel parts is shown when each ends.
-test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (about an hour on 2 cores).
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at one share (about half an hour on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \
 	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests || failed=1; \
