@@ -83,6 +83,17 @@ class Step:
         self.record.mark_same([total])
         return total
 
+    def each(self, value: Any) -> Any:
+        """Every member's value, in rank order along a new first axis; zeros for one without rows. No gradient.
+        Of members that meet between steps, only the own one."""
+        own = tf.where(self.present, value, tf.zeros_like(value))[tf.newaxis]
+        if self.alone:
+            return own
+        what = "values within a step"
+        values = self.meter.exchange([own], lambda: self.collectives.gather_all([own], what))[0]
+        self.record.mark_same([values])
+        return values
+
     def met(self, reduced: Iterable[Any]) -> None:
         """Marks these as gradients of all rows from here on."""
         found = [grad for grad in reduced if grad is not None]

@@ -158,7 +158,12 @@ def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: A
 
 
 def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
-    """Moments as Keras computes them in one batch: in two sums, since E[x^2] - E[x]^2 loses far from zero."""
+    """Moments as Keras computes them in one batch, in one meeting, and one more for their gradient.
+
+    Members exchange counts, sums and squares about their own means (Chan et al. 1979, "Updating formulae"):
+    E[x^2] - E[x]^2 loses far from zero. As in TensorFlow's moments, the variance's gradient is the squares',
+    with the mean held.
+    """
     valid, least = None, 0.0
     if mask is not None:
         valid = tf.broadcast_to(tf.cast(tf.expand_dims(mask, -1), tf.bool), tf.shape(inputs))
@@ -168,11 +173,32 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
         counted = values if valid is None else tf.where(valid, values, tf.zeros_like(values))
         return tf.reduce_sum(counted, axes, keepdims=True)
 
-    total, count = tf.unstack(_total(step, tf.stack([summed(inputs), summed(tf.ones_like(inputs))])))
-    mean = tf.math.divide_no_nan(total, count + least)
-    away = inputs - (tf.stop_gradient(mean) if valid is None else mean)
-    variance = tf.math.divide_no_nan(_total(step, summed(tf.square(away))), count + least)
-    return tf.squeeze(mean, axes), tf.squeeze(variance, axes)
+    total = summed(inputs)
+    if valid is None:
+        count = tf.fill(tf.shape(total), tf.cast(tf.size(inputs) // tf.size(total), inputs.dtype))
+    else:
+        count = summed(tf.ones_like(inputs))
+    squares = summed(tf.square(inputs - tf.math.divide_no_nan(total, count)))
+    own = tf.stop_gradient(tf.stack([count, total, squares]))
+    counts, totals, all_squares = tf.unstack(step.each(own), axis=1)
+    entries = tf.reduce_sum(counts, 0)
+    mean = tf.math.divide_no_nan(tf.reduce_sum(totals, 0), entries + least)
+    away = tf.math.divide_no_nan(totals, counts) - mean
+    squares = tf.reduce_sum(all_squares + counts * tf.square(away), 0)
+    variance = tf.math.divide_no_nan(squares, entries + least)
+
+    def moments(own: Any) -> tuple[Any, Callable[..., Any]]:
+        def gradient(*upstream: Any) -> Any:
+            summed = tf.math.divide_no_nan(_weighted(step, tf.stack(upstream)), entries + least)
+            by_mean, by_variance = tf.unstack(summed)
+            gradient = by_mean + 2 * (own - mean) * by_variance
+            return gradient if valid is None else tf.where(valid, gradient, tf.zeros_like(gradient))
+
+        return (mean, variance), gradient
+
+    found = tf.custom_gradient(moments)(inputs)
+    step.record.mark_same(found)
+    return tuple(tf.squeeze(each, axes) for each in found)
 
 
 def _total(step: Step, value: Any) -> Any:
