@@ -84,8 +84,10 @@ class Step:
         return total
 
     def each(self, value: Any) -> Any:
-        """Every member's value, in rank order along a new first axis; zeros for one without rows. No gradient.
-        Of members that meet between steps, only the own one."""
+        """The members' values by rank, along a new first axis; zeros for one without rows. No gradient.
+
+        If members meet between steps, only the own value.
+        """
         own = tf.where(self.present, value, tf.zeros_like(value))[tf.newaxis]
         if self.alone:
             return own

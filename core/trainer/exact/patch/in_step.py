@@ -160,9 +160,9 @@ def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: A
 def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
     """Moments as Keras computes them in one batch, in one meeting, and one more for their gradient.
 
-    Members exchange counts, sums and squares about their own means (Chan et al. 1979, "Updating formulae"):
-    E[x^2] - E[x]^2 loses far from zero. As in TensorFlow's moments, the variance's gradient is the squares',
-    with the mean held.
+    Members exchange counts, and sums and squares about their own means, which add up without loss far from
+    zero (Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). As
+    in TensorFlow's moments, the variance's gradient is that of the squares, with the mean held.
     """
     valid, least = None, 0.0
     if mask is not None:
@@ -178,14 +178,18 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
         count = tf.fill(tf.shape(total), tf.cast(tf.size(inputs) // tf.size(total), inputs.dtype))
     else:
         count = summed(tf.ones_like(inputs))
-    squares = summed(tf.square(inputs - tf.math.divide_no_nan(total, count)))
-    own = tf.stop_gradient(tf.stack([count, total, squares]))
-    counts, totals, all_squares = tf.unstack(step.each(own), axis=1)
+    center = tf.math.divide_no_nan(total, count)
+    away = inputs - center
+    own = tf.stop_gradient(tf.stack([count, center, summed(away), summed(tf.square(away))]))
+    counts, centers, sums, squares = tf.unstack(step.each(own), axis=1)
     entries = tf.reduce_sum(counts, 0)
-    mean = tf.math.divide_no_nan(tf.reduce_sum(totals, 0), entries + least)
-    away = tf.math.divide_no_nan(totals, counts) - mean
-    squares = tf.reduce_sum(all_squares + counts * tf.square(away), 0)
-    variance = tf.math.divide_no_nan(squares, entries + least)
+    middle = tf.math.divide_no_nan(tf.reduce_sum(counts * centers, 0), entries)
+    beyond = tf.reduce_sum(counts * (centers - middle) + sums, 0)
+    mean = tf.math.divide_no_nan(middle * entries + beyond, entries + least)
+    off = centers - mean
+    variance = tf.math.divide_no_nan(
+        tf.reduce_sum(squares + 2 * off * sums + counts * tf.square(off), 0), entries + least
+    )
 
     def moments(own: Any) -> tuple[Any, Callable[..., Any]]:
         def gradient(*upstream: Any) -> Any:
