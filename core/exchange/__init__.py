@@ -38,6 +38,7 @@ read-only.
 
 **Modules.** ``state`` holds the data, ``machine`` the pure transitions, ``pack`` the arrays, ``frames`` the
 hello and the message heads, ``channel`` the session with one peer, ``handshake`` and ``acceptor`` the setup
-of connections, ``driver`` the trainer's interface. Threads: for each peer one sends, one receives and adds,
-and a third dials when needed; one more listens.
+of connections, ``waits`` what is waited for, ``driver`` the trainer's interface. Threads: for each peer one
+sends, one receives and adds, and a third dials when needed; one more listens. With two members, the thread
+that asks for a small sum sends its own numbers, and receives and adds the other's (``core.session.turns``).
 """

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from core.exchange import frames, machine, problems
+from core.exchange import frames, machine, problems, waits
 from core.exchange.acceptor import Acceptor
 from core.exchange.channel import Channel
 from core.exchange.frames import MemberHello, PackHead
@@ -97,7 +97,7 @@ class Exchange:
         self._packs: dict[Key, Pack] = {}
         self._over: dict[Key, Problem | None] = {}
         """Finished meetings: None for complete ones, the problem for failed ones."""
-        self._waits: dict[int, tuple[Sequence[Key], float]] = {}
+        self._waits: dict[int, waits.Wait] = {}
         self._limits = limits
         self.ended = 0
         """Number of waits that have returned results."""
@@ -161,22 +161,35 @@ class Exchange:
     def wait(self, keys: Sequence[Key], limit_s: float | None = None) -> list[Any]:
         """The results in the order of ``keys``: an array for a sum, a list of arrays by rank for a gather;
         all are read-only. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``, if any."""
+        began_s = time.monotonic()
+        number = id(wait := (keys, began_s))
         with self._changed:
-            began_s = time.monotonic()
-            number = id(wait := (keys, began_s))
             self._waits[number] = wait
-            try:
+            only = len(self._waits) == 1
+            turns = waits.turns_of(keys, self._state, self._channels.values(), is_only=only)
+
+        def has_come() -> bool:
+            return number not in self._waits or all(key in self._over for key in keys)
+
+        try:
+            if turns:
+                turns.take(has_come)
+            with self._changed:
                 while not self._all_over(keys):
                     left_s = None if limit_s is None else began_s + limit_s - time.monotonic()
                     if left_s is not None and left_s <= 0:
                         raise TimeoutError(f"not everybody arrived within {limit_s:.0f} s")
                     self._changed.wait(left_s)
-            finally:
+                self.ended += 1
+                packs = [self._packs[key] for key in keys]
                 del self._waits[number]
-            self.ended += 1
-            packs = [self._packs[key] for key in keys]
-            for key in keys:
-                self._take_on(*machine.step(self._state, Taken(key)))
+                for key in keys:
+                    self._take_on(*machine.step(self._state, Taken(key)))
+        finally:
+            with self._changed:
+                self._waits.pop(number, None)
+            if turns:
+                turns.give_back()
         return [pack.result() for pack in packs]
 
     def gather(self, key: Key, array: Array, *, label: str = "") -> list[Array]:
@@ -207,30 +220,8 @@ class Exchange:
     def waiting(self) -> list[Waiting]:
         """Members that current waits still need something from, by rank. Quick and thread-safe."""
         with self._changed:
-            state, waits, packs = self._state, list(self._waits.values()), dict(self._packs)
-        now_s = time.monotonic()
-        since_s = dict.fromkeys(self._channels, now_s)
-        needs: set[int] = set()
-        for keys, began_s in waits:
-            for rank in {rank for key in keys for rank, _ in machine.missing(state, key)}:
-                needs.add(rank)
-                since_s[rank] = min(since_s[rank], began_s)
-        wanted = {key for keys, _ in waits for key in keys if key in packs}
-        found = []
-        for rank in sorted(needs):
-            progress = [packs[key].progress(rank) for key in wanted]
-            status = self._channels[rank].status
-            found.append(
-                Waiting(
-                    rank=rank,
-                    since_s=now_s - since_s[rank],
-                    bytes_come=sum(come for come, _ in progress),
-                    bytes_total=sum(total for _, total in progress),
-                    connection=status.connection,
-                    heard_s=status.heard_s,
-                )
-            )
-        return found
+            state, under_way, packs = self._state, list(self._waits.values()), dict(self._packs)
+        return waits.awaited(state, under_way, packs, self._channels)
 
     def peers(self) -> list[PeerStatus]:
         """The status of each other member, by rank."""

@@ -8,7 +8,8 @@ everybody everything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from core.exchange import problems
 from core.exchange.state import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
@@ -206,12 +206,11 @@ class Waiting:
     heard_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(msgspec.Struct, frozen=True):
     """``call``: None until this member hands its pack over."""
 
     call: Call | None = None
-    announced: Mapping[tuple[int, Phase], Call] = field(default_factory=dict)
+    announced: Mapping[tuple[int, Phase], Call] = {}
     arrived: frozenset[tuple[int, Phase]] = frozenset()
     adding: bool = False
     added: bool = False
@@ -219,8 +218,7 @@ class Meeting:
     """Complete or failed: accepts nothing more."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True):
     """One member's whole state. ``floor``: (generation, attempt) below which everything is old."""
 
     rank: int
@@ -228,12 +226,12 @@ class State:
     names: tuple[str, ...] = ()
     """The members' laptops, by rank."""
     floor: tuple[int, int] = (0, 0)
-    meetings: Mapping[Key, Meeting] = field(default_factory=dict)
+    meetings: Mapping[Key, Meeting] = {}
     taken: frozenset[Key] = frozenset()
     """Finished keys of the newest steps, to detect repetitions."""
     newest: tuple[int, int, int] = (0, 0, 0)
     """(generation, attempt, step) of the newest that was taken."""
-    left: Mapping[int, Problem] = field(default_factory=dict)
+    left: Mapping[int, Problem] = {}
     """Members that said goodbye: meetings that need them fail."""
     gone: frozenset[int] = frozenset()
     """Members that no longer take part since the newest generation."""
@@ -251,16 +249,14 @@ class State:
 # Events
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOver:
+class HandedOver(msgspec.Struct, frozen=True):
     """This member brought its pack."""
 
     key: Key
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(msgspec.Struct, frozen=True):
     """The head of a peer's message arrived; its bytes will follow."""
 
     rank: int
@@ -269,8 +265,7 @@ class Announced:
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(msgspec.Struct, frozen=True):
     """All bytes of an accepted message have arrived."""
 
     rank: int
@@ -278,22 +273,19 @@ class Arrived:
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """This member's share is added up."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """The caller has the result, or the problem."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouped:
+class Regrouped(msgspec.Struct, frozen=True):
     """Everything before (generation, attempt) is old, and ``gone`` no longer take part."""
 
     generation: int
@@ -301,16 +293,14 @@ class Regrouped:
     gone: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """A peer said goodbye, or its messages can't be read any more."""
 
     rank: int
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     problem: Problem
 
 
@@ -319,15 +309,13 @@ Event = HandedOver | Announced | Arrived | Added | Taken | Regrouped | Left | Cl
 # Effects
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     rank: int
     key: Key
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(msgspec.Struct, frozen=True):
     """Keep the bytes of the announced message; otherwise they are discarded."""
 
     rank: int
@@ -335,26 +323,22 @@ class Take:
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(msgspec.Struct, frozen=True):
     """All parts of this member's share have arrived."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(msgspec.Struct, frozen=True):
     key: Key
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(msgspec.Struct, frozen=True):
     """Free the arrays of a meeting that nobody will ask for any more."""
 
     key: Key

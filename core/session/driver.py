@@ -1,8 +1,8 @@
 """A session over pairs of blocking connections, one per direction: one thread sends, another receives.
 
-One of the user's threads may send while the sending thread is idle; a third thread exists during a call. Each
-serves one pair at a time: the receiving thread finishes the old pair before a new one, so that everything
-that arrived is counted.
+One of the user's threads may send while the sending thread is idle, and one that waits may read while the
+receiving thread rests (``turns``); a third thread exists during a call. Each serves one pair at a time: the
+receiving thread finishes the old pair before a new one, so that everything that arrived is counted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from core.session.frames import Ack, Begin, Goodbye, MalformedFrame, MessageHead
 from core.session.interface import DIRECTIONS, ConnectionPair, Direction, Stream, User
 from core.session.machine import ACK_S, Session
 from core.session.state import Message, NotSent, Output, SessionLimits
+from core.session.turns import Arrivals, Turns
 from core.vocabulary.errors import Problem
 
 BEGIN_S = 10.0
@@ -36,6 +37,7 @@ class SessionDriver:
         self._machine = Session[ConnectionPair](
             leads=leads, can_call=can_call, limits=limits, now_s=time.monotonic()
         )
+        self.turns = Turns(self._changed, limits.rest_s)
         self._room: memoryview | None = None
         """Buffer for the incoming message."""
         self._nowhere = memoryview(bytearray(frames.PIECE_BYTES))
@@ -268,17 +270,19 @@ class SessionDriver:
             return None
 
     def _receive(self, pair: ConnectionPair) -> None:
-        pair.receiving.limit_silence(self._limits.alive_s * 2)
+        silence_s = self._limits.alive_s * 2
         try:
             with self._changed:
                 self._check_live(pair)
                 self._changed.notify_all()
                 self._machine.ready()
-            self._read(pair)
+            arrivals = Arrivals(self._arrivals(pair), pair.receiving)
+            self.turns.read(arrivals, silence_s, lambda: self._machine.live is pair)
         except (NotSent, MalformedFrame) as error:
             _log.warning("%s: %s", self._name, error)
             self.leave(self._user.given_up(error), 0.0)
             # Keep reading: the peer must be able to send until it has read the goodbye.
+            pair.receiving.limit_silence(silence_s)
             while True:
                 self._read_some(pair, self._nowhere)
 
@@ -286,17 +290,17 @@ class SessionDriver:
         if self._machine.live is not pair:
             raise ConnectionError("another connection replaced it")
 
-    def _read(self, pair: ConnectionPair) -> None:
-        """Read until the peer says goodbye."""
+    def _arrivals(self, pair: ConnectionPair) -> Iterator[bool]:
+        """Read until the peer says goodbye. As for ``Arrivals``."""
         header = memoryview(bytearray(frames.HEADER.size))
         body = memoryview(bytearray(frames.MAX_WORD_BYTES))
         while True:
-            self._fill(pair, header)
+            yield from self._fill(pair, header)
             kind, length = frames.read_header(header)
             if kind == frames.PIECE:
-                self._read_piece(pair, length)
+                yield from self._read_piece(pair, length)
                 continue
-            self._fill(pair, body[:length])
+            yield from self._fill(pair, body[:length])
             word = frames.decode(body[:length], frames.WORDS)
             with self._changed:
                 self._check_live(pair)
@@ -311,11 +315,15 @@ class SessionDriver:
                     self._user.left(found.problem)
                     self.end()
                     return
+            yield True
 
-    def _fill(self, pair: ConnectionPair, into: memoryview) -> None:
+    def _fill(self, pair: ConnectionPair, into: memoryview) -> Iterator[bool]:
         at = 0
         while at < len(into):
-            at += self._read_some(pair, into[at:])
+            if got := self._read_some(pair, into[at:]):
+                at += got
+            else:
+                yield False
 
     def _read_some(self, pair: ConnectionPair, into: memoryview) -> int:
         try:
@@ -339,16 +347,17 @@ class SessionDriver:
         if machine.begin(head):
             self._arrived()
 
-    def _read_piece(self, pair: ConnectionPair, length: int) -> None:
+    def _read_piece(self, pair: ConnectionPair, length: int) -> Iterator[bool]:
         self._check_live(pair)
         begin = self._machine.piece(length)
         end = begin + length
-        self._fill(pair, self._nowhere[:length] if self._room is None else self._room[begin:end])
+        yield from self._fill(pair, self._nowhere[:length] if self._room is None else self._room[begin:end])
         # Even if another pair has taken over: pieces that the user counts as received must not come again.
         if self._room is not None:
             self._user.came(end)
         if self._machine.came(length):
             self._arrived()
+            yield True
 
     def _arrived(self) -> None:
         if self._machine.ack_is_due(time.monotonic()):

@@ -24,6 +24,8 @@ class SessionLimits:
     """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
     ack_bytes: int = 2**38
     """A confirmation is sent once this much has arrived."""
+    rest_s: float = 0.02
+    """How long the receiving thread leaves the connection to a thread that waits again (``turns``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,8 +154,10 @@ class Side:
 
 
 @contextlib.contextmanager
-def joined(sockets: Sockets = socket.socketpair) -> Iterator[tuple[Side, Side]]:
-    one, other = Side(0, sockets), Side(1, sockets)
+def joined(
+    sockets: Sockets = socket.socketpair, limits: SessionLimits = LIMITS
+) -> Iterator[tuple[Side, Side]]:
+    one, other = Side(0, sockets, limits), Side(1, sockets, limits)
     one.other, other.other = other, one
     for side in (one, other):
         side.driver.start()

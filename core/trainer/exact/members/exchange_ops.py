@@ -80,9 +80,12 @@ class ExchangeCollectives(Collectives):
 
     def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
         """The sum of each tensor over all members, for the purpose given to ``sum``."""
-        for pack, tensor in reversed(list(enumerate(tensors))):
-            self._hand_over(tensor, pack, "sum", self._what, self._count, _part(pack, len(tensors)))
-        sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
+        if len(tensors) == 1:
+            sums = [self._hand_over(tensors[0], 0, "sum", self._what, self._count, waits=True)]
+        else:
+            for pack, tensor in reversed(list(enumerate(tensors))):
+                self._hand_over(tensor, pack, "sum", self._what, self._count, _part(pack, len(tensors)))
+            sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
         for total, tensor in zip(sums, tensors, strict=True):
             total.set_shape(tensor.shape)
         return [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
@@ -157,16 +160,26 @@ class ExchangeCollectives(Collectives):
         self._meet(status)
 
     def _hand_over(
-        self, tensor: Any, pack: int, kind: Kind, what: str, count: Any = None, of: str = ""
-    ) -> None:
-        wire = _NARROW.get(tensor.dtype, "f32")
+        self,
+        tensor: Any,
+        pack: int,
+        kind: Kind,
+        what: str,
+        count: Any = None,
+        of: str = "",
+        *,
+        waits: bool = False,
+    ) -> Any:
+        """``waits``: the only pack of its stage, whose sum it returns."""
+        wire, wide = _NARROW.get(tensor.dtype, "f32"), _wide(tensor)
 
-        def hand_over(array: Any, *counts: Any) -> None:
+        def hand_over(array: Any, *counts: Any) -> Array | None:
             label = what.format(*counts) if counts else what
             self._bring(pack, np.asarray(array), kind, wire, label + of)
+            return self._end_stage(kind)[0][0] if waits else None
 
-        counts = [] if count is None else [count]
-        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor)), *counts], [], name=MEETING)
+        given = [tf.cast(tensor, wide), *([] if count is None else [count])]
+        return tf.numpy_function(hand_over, given, wide if waits else [], name=MEETING)
 
     def _bring(self, pack: int, array: Any, kind: Kind, wire: Wire, what: str) -> Key:
         if self.failure is not None:

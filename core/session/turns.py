@@ -1,0 +1,112 @@
+"""Who reads a connection: its receiving thread, or a thread that waits for what arrives.
+
+Being woken by another thread takes longer than reading a small message. So after a short wait the receiving
+thread rests for a moment, and the next wait reads by itself, if it comes in time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from core.session.interface import Stream
+
+
+class Arrivals:
+    """What arrives over one connection, for one thread at a time. ``each``: reads on each ``next``, until
+    something whole has arrived (True) or nothing came for a while (False); ends with the session."""
+
+    def __init__(self, each: Iterator[bool], stream: Stream) -> None:
+        self.error: BaseException | None = None
+        self.is_over = False
+        self._each, self._stream = each, stream
+        self._patience_s = 0.0
+
+    def next(self, patience_s: float) -> bool:
+        """Whether something arrived before ``patience_s`` of silence. Raises what reading raises."""
+        if patience_s != self._patience_s:
+            self._stream.limit_silence(patience_s)
+            self._patience_s = patience_s
+        came = next(self._each, None)
+        self.is_over = came is None
+        return bool(came)
+
+
+class Turns:
+    """``changed``: the session's lock. ``rest_s``: how long the receiving thread rests, and how long a
+    waiting thread reads in vain."""
+
+    def __init__(self, changed: threading.Condition, rest_s: float) -> None:
+        self._changed, self._rest_s = changed, rest_s
+        self._has_come: Callable[[], bool] | None = None
+        """Whether what is waited for has come; None: nobody waits, or not briefly."""
+        self._rest_until_s = 0.0
+        self._at_rest: Arrivals | None = None
+        """What the receiving thread leaves to others."""
+        self._is_lent = False
+        """Whether another thread reads."""
+
+    def read(self, reading: Arrivals, patience_s: float, is_live: Callable[[], bool]) -> None:
+        """Read until the end, except while others do. For the receiving thread; raises what reading raises,
+        in whichever thread."""
+        while not reading.is_over:
+            reading.next(patience_s)
+            if self._is_restful():
+                self._rest(reading, is_live)
+
+    def _is_restful(self) -> bool:
+        has_come = self._has_come
+        if has_come is None:
+            return time.monotonic() < self._rest_until_s
+        if has_come():
+            self._rest_until_s = time.monotonic() + self._rest_s
+            return True
+        return False
+
+    def _rest(self, reading: Arrivals, is_live: Callable[[], bool]) -> None:
+        with self._changed:
+            self._at_rest = reading
+            while self._is_lent or (is_live() and time.monotonic() < self._rest_until_s):
+                self._changed.wait(self._rest_s)
+            self._at_rest = None
+        if reading.error is not None:
+            raise reading.error
+
+    def take(self, has_come: Callable[[], bool]) -> None:
+        """Read until ``has_come()``, if the receiving thread rests. Returns early, and lets it read, when
+        nothing arrives or reading fails. Call ``give_back`` once the wait is over."""
+        with self._changed:
+            self._has_come, reading = has_come, self._at_rest
+            if reading is None or self._is_lent or has_come():
+                return
+            self._is_lent = True
+        try:
+            while not has_come() and reading.next(self._rest_s):
+                pass
+        except Exception as error:
+            reading.error = error  # the receiving thread's to handle
+        except BaseException:
+            reading.error = ConnectionAbortedError("its reader was interrupted")  # perhaps within a frame
+            raise
+        finally:
+            with self._changed:
+                self._is_lent = False
+                if reading.error or reading.is_over or not has_come():
+                    self._wake()
+
+    def give_back(self) -> None:
+        """A wait that began with ``take`` is over."""
+        self._has_come, self._rest_until_s = None, time.monotonic() + self._rest_s
+
+    def read_on(self) -> None:
+        """Let the receiving thread read without rest, until the next ``take``."""
+        with self._changed:
+            self._has_come = None
+            self._wake()
+
+    def _wake(self) -> None:
+        """Call with the lock held."""
+        self._rest_until_s = 0.0
+        if self._at_rest is not None:
+            self._changed.notify_all()

@@ -1,0 +1,142 @@
+"""Whoever waits briefly reads by itself; the receiving thread reads whenever nobody does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from core.session.frames import PIECE_BYTES
+from core.session.state import SessionLimits
+from core.vocabulary.errors import Problem
+from tests.core.session.test_driver import BYE, LIMIT_S, LIMITS, NONSENSE, Side, joined
+
+LONG_S = 5.0
+LONG_RESTS = SessionLimits(rest_s=LONG_S)
+"""However busy the machine is, the next wait comes in time."""
+
+
+class Recording(Side):
+    """Records which thread each message arrived in."""
+
+    def __init__(self, side: Side) -> None:
+        self.readers: list[str] = []
+        self._arrived = side.arrived
+        side.arrived = self.arrived  # type: ignore[method-assign]
+
+    def arrived(self) -> None:
+        self.readers.append(threading.current_thread().name)
+        self._arrived()
+
+
+def wait(side: Side, count: int) -> None:
+    """Waits, as a user of the session does, until so many messages have arrived."""
+
+    def has_come() -> bool:
+        return len(side.kept) >= count
+
+    side.driver.turns.take(has_come)
+    try:
+        side.wait(has_come)
+    finally:
+        side.driver.turns.give_back()
+
+
+def rounds(one: Side, other: Side, count: int, pause_s: float = 0.0) -> None:
+    """Each of ``one``'s messages is answered by one of ``other``, whose thread this is not."""
+
+    def answers() -> None:
+        for number in range(count):
+            wait(other, first_of_other + number + 1)
+            other.put(3001)
+
+    first_of_one, first_of_other = len(one.kept), len(other.kept)
+    thread = threading.Thread(target=answers)
+    thread.start()
+    for number in range(count):
+        time.sleep(pause_s)
+        one.put(3001)
+        wait(one, first_of_one + number + 1)
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    assert (one.kept, other.kept) == (other.sent, one.sent)
+
+
+def test_a_thread_that_waits_soon_again_reads_by_itself() -> None:
+    with joined(limits=LONG_RESTS) as (one, other):
+        of_one = Recording(one)
+        rounds(one, other, 200)
+        by_itself = of_one.readers.count(threading.current_thread().name)
+        assert by_itself > 150, f"{by_itself} of 200"
+
+
+def test_after_a_pause_the_receiving_thread_reads_although_nobody_waits() -> None:
+    with joined() as (one, other):
+        rounds(one, other, 5)
+        time.sleep(2 * LIMITS.rest_s)
+        of_one = Recording(one)
+        other.put(3001)
+        one.wait(lambda: len(one.kept) == 6)
+        assert of_one.readers == ["session-0-receiving"]
+
+
+def test_a_wait_in_vain_ends_soon_and_the_receiving_thread_reads_on() -> None:
+    with joined() as (one, other):
+        rounds(one, other, 5)
+        began_s = time.monotonic()
+        one.driver.turns.take(lambda: False)
+        assert time.monotonic() - began_s < LONG_S
+        of_one = Recording(one)
+        other.put(PIECE_BYTES + 7)
+        one.wait(lambda: of_one.readers)
+        assert of_one.readers == ["session-0-receiving"]
+
+
+def test_a_cut_while_another_thread_reads_loses_nothing() -> None:
+    with joined() as (one, other):
+        for _ in range(10):
+            rounds(one, other, 5)
+            one.cut()
+            other.cut()
+        with one.driver.locked() as machine:
+            assert machine.number > 1, "a connection that lived was cut"
+
+
+@pytest.mark.parametrize("end", ["goodbye", "nonsense", "defect"])
+def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) -> None:
+    """It happens in the thread that waits, as nobody else reads then."""
+    with joined(limits=LONG_RESTS) as (one, other):
+        rounds(one, other, 5)
+        announced, readers = one.announced, [""]
+
+        def failing(about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview | None:
+            one.announced = announced  # type: ignore[method-assign]
+            readers[0] = threading.current_thread().name
+            raise ValueError("a defect")
+
+        def left(problem: Problem) -> None:
+            readers[0] = readers[0] or threading.current_thread().name
+            really_left(problem)
+
+        really_left, one.left = one.left, left  # type: ignore[method-assign]
+        if end == "goodbye":
+            other.driver.leave(BYE, LIMIT_S)
+        elif end == "nonsense":
+            with other.driver.locked() as machine:
+                assert machine.live
+                machine.live.sending.write(b"\x07\x00\x00\x00\x01x")
+        else:
+            one.announced = failing  # type: ignore[method-assign]
+            other.put(3001)
+        one.driver.turns.take(lambda: bool(one.reasons or len(one.kept) > 5))
+        if end == "defect":
+            one.wait(lambda: len(one.kept) == 6)
+            assert [str(error) for error in one.errors] == ["a defect"]
+            one.errors.clear()
+        else:
+            one.wait(lambda: one.reasons)
+            assert one.reasons == [BYE if end == "goodbye" else NONSENSE]
+        if end != "nonsense":  # which the receiving thread handles
+            assert readers[0] == threading.current_thread().name
