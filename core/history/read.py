@@ -27,7 +27,7 @@ from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REP
 from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
-TOLD_POINTS, TOLD_BYTES = 1_000, 256 * 1024
+TOLD_POINTS, TOLD_BYTES, TOLD_USES = 1_000, 256 * 1024, 500
 """Limits of what another laptop is told of a record in one message."""
 _TOLD_WORDS = 200
 LOG_BYTES = 64 * 1024
@@ -130,6 +130,11 @@ def read_later(folder: Path) -> Iterator[Report]:
             yield event
 
 
+def read_later_uses(folder: Path) -> Iterator[LaptopUsed]:
+    """The same of how busy the laptops were. ``second``: as in ``told_uses``."""
+    return (event for event in _lines(folder / run_folder.LATER, DECODER) if isinstance(event, LaptopUsed))
+
+
 def read_later_membership(folder: Path) -> list[MembershipChanged]:
     """The same of who left and came."""
     return list(_lines(folder / run_folder.LATER, _MEMBERSHIP))
@@ -178,8 +183,23 @@ def told_after(folder: Path, moment: Moment) -> tuple[Report, ...]:
     return ()
 
 
-def _thinned(reports: list[Report], most: int) -> tuple[Report, ...]:
-    thinned = Thinned[Report](most)
+def told_uses(folder: Path, moment: Moment) -> tuple[LaptopUsed, ...]:
+    """How busy the laptops were after ``moment``, thinned likewise. ``second`` is Unix time here, by the
+    clock of the run's reports."""
+    first_s, is_after = None, False
+    found: dict[DeviceId, list[LaptopUsed]] = defaultdict(list)
+    for event in read_metrics(folder):
+        if not isinstance(event, LaptopUsed):
+            first_s = told_s(event) if first_s is None else first_s
+            is_after = is_after or not came_before(event, moment)
+        elif is_after and first_s is not None:
+            found[event.device].append(replace(event, second=first_s + event.second))
+    most = max(2, TOLD_USES // max(1, len(found)))
+    return tuple(each for uses in found.values() for each in _thinned(uses, most))[:TOLD_USES]
+
+
+def _thinned(reports: list[T], most: int) -> tuple[T, ...]:
+    thinned = Thinned[T](most)
     for each in reports:
         thinned.add(each)
     return thinned.items

@@ -24,6 +24,7 @@ from core.history.read import (
     read_entry,
     read_later,
     read_later_membership,
+    read_later_uses,
     read_membership,
     read_metrics,
     taken_s,
@@ -138,7 +139,7 @@ class RunRecord:
                 cpu_pct=round(reading.cpu_pct, 1),
                 gpu_pct=None if reading.gpu_pct is None else round(reading.gpu_pct, 1),
             )
-            self._try(lambda: self._metrics.add(used))
+            self._use(used)
 
     def go_on_from(self, folder: Path, moment: Moment, *, back: bool = False) -> None:
         """Copy the metrics of the resumed run, up to its checkpoint: those recorded here, and those
@@ -149,22 +150,29 @@ class RunRecord:
         turns = read_membership(folder) if goes_on else []
         for turn in turns:
             self._copy(turn)
-        beyond, last = False, (0, 0, 0)
+        beyond, last, last_s, used_s = False, (0, 0, 0), 0.0, 0.0
         for event in read_metrics(folder):
             if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
                 break  # recorded by an older version, which did not count over a whole training
             if isinstance(event, LaptopUsed):
                 if not beyond:
-                    self._try(lambda used=event: self._metrics.add(used))  # type: ignore[misc]
+                    self._use(event)
+                    used_s = event.second
             elif came_before(event, moment):
                 self.add(event)
-                last = max(last, place_of(event))
+                last, last_s = max(last, place_of(event)), told_s(event)
             else:
                 beyond = beyond or isinstance(event, ev.MemberProgressed)
         for event in read_later(folder):
             if last < place_of(event) and came_before(event, moment):
                 self.add(event)
-        if goes_on and (first_s := self._first_s) is not None:
+                last_s = told_s(event)
+        if (first_s := self._first_s) is not None:
+            for used in read_later_uses(folder):
+                placed = replace(used, second=round(used.second - first_s, 2))
+                if used_s < placed.second <= last_s - first_s:
+                    self._use(placed)
+        if goes_on and first_s is not None:
             known = Counter((turn.device, turn.change) for turn in turns)
             for turn in read_later_membership(folder):
                 known[turn.device, turn.change] -= 1
@@ -173,6 +181,9 @@ class RunRecord:
                     second = None if turn.second is None else turn.at_s - first_s
                     self._copy(replace(turn, second=second))
         self._skew_s = None  # the old reports do not determine it
+
+    def _use(self, used: LaptopUsed) -> None:
+        self._try(lambda: self._metrics.add(used))
 
     def _copy(self, turn: MembershipChanged) -> None:
         self._try(lambda: self._event(turn))

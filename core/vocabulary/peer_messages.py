@@ -10,7 +10,7 @@ from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piec
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import MemberEndedEpoch, MemberProgressed, MirroredEvent
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.laptops import MembershipChanged
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.plan import Moment, Plan
@@ -256,6 +256,8 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     """Steps and epochs after ``CheckpointAsked.recorded``, some left out if there are many."""
     membership: Few[MembershipChanged] = ()
     """Who left and came, the newest; none unless that was asked. ``at_s`` as in the reports of steps."""
+    used: Some[LaptopUsed] = ()
+    """How busy the laptops were then, some left out. ``second`` is Unix time, as in the reports of steps."""
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):

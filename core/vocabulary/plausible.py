@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.plan import Moment, Plan, ranks
 from core.vocabulary.progress import Expectation, Settled, Summary
 from core.vocabulary.waits import TrainerStatus, WaitsFor
@@ -91,6 +92,11 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 def sound_moment(moment: Moment) -> bool:
     """Whether it is a possible position in a training."""
     return all(_fits(each) for each in (*moment.order, moment.epochs, moment.steps_in_epoch or 0))
+
+
+def sound_use(used: LaptopUsed) -> bool:
+    """Whether it is a possible load, at a possible Unix time."""
+    return 0 <= used.second <= LATEST_S and _fits(used.cpu_pct) and _fits(used.gpu_pct or 0.0)
 
 
 def a_runs_time(seconds: float) -> bool:

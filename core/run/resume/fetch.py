@@ -22,11 +22,11 @@ from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import MemberEndedEpoch, MemberProgressed
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.laptops import MembershipChanged
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.plausible import LATEST_S, a_runs_time, sound_moment
+from core.vocabulary.plausible import LATEST_S, a_runs_time, sound_moment, sound_use
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 ASK_S = 15.0
@@ -53,6 +53,7 @@ class FoundCheckpoint:
     recorded: tuple[MemberProgressed | MemberEndedEpoch, ...] = ()
     """What that device recorded after the newest checkpoint here."""
     membership: tuple[MembershipChanged, ...] = ()
+    used: tuple[LaptopUsed, ...] = ()
 
     @property
     def resumption(self) -> Resumption:
@@ -203,6 +204,7 @@ class CheckpointSearch:
                 took_s=took_s,
                 recorded=told.recorded,
                 membership=tuple(turn for turn in told.membership if 0 <= turn.at_s <= LATEST_S),
+                used=tuple(filter(sound_use, told.used)),
             )
             self._found.append(found)
             if found is self.best:
@@ -283,7 +285,7 @@ class CheckpointSearch:
 
     def _keep_recorded(self, found: FoundCheckpoint) -> None:
         """On the files' thread. The checkpoint counts without it."""
-        recorded = (*found.recorded, *found.membership)
+        recorded = (*found.recorded, *found.membership, *found.used)
         lines = b"".join(wire.to_json(each) + b"\n" for each in recorded)
         with contextlib.suppress(OSError):
             write_atomically(self._context.folder(self.run) / run_folder.LATER, lines)

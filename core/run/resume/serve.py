@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.history.metrics_file import Report
-from core.history.read import read_plan, read_taken_s, told_after, told_membership
+from core.history.read import read_plan, read_taken_s, told_after, told_membership, told_uses
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
@@ -24,7 +24,7 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.laptops import MembershipChanged
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.vocabulary.run_folder import is_run_id
@@ -41,6 +41,7 @@ class _Found(NamedTuple):
     took_s: float
     recorded: tuple[Report, ...]
     membership: tuple[MembershipChanged, ...]
+    used: tuple[LaptopUsed, ...]
 
 
 class CheckpointServer:
@@ -79,7 +80,7 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files, wrote, took_s, recorded, membership = found
+        checkpoint, files, wrote, took_s, recorded, membership, used = found
         if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
             head = checkpoint.head
             told = CheckpointTold(
@@ -91,6 +92,7 @@ class CheckpointServer:
                 took_s=took_s,
                 recorded=recorded,
                 membership=membership,
+                used=used,
             )
             self._context.links.send(device, told)
             return
@@ -126,6 +128,7 @@ class CheckpointServer:
             read_taken_s(newest),
             () if after is None else told_after(newest, after),
             () if after is None else told_membership(newest),
+            () if after is None else told_uses(newest, after),
         )
 
 

@@ -23,6 +23,7 @@ from core.history.read import (
     read_words,
     told_after,
     told_membership,
+    told_uses,
 )
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
@@ -268,6 +269,34 @@ def test_a_run_that_goes_on_has_who_left_and_came_after_this_laptop_was_lost(
         (BEN, "joined", 3.0),
     ]
     assert [(each.device, each.change) for each in found[4:]] == [(ANNA, "back"), (BEN, "joined")]
+
+
+def test_a_run_that_goes_on_has_the_load_after_this_laptop_was_lost(kept: Kept, tmp_path: Path) -> None:
+    """The other laptop joined later, so its axis begins later. What both recorded is there once."""
+    lost, other = tmp_path / "lost", tmp_path / "other"
+    told = [replace(step(number), device=BEN) for number in range(12)]
+    told = [
+        replace(each, progress=replace(each.progress, done=number + 1, at_s=1000.0 + 10 * number))
+        for number, each in enumerate(told)
+    ]
+
+    def load(at_s: float, first_s: float) -> LaptopUsed:
+        return LaptopUsed(device=BEN, second=at_s - first_s, cpu_pct=at_s % 97)
+
+    for folder, first, end in ((lost, 0, 5), (other, 2, 12)):
+        folder.mkdir()
+        first_s = told[first].progress.at_s
+        lines = [line for each in told[first:end] for line in (each, load(each.progress.at_s + 5.0, first_s))]
+        (folder / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in lines))
+    later = (*told_after(other, Moment(step=3, batch=3)), *told_uses(other, Moment(step=3, batch=3)))
+    (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in later))
+    kept.record.go_on_from(lost, Moment(step=9, batch=9))
+    kept.record.close()
+    read = read_run(kept.record.entry, kept.folder)
+    assert [each.second for each in read.uses[BEN]] == [5.0, 15.0, 25.0, 35.0, 45.0, 55.0, 65.0, 75.0]
+    assert [each.cpu_pct for each in read.uses[BEN]] == [
+        (1000.0 + each.second) % 97 for each in read.uses[BEN]
+    ]
 
 
 def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_path: Path) -> None:
