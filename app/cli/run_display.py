@@ -40,6 +40,21 @@ class Display(Protocol):
     def __exit__(self, *failure: object) -> None: ...
 
 
+class LidLine:
+    """What closing this laptop's lid would do, once it trains, and whenever that changes."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def news(self, run: Run, state: State, names: dict[DeviceId, str]) -> str:
+        """``""``: nothing new."""
+        words = wait_words.if_lid_closes(run, state, names) if isinstance(run.phase, Training) else ""
+        if not words or words == self._said:
+            return ""
+        self._said = words
+        return words
+
+
 class Plain:
     """One line per event. ``clock``: seconds, monotonic."""
 
@@ -52,6 +67,7 @@ class Plain:
         self._phases: dict[DeviceId, str] = {}
         self._waits: tuple[object, ...] = ()
         """The last wait message, without its numbers."""
+        self._lid = LidLine()
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +100,8 @@ class Plain:
                     self._say(line)
             case ev.WaitingChanged():
                 self._on_waiting(event, run, names)
+        if lid := self._lid.news(run, state, names):
+            self._say(lid)
 
     def _on_waiting(self, event: ev.WaitingChanged, run: Run, names: dict[DeviceId, str]) -> None:
         before, self._waits = self._waits, wait_words.gist(event)
@@ -146,6 +164,7 @@ class Moving:
         """When that run began, or this display."""
         self._paces = Paces(PACE_S, clock)
         self._state: State | None = None
+        self._lid = LidLine()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -172,6 +191,10 @@ class Moving:
             names = device_names.names_of(state, state.run.members)
             for line in _lines_above(event, state.run, names):
                 self._screen.say(line)
+        if state.run is not None:
+            names = device_names.names_of(state, state.run.members)
+            if lid := self._lid.news(state.run, state, names):
+                self._screen.say(lid, "dim")
         if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
             self._drawn_s = self._clock()
             self._live.refresh()

@@ -15,7 +15,7 @@ from app.words.run_words import joining_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
-from core.script.mistakes import KERAS_TUNER
+from core.script.mistakes import BATCHES, KERAS_TUNER, UNKEPT
 from core.vocabulary import units
 from core.vocabulary.access import is_within
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
@@ -153,12 +153,13 @@ def _script(
     elif kind == "managed":
         within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
         how = "; the result matches a single machine" if shared else ""
-        head = _line("ok", "script", f"{name} uses model.fit{within}{how}.")
+        call = BATCHES if any(each.code == UNKEPT for each in read.mistakes) else "model.fit"
+        head = _line("ok", "script", f"{name} uses {call}{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     data = made.plan.data if isinstance(made, PlanMade) else ()
     travels = [path for each in data for path in each.spellings]
-    matters = {ONLY_HERE: together} | dict.fromkeys(SHARES_NOTHING, shared)
+    matters = {ONLY_HERE: together} | dict.fromkeys((*SHARES_NOTHING, UNKEPT), shared)
     shown = [
         each
         for each in read.mistakes

@@ -106,7 +106,7 @@ def if_lid_closes(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
     """``If you close the lid, this laptop sleeps. After 20 s Ben goes on without it; …``. ``""``: no battery,
     and so no lid, or this laptop does not train."""
     me = state.me
-    has_lid = me is not None and me.reading is not None and me.reading.battery_pct is not None
+    has_lid = me is not None and me.reading is not None and me.reading.has_battery
     if me is None or not has_lid or me.device not in run.staying or run.over:
         return ""
     if isinstance(run.phase, Stopping):

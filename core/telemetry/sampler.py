@@ -45,6 +45,8 @@ class Sampler:
     def sample(self) -> Reading:
         memory = self._system.virtual_memory()
         sent, received = self._rates()
+        battery = self._battery()
+        runs_on_it = battery is not None and battery.power_plugged is False
         return Reading(
             at_s=self._now(),
             cpu_pct=float(self._system.cpu_percent(interval=None)),
@@ -54,7 +56,8 @@ class Sampler:
             received_bytes_s=received,
             temperature_c=self._temperature(),
             disk_free_bytes=self._free(),
-            battery_pct=self._battery(),
+            battery_pct=float(battery.percent) if runs_on_it else None,
+            has_battery=battery is not None,
             gpus=self._gpus.read(),
             no_gpu=self._gpus.no_gpu,
         )
@@ -84,12 +87,12 @@ class Sampler:
         except OSError:
             return None  # the folder is gone, or its disk does not answer
 
-    def _battery(self) -> float | None:
+    def _battery(self) -> Any:
+        """As psutil reports it: ``percent``, and ``power_plugged``, None where that is unknown."""
         try:
-            battery = self._system.sensors_battery()
+            return self._system.sensors_battery()
         except (AttributeError, OSError, ValueError):
             return None  # a system without such a reading; drivers may fail
-        return None if battery is None or battery.power_plugged is not False else float(battery.percent)
 
     def _temperature(self) -> float | None:
         try:

@@ -43,6 +43,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """On the disk of its home, which holds runs and received projects; None where unknown."""
     battery_pct: float | None = None
     """Its charge while running on battery; None: plugged in, without a battery, or not reported."""
+    has_battery: bool = False
+    """So it is a laptop, with a lid."""
     no_gpu: Words = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""
 

@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -8,14 +9,17 @@ from app.models import headline
 from app.models.paces import Paces
 from core.vocabulary import events as ev
 from core.vocabulary import phases
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
+from core.vocabulary.readings import Reading
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, linked, paired, plan
 from tests.app.words.test_run_words import HALF
+from tests.core.samples import sample
 
 
 class Clock:
@@ -348,3 +352,32 @@ def test_the_moving_display_shows_whom_the_run_waits_for() -> None:
     console = Console(file=io.StringIO(), width=120)
     console.print(picture(node.state.run, {ME: "Anna", OTHER: "Ben"}, 3.0))
     assert "Waits for Ben: its training process" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [Plain, Moving])
+def test_what_closing_the_lid_does_is_said_once_it_trains_and_when_that_changes(
+    kind: type[Plain | Moving],
+) -> None:
+    screen = Words()
+    screen._console = Console(file=screen.out, force_terminal=kind is Moving, width=200)
+    reading = ev.TelemetryReported(device=ME, reading=replace(sample(Reading), has_battery=True))
+    step = Progress(at_s=1.0, epoch=0, epochs=9, step=0, batch=0)
+    node = ScriptedNode()
+    node.happen(paired())
+    node.happen(ev.RunPlanned(plan=replace(plan(OTHER), exchange="tls")))
+    play(
+        node,
+        kind(screen, Clock()),
+        reading,
+        *(
+            ev.RunPhaseChanged(run=RUN, phase=phase)
+            for phase in (phases.Preparing(), phases.Starting(), phases.Training())
+        ),
+        ev.MemberProgressed(run=RUN, device=ME, progress=step),
+        reading,
+        ev.MemberLeft(run=RUN, device=OTHER, problem=Problem(code="killed", what="It was killed.")),
+        reading,
+    )
+    said = [line for line in screen.said.splitlines() if "If you close the lid" in line]
+    assert len(said) == 2, said
+    assert "other goes on without it" in said[0] and "The training pauses" in said[1]

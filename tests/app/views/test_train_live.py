@@ -469,7 +469,7 @@ def test_what_closing_the_lid_does_is_said_while_the_run_lasts(core: FakeCore, l
     core.flush()
     lid = live.progress.lid
     assert not lid.isVisible(), "a computer without a battery has no lid"
-    core.happen(world.told(ME, replace(world.reading(), battery_pct=70.0)))
+    core.happen(world.told(ME, replace(world.reading(), has_battery=True)))
     core.happen(world.progressed(ME, world.progress(1)))
     core.flush()
     assert lid.isVisible()

@@ -138,9 +138,9 @@ OF_BOB = replace(OWN, starter=OTHER)
 BY_HAND = replace(OWN, strategy="own")
 
 
-def state_of(plan: Plan, phase: Phase, *, battery_pct: float | None, loop: bool, bob_left: bool) -> State:
+def state_of(plan: Plan, phase: Phase, *, has_battery: bool, loop: bool, bob_left: bool) -> State:
     progress = world.progress(3, epochs=0 if loop else 8)
-    reading = replace(world.reading(), battery_pct=battery_pct)
+    reading = replace(world.reading(), has_battery=has_battery)
     events: list[ev.Event] = [
         started(),
         *world.linked(),
@@ -162,11 +162,11 @@ def said(
     plan: Plan,
     phase: Phase | None = None,
     *,
-    battery_pct: float | None = 80.0,
+    has_battery: bool = True,
     loop: bool = False,
     bob_left: bool = False,
 ) -> str:
-    state = state_of(plan, phase or Training(), battery_pct=battery_pct, loop=loop, bob_left=bob_left)
+    state = state_of(plan, phase or Training(), has_battery=has_battery, loop=loop, bob_left=bob_left)
     assert state.run is not None
     return wait_words.if_lid_closes(state.run, state, names_of(state, state.run.members))
 
@@ -209,5 +209,5 @@ def test_who_is_left_alone_pauses() -> None:
 
 
 def test_nothing_is_said_where_no_lid_or_nothing_to_lose_is() -> None:
-    assert said(OWN, battery_pct=None) == ""
+    assert said(OWN, has_battery=False) == ""
     assert said(OWN, Stopping()) == said(OWN, Finished()) == ""

@@ -28,9 +28,11 @@ def test_a_battery_counts_only_while_the_laptop_runs_on_it(tmp_path: Path) -> No
     system = FakeSystem()
     for plugged in (True, None):
         system.battery = SimpleNamespace(percent=9, power_plugged=plugged)
-        assert system.sampler(tmp_path).sample().battery_pct is None
+        reading = system.sampler(tmp_path).sample()
+        assert reading.battery_pct is None and reading.has_battery
     system.battery = None
-    assert system.sampler(tmp_path).sample().battery_pct is None
+    reading = system.sampler(tmp_path).sample()
+    assert reading.battery_pct is None and not reading.has_battery
 
 
 def test_rates_are_bytes_a_second_since_the_reading_before(tmp_path: Path) -> None:
