@@ -22,7 +22,7 @@ from core.script.analysis import ScriptReport, analyse
 from core.script.downloads import kept_downloads
 from core.script.find import SeveralScripts, find_script
 from core.script.imports import read_sources
-from core.script.mistakes import KERAS_TUNER
+from core.script.mistakes import KERAS_TUNER, UNKEPT
 from core.script.needs import Needs
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
@@ -167,7 +167,8 @@ def _met_in_every_step(report: ScriptReport) -> Problem:
 def _warnings(
     report: ScriptReport, spec: RunSpec, manifest: Manifest, data: Sequence[LocalData]
 ) -> tuple[str, ...]:
-    problems = [each.problem for each in report.mistakes if not (spec.solo and each.code == KERAS_TUNER)]
+    unheard = (KERAS_TUNER, UNKEPT) if spec.solo else ()
+    problems = [each.problem for each in report.mistakes if each.code not in unheard]
     if not spec.solo:
         travels = [path for each in data for path in each.data.spellings]
         found = find_only_here(Path(report.folder) / report.script, manifest, travels)

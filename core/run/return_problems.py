@@ -7,6 +7,11 @@ from core.vocabulary.errors import CUT_OFF, Problem
 from core.vocabulary.text import plain
 
 
+def comes_later(name: str) -> str:
+    """The remark on a laptop that was lost where no checkpoint is kept."""
+    return f"{name} does not come back while train_on_batch trains: no checkpoint is kept of that."
+
+
 def not_here() -> Problem:
     return Problem(
         code="not-joinable",

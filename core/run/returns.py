@@ -129,6 +129,9 @@ class Returns:
                 if problem.code not in STAYS_AWAY and not self._has_introduced(state):
                     now_s = self._context.clock.time()
                     self._absent[device] = Absent(state.name(device), now_s + pause_s(self._losses[device]))
+                    if not is_in_fit(state.tally.last):  # told after the loss itself
+                        words = return_problems.comes_later(state.name(device))
+                        asyncio.get_running_loop().call_soon(starter.remark, words)
                 self.look()
             case ev.RunPhaseChanged(phase=Training()):
                 self._on_training(state)

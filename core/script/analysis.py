@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from core.script.arguments import declared
 from core.script.imports import Module, Sources, read_source, read_sources, resolved
-from core.script.mistakes import find_mistakes, find_strategy_mistakes
+from core.script.mistakes import BATCHES, find_mistakes, find_strategy_mistakes, find_unkept
 from core.script.needs import Needs, find_needs
 from core.script.notebook import SUFFIX as NOTEBOOK
 from core.script.parse import not_python
@@ -145,8 +145,10 @@ def _report(script: Path, read: Sources) -> ScriptReport:
     strategies = find_strategies(sources)
     fits = tuple(_fits(sources))
     placed = partial(_placed, read.modules[0])
-    loops = tuple(map(placed, _own_loops(sources)))
-    kind: Kind = "own" if strategies else "managed" if fits else "neither"
+    of_keras = any(source.imports & _KERAS for source in sources)
+    loops = tuple(_own_loops(sources))
+    by_batch = [loop for loop in loops if loop.what == BATCHES and of_keras]
+    kind: Kind = "own" if strategies else "managed" if fits or by_batch else "neither"
     broken = tuple(
         Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
         for path, error in read.broken
@@ -155,7 +157,9 @@ def _report(script: Path, read: Sources) -> ScriptReport:
     mirrored, multi_worker = derived(sources, MIRRORED), derived(sources, MULTI_WORKER)
     needs = find_needs(script.parent, read.modules)
     of_strategies = find_strategy_mistakes(sources, strategies) if kind == "own" else ()
-    mistakes = (*find_mistakes(sources), *of_strategies)
+    unkept = find_unkept(by_batch) if kind == "managed" else ()
+    mistakes = (*find_mistakes(sources), *of_strategies, *unkept)
+    loops = tuple(map(placed, loops))
     return ScriptReport(
         script=script.name,
         folder=str(script.parent),
@@ -222,7 +226,7 @@ def _own_loops(sources: tuple[SourceTree, ...]) -> Iterator[Usage]:
     applies = any(called(call) in _APPLY for source in sources for call in source.calls)
     for source in sources:
         for call in source.calls:
-            if called(call) == "train_on_batch" or (called(call) == "GradientTape" and applies):
+            if called(call) == BATCHES or (called(call) == "GradientTape" and applies):
                 yield Usage(path=source.path, line=call.lineno, what=called(call))
 
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from core.script.loss_mistakes import loss_mistakes
 from core.script.strategies import last_part
 from core.script.syntax import Mistake, SourceTree, Usage, called
 from core.script.tf_config_mistakes import tf_config_mistakes
 
-KERAS_TUNER = "keras-tuner"
-"""Matters only where several laptops train one model."""
+KERAS_TUNER, UNKEPT = "keras-tuner", "batches-unkept"
+"""They matter only where several laptops train one model."""
+BATCHES = "train_on_batch"
 
 
 def find_mistakes(sources: tuple[SourceTree, ...]) -> tuple[Mistake, ...]:
     """Mistakes possible in any script. Heuristics: each names what it saw, and never stops a script."""
     return (*_legacy_keras(sources), *_questions(sources), *_searches(sources))
+
+
+def find_unkept(loops: Sequence[Usage]) -> Iterator[Mistake]:
+    """The first call of ``train_on_batch``: what a loss costs there must not come as a surprise."""
+    for loop in loops:
+        if loop.what == BATCHES:
+            yield Mistake(
+                code=UNKEPT,
+                path=loop.path,
+                line=loop.line,
+                what="train_on_batch keeps no checkpoints. A laptop that is lost in such a loop does not "
+                "come back before its end, and if all of them are lost, the loop begins anew.",
+                fix="Train with model.fit where you can: it goes on from its newest checkpoint.",
+            )
+            return
 
 
 def find_strategy_mistakes(

@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from core.vocabulary import events as ev
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.run_folder import LOGS, TANDEM_LOG
 from tests.lab import faults
 from tests.lab.agent import LIMIT_S, TRAINED_S, Agent
-from tests.lab.laptops import Laptops, trained
+from tests.lab.laptops import Laptops, saved, trained
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -187,3 +189,42 @@ def test_without_a_laptop_whose_disk_is_full_the_others_go_on(
         ben.end()
         network.do(1, "umount", str(ben.home.runs))
         laptops.restart(1)
+
+
+@pytest.mark.complete
+def test_a_loop_of_batches_goes_on_without_a_lost_laptop_and_says_that_it_stays_away(
+    laptops: Laptops, tmp_path: Path
+) -> None:
+    """Before the start and at the loss, by name: such a loop has no checkpoints."""
+    anna, ben = laptops.anna, laptops.ben
+    folder = tmp_path / "batches"
+    folder.mkdir()
+    shutil.copy(SCRIPT.with_name("batches.py"), folder)
+    spec = RunSpec(script=str(folder / "batches.py"), arguments=(str(STEPS), "0"), seed=7, solo=True)
+    run = anna.train(spec)
+    assert anna.ends(run, 2 * TRAINED_S) == Finished()
+    wanted = saved(anna.home.runs / run / "outputs" / "trained" / "model.keras")
+
+    spec = replace(spec, arguments=(str(STEPS), "0.1"), devices=(ben.device,), solo=False)
+    run = anna.train(spec)
+    for agent in (anna, ben):
+        agent.trains(run)
+    (trainer,) = ben.trainers()
+    trainer.kill()
+    assert gone([trainer])
+    assert left(anna, run, ben.device).problem.code == "killed"
+    assert newest_step(anna, run) < STEPS - 20, "it was over before anything happened"
+    assert anna.ends(run, 2 * TRAINED_S) == Finished()
+
+    summary = anna.run().summary
+    assert summary is not None and summary.weights_sha256.keys() == {anna.device} and not summary.told
+    assert newest_step(anna, run) == STEPS - 1
+    got = saved(anna.home.runs / run / "outputs" / "trained" / "model.keras")
+    assert got.keys() == wanted.keys() and got
+    for name, weights in wanted.items():
+        np.testing.assert_allclose(got[name], weights, rtol=0, atol=CLOSE, err_msg=name)
+    lines = (anna.home.runs / run / LOGS / TANDEM_LOG).read_text().splitlines()
+    (unkept,) = (number for number, line in enumerate(lines) if "train_on_batch keeps no checkpoints" in line)
+    (lost,) = (number for number, line in enumerate(lines) if "ben left" in line or "without ben" in line)
+    (away,) = (number for number, line in enumerate(lines) if "ben does not come back while" in line)
+    assert unkept < lost < away, lines

@@ -137,7 +137,6 @@ def test_a_strategy_or_a_fit_in_a_module_beside_the_script_is_found(tmp_path: Pa
     ("text", "said"),
     [
         (LOOP, "loop of its own (GradientTape, line 4)"),
-        ("import keras\nfor b in d: model.train_on_batch(b)", "loop of its own (train_on_batch, line 2)"),
         ("print('hello')", "imports neither Keras nor TensorFlow"),
         ("from sklearn.svm import SVC\nSVC().fit(x, y)", "imports neither Keras nor TensorFlow"),
         (
@@ -306,3 +305,16 @@ def test_a_script_that_only_looks_at_a_trained_model_is_no_training_loop(tmp_pat
     assert "calls no model's fit" in report.problem.what
     in_a_module = read(tmp_path, "import mine\n" + LOOKS, mine="def go(o, g, v):\n    o.apply(g, v)\n")
     assert [found.what for found in in_a_module.found] == ["GradientTape"]
+
+
+def test_a_loop_of_batches_is_shared_and_named_before_a_loss_costs_anything(tmp_path: Path) -> None:
+    report = read(
+        tmp_path, "import keras, mine\nmine.go()", mine="def go(m, d):\n  for b in d: m.train_on_batch(b)"
+    )
+    assert report.kind == "managed" and report.problem is None
+    [unkept] = report.mistakes
+    assert (unkept.code, unkept.path, unkept.line) == ("batches-unkept", "mine.py", 2)
+    assert "no checkpoints" in unkept.what and "begins anew" in unkept.what
+    fits = read(tmp_path, "import keras\nkeras.Model().fit(x)\nkeras.Model().train_on_batch(x)")
+    assert [each.line for each in fits.mistakes] == [3]
+    assert read(tmp_path, "import torch\nm.train_on_batch(x)").kind == "neither"
