@@ -34,6 +34,7 @@ from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.lab import NAMES, Lab
 from tests.lab.laptops import Laptops, trained, weights
 from tests.lab.network import NETWORK
+from tests.lab.test_returns import LOGGED, has_every_epoch, printed
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
 EVERY_S = 45.0
@@ -81,6 +82,7 @@ class Soak:
                 arguments=(
                     *("--steps", str(STEPS), "--pace-s", "0", "--brake", str(brake)),
                     *("--harm", str(self.harm)),
+                    *LOGGED,
                 ),
                 devices=tuple(other.device for other in others),
                 solo=not others,
@@ -234,7 +236,7 @@ def soak(soak: Soak, minutes: float) -> None:
     brake = soak.folder / "brake"
     anna = soak.laptops.anna
     alone = soak.train("alone", brake=brake)
-    assert anna.ends(alone, 4 * TRAINED_S) == Finished()
+    assert (phase := anna.ends(alone, 4 * TRAINED_S)) == Finished(), phase
     wanted = trained(anna, alone)
 
     brake.touch()
@@ -261,9 +263,12 @@ def soak(soak: Soak, minutes: float) -> None:
     anna = soak.laptops.anna
     run = anna.run().plan.run
     for agent in soak.them:
-        assert agent.ends(run, 4 * TRAINED_S) == Finished()
+        assert (phase := agent.ends(run, 4 * TRAINED_S)) == Finished(), phase
     digests = weights(anna)
     assert set(digests) == set(NAMES) and len(set(digests.values())) == 1, digests
+    said = [printed(agent, run) for agent in soak.them]
+    assert said[0] and said == [said[0]] * 3, said
+    has_every_epoch(soak.folder / "together")
     got = trained(anna, run)
     assert got.keys() == wanted.keys() and got
     most = max(float(np.abs(got[name] - wanted[name]).max()) for name in wanted)
@@ -272,7 +277,7 @@ def soak(soak: Soak, minutes: float) -> None:
         assert len(agent.trainers()) <= 1  # loaded ahead
         faults.listens_alone(soak.lab.network, host)
     print(
-        f"{count} faults; finished, equal on all three, with one machine's batches, "
+        f"{count} faults; finished, equal on all three, with one machine's batches and every file, "
         f"within {most:.1e} of its weights"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ from core.vocabulary.state import Run, State
 from tests.lab import faults
 from tests.lab.agent import LIMIT_S, ROOT, TRAINED_S, Agent
 from tests.lab.lab import linked
-from tests.lab.laptops import Laptops, trained, weights
+from tests.lab.laptops import Laptops, saved, trained, weights
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(2400)]
@@ -38,6 +39,9 @@ STEPS = 1500
 BRAKED, NEARLY_OVER, PACE_S = 1000, 150, 0.01
 """Steps of a training that is braked until they are needed; so many take less time than a start."""
 AWAY_S = 300.0
+EPOCHS = 10
+LOGGED = ("--epochs", str(EPOCHS), "--logs", "--validate")
+"""Each epoch ends with a validation, and its callbacks write logs and a model."""
 Wanted = Callable[..., dict[str, np.ndarray]]
 COUNT = pytest.mark.parametrize("count", [2, 3], ids=["two", "three"])
 CLOSE = 2e-6
@@ -51,14 +55,16 @@ def train(
     *others: Agent,
     steps: int = STEPS,
     brake: Path | None = None,
+    more: tuple[str, ...] = (),
 ) -> RunId:
-    """Presses Train on anna's, for these others. ``brake``: while this file exists, a step takes a second."""
+    """Presses Train on anna's, for these others. ``brake``: while this file exists, a step takes a second.
+    ``more`` arguments."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
     braked = () if brake is None else ("--brake", str(brake))
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
-        arguments=("--steps", str(steps), "--pace-s", str(pace_s), "--pure", *braked),
+        arguments=("--steps", str(steps), "--pace-s", str(pace_s), "--pure", *braked, *more),
         devices=tuple(other.device for other in others),
         solo=not others,
         seed=7,
@@ -69,15 +75,17 @@ def train(
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> Wanted:
     """The weights and batches of one machine's undisturbed run of so many steps, made once."""
-    found: dict[int, dict[str, np.ndarray]] = {}
+    found: dict[tuple[int, tuple[str, ...]], dict[str, np.ndarray]] = {}
 
-    def undisturbed(laptops: Laptops, steps: int = STEPS) -> dict[str, np.ndarray]:
-        if steps not in found:
+    def undisturbed(
+        laptops: Laptops, steps: int = STEPS, more: tuple[str, ...] = ()
+    ) -> dict[str, np.ndarray]:
+        if (steps, more) not in found:
             folder = tmp_path_factory.mktemp("undisturbed") / "naps"
-            run = train(laptops, folder, 0.0, steps=steps)
+            run = train(laptops, folder, 0.0, steps=steps, more=more)
             assert laptops.anna.ends(run, 4 * TRAINED_S) == Finished()
-            found[steps] = trained(laptops.anna, run)
-        return found[steps]
+            found[steps, more] = trained(laptops.anna, run)
+        return found[steps, more]
 
     return undisturbed
 
@@ -300,20 +308,41 @@ def test_without_a_laptop_the_other_goes_on_and_it_comes_back_until_the_run_is_n
 def test_after_minutes_without_network_or_with_a_closed_lid_it_is_back(
     laptops: Laptops, network: Network, tmp_path: Path, wanted: Wanted
 ) -> None:
-    """As by default, each has the next trainer loaded. Without network, both go on, each by itself."""
+    """As by default, each has the next trainer loaded. Without network, both go on, each by itself. Epochs
+    end meanwhile, and what their callbacks write is complete in the end."""
     anna, ben = laptops.anna, laptops.ben
-    expected = wanted(laptops, BRAKED)
+    expected = wanted(laptops, BRAKED, LOGGED)
     for agent in (anna, ben):
         agent.do(ChangeSettings(change=SettingsChange(foresee=True)))
     brake = tmp_path / "brake"
     brake.touch()
-    run = train(laptops, tmp_path / "project", PACE_S, ben, steps=BRAKED, brake=brake)
+    folder = tmp_path / "project"
+    run = train(laptops, folder, PACE_S, ben, steps=BRAKED, brake=brake, more=LOGGED)
     run = out_and_back(anna, ben, run, faults.cable_out(network, 1))
     run = out_and_back(anna, ben, run, faults.lid_closed(network, 1, ben))
     for agent in (anna, ben):
         agent.do(ChangeSettings(change=SettingsChange(foresee=False)))
     brake.unlink()
     ends_well(anna, run, expected, anna, ben)
+    assert len(printed(anna, run)) == 2 and printed(ben, run) == printed(anna, run)
+    has_every_epoch(folder)
+
+
+def printed(agent: Agent, run: RunId) -> list[str]:
+    """What a member's script says of its logs at its end."""
+    (task,) = agent.run().plan.tasks_of(agent.device)
+    log = agent.home.runs / run / run_folder.LOGS / run_folder.log_name(task.name)
+    return [line for line in log.read_text().splitlines() if ".csv: " in line]
+
+
+def has_every_epoch(folder: Path) -> None:
+    """The logs and models that the script's callbacks wrote there are complete."""
+    for name in ("log.csv", "anew.csv"):
+        with (folder / name).open() as file:
+            assert [line["epoch"] for line in csv.DictReader(file)] == [str(each) for each in range(EPOCHS)]
+    models = sorted((folder / "models").iterdir())
+    assert [path.name for path in models] == [f"{epoch:02d}.keras" for epoch in range(1, EPOCHS + 1)]
+    assert all(map(saved, models))
 
 
 def out_and_back(anna: Agent, ben: Agent, run: RunId, fault: AbstractContextManager[None]) -> RunId:

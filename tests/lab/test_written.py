@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from pathlib import Path
 
@@ -10,28 +9,29 @@ import pytest
 
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AddLaptops
-from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
-from core.vocabulary.run_folder import LOGS, log_name
 from tests.lab.agent import TRAINED_S, Agent
-from tests.lab.laptops import Laptops, saved
-from tests.lab.test_returns import NEARLY_OVER, SCRIPT, goes_on, gone, kept, newest_step
+from tests.lab.laptops import Laptops
+from tests.lab.test_returns import (
+    EPOCHS,
+    NEARLY_OVER,
+    SCRIPT,
+    goes_on,
+    gone,
+    has_every_epoch,
+    kept,
+    newest_step,
+    printed,
+)
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.complete, pytest.mark.timeout(2400)]
 
-EPOCHS, STEPS = 10, 1000
+STEPS = 1000
 
 
 def reaches(agent: Agent, step: int) -> None:
     agent.until(lambda state: newest_step(agent) >= step or None, f"reach step {step}", TRAINED_S)
-
-
-def printed(agent: Agent, run: RunId) -> list[str]:
-    """What a member's script says of its logs at its end."""
-    (task,) = agent.run().plan.tasks_of(agent.device)
-    log = agent.home.runs / run / LOGS / log_name(task.name)
-    return [line for line in log.read_text().splitlines() if ".csv: " in line]
 
 
 def test_after_a_late_third_the_chief_may_be_lost_and_no_file_is(laptops: Laptops, tmp_path: Path) -> None:
@@ -71,10 +71,4 @@ def test_after_a_late_third_the_chief_may_be_lost_and_no_file_is(laptops: Laptop
         assert agent.ends(run, 4 * TRAINED_S) == Finished()
     logs = printed(ben, run)
     assert len(logs) == 2 and printed(cleo, run) == logs
-    outputs = anna.home.runs / run / "outputs"
-    for name in ("log.csv", "anew.csv"):
-        with (outputs / name).open() as file:
-            assert [line["epoch"] for line in csv.DictReader(file)] == [str(each) for each in range(EPOCHS)]
-    models = sorted((outputs / "models").iterdir())
-    assert [path.name for path in models] == [f"{epoch:02d}.keras" for epoch in range(1, EPOCHS + 1)]
-    assert all(map(saved, models))
+    has_every_epoch(anna.home.runs / run / "outputs")

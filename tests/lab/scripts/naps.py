@@ -40,6 +40,7 @@ parser.add_argument(
 )
 parser.add_argument("--epochs", type=int, default=1, help="the steps are shared out to so many")
 parser.add_argument("--logs", action="store_true", help="logs, and a model of each epoch")
+parser.add_argument("--validate", action="store_true", help="each epoch ends with a validation")
 parser.add_argument(
     "--closing", action="store_true", help="the chief is killed once it waits for the others at the end"
 )
@@ -151,6 +152,7 @@ history = model.fit(
     batch_size=BATCH,
     epochs=args.epochs,
     verbose=0,
+    validation_data=(rows[:200], labels[:200]) if args.validate else None,
     callbacks=[Naps(), *(logs if args.logs else [])],
 )
 print(f"batches: {[int(each) for each in history.history['batches']]}", flush=True)
