@@ -12,11 +12,10 @@ from app.bridge import Bridge
 from app.system import autostart
 from app.views.view import View
 from app.widgets.card import column
-from app.widgets.data_card import DataCard
 from app.widgets.help_card import HelpCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
-from app.widgets.settings_cards import BackgroundCard, NetworkCard, ThisLaptopCard
+from app.widgets.settings_cards import BackgroundCard, DataCard, NetworkCard, ThisLaptopCard
 from app.widgets.storage_card import StorageCard
 from app.words.device_words import problem_of
 from core.vocabulary.answers import Answer, Cleared, Findings, Saved, StorageMeasured
@@ -52,14 +51,10 @@ class SettingsView(View):
         self.data = DataCard()
         self.storage = StorageCard()
         self.help = HelpCard()
-        cards = (self.laptop, self.network, self.background, self.data, self.storage, self.help)
-        self.page.add(self.problem, *cards, 1)
-        self.laptop.changed.connect(self._change)
-        self.network.changed.connect(self._change)
-        self.background.changed.connect(self._change)
-        self.background.start_at_login_asked.connect(self._change_start)
-        self.data.changed.connect(self._change)
-        self.storage.changed.connect(self._keep)
+        self._cards = (self.laptop, self.network, self.background, self.data, self.storage)
+        self.page.add(self.problem, *self._cards, self.help, 1)
+        for card in self._cards:
+            card.changed.connect(self._change)
         self.storage.measure_asked.connect(self._measure)
         self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
         self.help.doctor_asked.connect(self.examine)
@@ -71,11 +66,8 @@ class SettingsView(View):
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         if state.me is None:
             return
-        self.laptop.show_settings(state.me)
-        self.network.show_settings(state.me)
-        self.background.show_settings(state.me.settings)
-        self.data.show_settings(state.me.settings)
-        self.storage.show_settings(state.me.settings)
+        for card in self._cards:
+            card.show_me(state.me)
         self.help.show_me(state.me)
 
     def examine(self, deep: bool = False) -> None:
@@ -85,31 +77,23 @@ class SettingsView(View):
         self.bridge.submit(RunDoctor(deep=deep), self._on_findings)
 
     def _change(self, change: SettingsChange) -> None:
-        self.bridge.submit(ChangeSettings(change=change), lambda answer: self._refused(problem_of(answer)))
+        if change.start_at_login is not None:
+            try:
+                self._set_start(change.start_at_login)
+            except TandemError as error:
+                self._refused(error.problem)
+                return
+        self.bridge.submit(ChangeSettings(change=change), lambda answer: self._on_changed(change, answer))
 
-    def _keep(self, change: SettingsChange) -> None:
-        def kept(answer: Answer) -> None:
-            self._refused(problem_of(answer))
-            self._measure()
-
-        self.bridge.submit(ChangeSettings(change=change), kept)
-
-    def _change_start(self, wanted: bool) -> None:
-        try:
-            self._set_start(wanted)
-        except TandemError as error:
-            self._refused(error.problem)
-            return
-        change = ChangeSettings(change=SettingsChange(start_at_login=wanted))
-        self.bridge.submit(change, lambda answer: self._on_start_kept(wanted, answer))
-
-    def _on_start_kept(self, wanted: bool, answer: Answer) -> None:
+    def _on_changed(self, change: SettingsChange, answer: Answer) -> None:
         problem = problem_of(answer)
-        if problem is not None:
+        if problem is not None and change.start_at_login is not None:
             # Undo the change, so that the box shows the real state.
             with suppress(TandemError):
-                self._set_start(not wanted)
+                self._set_start(not change.start_at_login)
         self._refused(problem)
+        if change.keep_days is not None:
+            self._measure()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -136,10 +120,8 @@ class SettingsView(View):
             return
         self.page.ensureWidgetVisible(self.problem)
         # A refused change had no effect: the widgets show the current settings again.
-        self.background.show_settings(me.settings, again=True)
-        self.network.show_settings(me, again=True)
-        self.data.show_settings(me.settings, again=True)
-        self.storage.show_settings(me.settings, again=True)
+        for card in self._cards:
+            card.show_me(me, again=True)
 
     def _on_findings(self, answer: Answer) -> None:
         if isinstance(answer, Findings):

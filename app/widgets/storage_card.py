@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QSpinBox
 
 from app.widgets.buttons import button
-from app.widgets.card import Card, column, row
-from app.widgets.inputs import unscrolled
-from app.widgets.labels import Label, faint, heading, name_for_readers
+from app.widgets.card import column, row
+from app.widgets.labels import Label, faint, name_for_readers
+from app.widgets.settings_card import SettingsCard
 from core.vocabulary import units
 from core.vocabulary.answers import StorageMeasured
 from core.vocabulary.errors import Problem
-from core.vocabulary.settings import Settings, SettingsChange
 
 
-class StorageCard(Card):
+class StorageCard(SettingsCard):
     """``measure_asked``: ``show_measured`` is wanted; ``clear_asked``: delete all of it."""
 
-    changed = Signal(object)
     measure_asked = Signal()
     clear_asked = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
-        self.days = _number("keep-days", "Days that they are kept", 3650, " days")
-        self.gigabytes = _number("keep-gb", "Gigabytes that they may take", 100_000, " GB")
-        self.save = button("Save", self._save, name="save-keep")
-        name_for_readers(self.save, "Save how long and how much is kept")
+        super().__init__("Stored files")
+        self.days = self.number("keep_days", "Days that they are kept", 3650, name="keep-days", unit=" days")
+        self.gigabytes = self.number(
+            "keep_gb", "Gigabytes that they may take", 100_000, name="keep-gb", unit=" GB"
+        )
+        self.save_limits = self.saver(
+            "keep_days", "keep_gb", name="save-keep", words="Save how long and how much is kept"
+        )
         self.clear = button("Clear…", self._ask, "danger", name="clear")
         self.keep = button("Keep", self._keep, name="keep-files")
         self.really = button("Really clear", self._clear, "danger", name="really-clear")
         name_for_readers(self.clear, "Clear the stored files")
         self.sizes = [Label("", wraps=True) for _ in range(5)]
         self.words = Label("", "faint", wraps=True)
-        self._settings: Settings | None = None
         self._is_empty = self._is_clearing = False
-        for field in (self.days, self.gigabytes):
-            field.valueChanged.connect(self._on_edited)
         self.add(
-            heading("Stored files"),
             faint(
                 "What other laptops sent and their runs left here, and outputs that your own runs could not "
                 "bring back. Files are removed after this many days without use; beyond this size, the "
@@ -47,20 +43,13 @@ class StorageCard(Card):
                 wraps=True,
             ),
             column(*self.sizes),
-            row(self.days, self.gigabytes, self.save, 1),
+            row(self.days, self.gigabytes, self.save_limits, 1),
             self.words,
             row(1, self.clear, self.keep, self.really),
         )
         for label in (*self.sizes, self.words):
             label.hide()
         self._show_question(False)
-
-    def show_settings(self, settings: Settings, *, again: bool = False) -> None:
-        before, self._settings = self._settings, settings
-        if again or before is None or _kept(before) != _kept(settings):
-            self.days.setValue(settings.keep_days)
-            self.gigabytes.setValue(settings.keep_gb)
-        self._on_edited()
 
     def show_measured(self, found: StorageMeasured) -> None:
         kinds = (
@@ -89,13 +78,6 @@ class StorageCard(Card):
     def _allow_clear(self) -> None:
         self.clear.setEnabled(not self._is_clearing and not self._is_empty)
 
-    def _on_edited(self) -> None:
-        chosen = (self.days.value(), self.gigabytes.value())
-        self.save.setEnabled(self._settings is not None and chosen != _kept(self._settings))
-
-    def _save(self) -> None:
-        self.changed.emit(SettingsChange(keep_days=self.days.value(), keep_gb=self.gigabytes.value()))
-
     def _ask(self) -> None:
         self.measure_asked.emit()
         self.words.say_or_hide(
@@ -121,16 +103,3 @@ class StorageCard(Card):
         self.really.setVisible(asked)
         if asked:
             self.keep.setFocus()
-
-
-def _kept(settings: Settings) -> tuple[int, int]:
-    return settings.keep_days, settings.keep_gb
-
-
-def _number(name: str, words: str, most: int, unit: str) -> QSpinBox:
-    field = unscrolled(QSpinBox())
-    field.setObjectName(name)
-    field.setRange(0, most)
-    field.setSuffix(unit)
-    name_for_readers(field, words)
-    return field

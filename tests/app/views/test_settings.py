@@ -10,10 +10,12 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.views.settings import SettingsView
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Done, Finding, Findings, Refused, Saved
+from core.vocabulary.answers import Cleared, Done, Finding, Findings, Refused, Saved, StorageMeasured
 from core.vocabulary.commands import (
     ChangeSettings,
+    Clear,
     Command,
+    MeasureStorage,
     Mend,
     RunDoctor,
     SaveDiagnostics,
@@ -74,20 +76,20 @@ def test_the_name_is_saved_by_enter_and_only_when_it_is_new(
     qtbot: QtBot, view: SettingsView, core: FakeCore
 ) -> None:
     assert view.laptop.name.text() == "here"
-    assert not view.laptop.save.isEnabled()
+    assert not view.laptop.save_name.isEnabled()
     qtbot.keyClick(view.laptop.name, Qt.Key.Key_Return)
     assert core.commands == []
     view.laptop.name.selectAll()
     qtbot.keyClicks(view.laptop.name, "desk")
     qtbot.keyClick(view.laptop.name, Qt.Key.Key_Return)
     assert core.commands == [change(name="desk")]
-    assert not view.laptop.save.isEnabled()
+    assert not view.laptop.save_name.isEnabled()
 
 
 def test_a_refused_name_is_said(qtbot: QtBot, view: SettingsView, core: FakeCore) -> None:
     core.answers[ChangeSettings] = Refused(problem=PROBLEM)
     qtbot.keyClicks(view.laptop.name, "x")
-    view.laptop.save.click()
+    view.laptop.save_name.click()
     core.flush()
     assert view.problem.problem == PROBLEM
 
@@ -159,12 +161,12 @@ def test_a_chosen_interface_that_is_gone_can_still_be_unchosen(view: SettingsVie
 
 def test_the_port_is_saved_by_its_button(view: SettingsView, core: FakeCore) -> None:
     assert view.network.port.value() == 27_600
-    assert not view.network.save.isEnabled()
+    assert not view.network.save_port.isEnabled()
     view.network.port.setValue(0)
     assert view.network.port.text() == "any free one"
-    view.network.save.click()
+    view.network.save_port.click()
     assert core.commands == [change(port=0)]
-    assert not view.network.save.isEnabled()
+    assert not view.network.save_port.isEnabled()
 
 
 def test_a_port_being_typed_stays_while_readings_come(view: SettingsView, core: FakeCore) -> None:
@@ -277,3 +279,101 @@ def test_a_home_that_cannot_be_opened_is_said(view: SettingsView, core: FakeCore
 def test_the_first_steps_can_be_seen_again(qtbot: QtBot, view: SettingsView) -> None:
     with qtbot.waitSignal(view.welcome_asked):
         view.help.welcome.click()
+
+
+# --- what is stored ----------------------------------------------------------------------------------------
+
+MEASURED = StorageMeasured(
+    projects_bytes=1_500_000_000,
+    data_bytes=2_000_000_000,
+    runs_bytes=3_000_000,
+    reports_bytes=4_000,
+    own_bytes=600_000_000,
+)
+NOTHING = StorageMeasured(projects_bytes=0, data_bytes=0, runs_bytes=0, reports_bytes=0, own_bytes=0)
+
+
+def press(view: SettingsView, name: str) -> None:
+    (found,) = (each for each in view.storage.findChildren(QPushButton, name) if each.isVisible())
+    found.click()
+
+
+def listed(view: SettingsView) -> list[str]:
+    return [label.text() for label in view.storage.sizes if label.isVisible()]
+
+
+def test_days_and_size_are_shown_and_saved(view: SettingsView, core: FakeCore) -> None:
+    card = view.storage
+    assert (card.days.value(), card.gigabytes.value()) == (30, 10) and not card.save_limits.isEnabled()
+    card.days.setValue(7)
+    card.save_limits.click()
+    core.flush()
+    assert core.commands == [change(keep_days=7, keep_gb=10), MeasureStorage()]
+
+
+def test_a_refused_choice_is_taken_back(view: SettingsView, core: FakeCore) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    view.storage.gigabytes.setValue(1)
+    view.storage.save_limits.click()
+    core.flush()
+    assert view.storage.gigabytes.value() == 10 and view.problem.problem == PROBLEM
+
+
+def test_the_size_of_each_kind_is_shown_when_the_screen_comes_to_the_front(
+    view: SettingsView, core: FakeCore
+) -> None:
+    core.answers[MeasureStorage] = MEASURED
+    view.hide()
+    view.show()
+    core.flush()
+    assert core.commands == [MeasureStorage()]
+    assert listed(view) == [
+        "1.5 GB: Projects of other laptops, and files that came in part",
+        "2 GB: Data of other laptops",
+        "3 MB: Files of other laptops' runs: outputs, checkpoints, logs",
+        "4 kB: Reports from other laptops",
+        "600 MB: Outputs of your own runs, in folders outputs-left",
+    ]
+
+
+def test_everything_is_cleared_after_a_question(view: SettingsView, core: FakeCore) -> None:
+    core.answers[Clear] = Cleared(freed_bytes=3_000_000)
+    core.answers[MeasureStorage] = MEASURED
+    press(view, "clear")
+    core.flush()
+    assert core.asked(Clear) == [], "it is asked first"
+    said = view.storage.words.text()
+    assert said.startswith("This removes everything listed above.") and "own runs" in listed(view)[-1]
+    core.answers[MeasureStorage] = NOTHING
+    press(view, "keep-files")
+    assert view.storage.words.text() == ""
+    press(view, "clear")
+    press(view, "really-clear")
+    core.flush()
+    assert core.asked(Clear) == [Clear()] and view.storage.words.text() == "Freed 3 MB."
+    assert listed(view) == ["Nothing is stored."]
+    assert view.storage.clear.isVisible() and not view.storage.clear.isEnabled(), "there is nothing to clear"
+    view.storage.show_measured(MEASURED)
+    assert view.storage.clear.isEnabled()
+
+
+def test_a_refusal_is_said(view: SettingsView, core: FakeCore) -> None:
+    core.answers[Clear] = Refused(problem=PROBLEM)
+    press(view, "clear")
+    press(view, "really-clear")
+    core.flush()
+    assert view.storage.words.text() == str(PROBLEM)
+
+
+def test_data_folders_are_saved_and_a_wrong_line_is_said(
+    qtbot: QtBot, view: SettingsView, core: FakeCore
+) -> None:
+    card = view.data
+    assert not card.save_folders.isEnabled()
+    qtbot.keyClicks(card.folders, "photos")
+    card.save_folders.click()
+    assert "NAME=PATH" in card.wrong.text() and card.wrong.isVisible() and not core.commands
+    qtbot.keyClicks(card.folders, "=/data")
+    assert not card.wrong.isVisible()
+    card.save_folders.click()
+    assert core.commands == [change(data={"photos": "/data"})]
