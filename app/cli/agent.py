@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from typing import Any
 
 from app.cli import completion
 from app.cli.agent_talk import AgentTalk, Allowed, AllowOptions
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import argument, home_of, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.pipes import Stdin, Stdout
@@ -22,41 +21,38 @@ from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import SettingsChange
 
-MORE = """\
-With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first
-state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless --stay is given.
-"""
 
-
-def add_agent(parsers: Any) -> None:
-    parser = add_subcommand(parsers, "agent", "run a node without a window", agent, more=MORE)
-    allow = parser.add_argument(
+@subcommand(
+    "run a node without a window",
+    argument(
         "--allow",
         action="append",
         default=[],
         metavar="DEVICE",
         help="let this paired device run code here within walls, without asking, while this agent runs. "
         "May be repeated",
-    )
-    parser.add_argument(
+        completer=completion.devices,
+    ),
+    argument(
         "--without-walls",
         action="store_true",
         help="--allow applies even without walls on this system: DEVICE's code can do anything that you can",
-    )
-    completion.completes(allow, completion.devices)
-    parser.add_argument(
+    ),
+    argument(
         "--data",
         action="append",
         default=[],
         metavar=data_folders.FORM,
         help=f"{data_folders.HELP_HERE}. May be repeated; they are saved, and replace earlier ones",
-    )
-    parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
-    parser.add_argument(
-        "--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"
-    )
-
-
+    ),
+    argument("--jsonl", action="store_true", help="commands on stdin, events on stdout"),
+    argument("--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"),
+    json=False,
+    more="""\
+With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first
+state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless --stay is given.
+""",
+)
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         folders = data_folders.read(arguments.data)

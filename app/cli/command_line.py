@@ -1,14 +1,16 @@
-"""Parses the command line. Each subcommand's module adds its own arguments and names the function to run."""
+"""Parses the command line. Each subcommand is a function, declared with its summary and its arguments."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from app.cli.completion import Completer
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.connection import connect
@@ -18,15 +20,16 @@ from core.home.home import Home
 from core.vocabulary.text import capitalised
 from core.vocabulary.versions import installed, sentence
 
-Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
+Runs = Callable[[argparse.Namespace, Screen], Coroutine[Any, Any, int]]
+NodeRuns = Callable[[argparse.Namespace, Screen, Follower], Coroutine[Any, Any, int]]
 SUBCOMMANDS = {
     "demo": "demo",
     "devices": "devices",
     "pair": "pair",
     "forget": "devices",
-    "clear": "clear",
-    "add": "add",
-    "leave": "leave",
+    "clear": "upkeep",
+    "add": "membership",
+    "leave": "membership",
     "agent": "agent",
     "run": "run",
     "resume": "run",
@@ -36,12 +39,12 @@ SUBCOMMANDS = {
     "runs": "runs",
     "tensorboard": "tensorboard",
     "tf_config": "tf_config",
-    "doctor": "doctor",
+    "doctor": "upkeep",
     "environment": "environment",
     "install_desktop": "desktop",
     "uninstall": "desktop",
 }
-"""Each subcommand's module, whose function ``add_<subcommand>`` adds it to the parser."""
+"""The module of each subcommand, which is declared there."""
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
 
@@ -57,22 +60,106 @@ class Parser(argparse.ArgumentParser):
         sys.exit(ExitCode.USAGE)
 
 
-def add_subcommand(
-    parsers: Any, name: str, summary: str, runs: Runs, *, json: bool = False, more: str = ""
-) -> argparse.ArgumentParser:
-    """``json``: adds ``--json``. ``more``: help text below the options."""
-    parser: argparse.ArgumentParser = parsers.add_parser(
-        name,
-        parents=[everywhere()],
-        help=summary,
-        description=f"{capitalised(summary)}.",
-        epilog=more,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    if json:
-        parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
-    parser.set_defaults(runs=runs, error=parser.error)
-    return parser
+class Argument(NamedTuple):
+    """As for ``add_argument`` of argparse. ``completer``: where a shell finds the values."""
+
+    names: tuple[str, ...]
+    options: Mapping[str, Any]
+    completer: Completer | None = None
+
+    @property
+    def flag(self) -> str:
+        return self.names[-1]
+
+    def is_given(self, parsed: argparse.Namespace) -> bool:
+        """Whether it differs from its default."""
+        name = self.options.get("dest") or self.flag.lstrip("-").replace("-", "_")
+        default = False if self.options.get("action") == "store_true" else self.options.get("default")
+        return bool(getattr(parsed, name) != default)
+
+    def add_to(self, parser: Any) -> None:
+        action = parser.add_argument(*self.names, **self.options)
+        if self.completer is not None:
+            action.completer = self.completer
+
+
+class OneOf(NamedTuple):
+    """At most one of these arguments; ``required``: exactly one."""
+
+    arguments: tuple[Argument, ...]
+    required: bool = False
+
+    def add_to(self, parser: Any) -> None:
+        group = parser.add_mutually_exclusive_group(required=self.required)
+        for each in self.arguments:
+            each.add_to(group)
+
+
+Arguments = tuple[Argument | OneOf, ...]
+
+
+class Subcommand(NamedTuple):
+    """``json``: it has ``--json``. ``more``: help text below the options. ``defaults``: of what it has no
+    argument for."""
+
+    runs: Runs
+    summary: str
+    arguments: Arguments
+    json: bool
+    more: str
+    defaults: Mapping[str, Any]
+
+    def add_to(self, parsers: Any, name: str) -> None:
+        parser: argparse.ArgumentParser = parsers.add_parser(
+            name.replace("_", "-"),
+            parents=[everywhere()],
+            help=self.summary,
+            description=f"{capitalised(self.summary)}.",
+            epilog=self.more,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if self.json:
+            parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
+        for argument in self.arguments:
+            argument.add_to(parser)
+        parser.set_defaults(runs=self.runs, error=parser.error, **self.defaults)
+
+
+DECLARED: dict[str, Subcommand] = {}
+"""By the names of their functions."""
+
+
+def argument(*names: str, completer: Completer | None = None, **options: Any) -> Argument:
+    return Argument(names, options, completer)
+
+
+def subcommand(
+    summary: str, *arguments: Argument | OneOf, json: bool = True, more: str = "", **defaults: Any
+) -> Callable[[Runs], Runs]:
+    """Declares a function as the subcommand of its name."""
+
+    def declare(runs: Runs) -> Runs:
+        DECLARED[runs.__name__] = Subcommand(runs, summary, arguments, json, more, defaults)
+        return runs
+
+    return declare
+
+
+def node_subcommand(
+    summary: str, *arguments: Argument | OneOf, more: str = "", **defaults: Any
+) -> Callable[[NodeRuns], NodeRuns]:
+    """Declares a function that also takes this home's node, with its events."""
+
+    def declare(runs: NodeRuns) -> NodeRuns:
+        @wraps(runs)
+        async def with_node(given: argparse.Namespace, screen: Screen) -> int:
+            async with node_of(given) as follower:
+                return await runs(given, screen, follower)
+
+        subcommand(summary, *arguments, more=more, **defaults)(with_node)
+        return runs
+
+    return declare
 
 
 def home_of(arguments: argparse.Namespace) -> Home:
@@ -110,7 +197,8 @@ def build() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=sentence(installed()))
     parsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
     for name, module in SUBCOMMANDS.items():
-        getattr(import_module(f"app.cli.{module}"), f"add_{name}")(parsers)
+        import_module(f"app.cli.{module}")
+        DECLARED[name].add_to(parsers, name)
     return parser
 
 

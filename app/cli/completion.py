@@ -29,11 +29,6 @@ def answer(parser: argparse.ArgumentParser) -> None:
     argcomplete.autocomplete(parser)
 
 
-def completes(action: argparse.Action, completer: Completer) -> None:
-    """Sets ``completer`` as the source of values for this argument."""
-    vars(action)["completer"] = completer
-
-
 def devices(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """The paired devices; finding others would need a node."""
     home = _home(parsed_args)

@@ -6,39 +6,34 @@ import argparse
 import asyncio
 import contextlib
 from pathlib import Path
-from typing import Any
 
-from app.cli.command_line import add_subcommand
+from app.cli.command_line import argument, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
 
-MORE = """\
+
+def _epochs(text: str) -> int:
+    epochs = int(text)
+    if not 1 <= epochs <= 1000:
+        raise argparse.ArgumentTypeError("from 1 to 1000")
+    return epochs
+
+
+@subcommand(
+    "see it work: several nodes on this machine train one script",
+    argument("--nodes", type=int, choices=(2, 3), default=2, help="number of nodes (default: %(default)s)"),
+    argument(
+        "--epochs", type=_epochs, default=8, metavar="N", help="number of epochs (default: %(default)s)"
+    ),
+    argument("--out", type=Path, metavar="DIR", help="keep the model in this folder"),
+    argument("--keep", action="store_true", help="do not remove the nodes' homes"),
+    more="""\
 The nodes have homes of their own, which are removed at the end. The model is kept as digits.keras in
 tandem-demo in your data folder, or in DIR with --out DIR.
 Exit code 0 only if validation accuracy is 0.95 or more and all members hold the same weights.
-"""
-
-
-def add_demo(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "demo",
-        "see it work: several nodes on this machine train one script",
-        demo,
-        json=True,
-        more=MORE,
-    )
-    parser.add_argument(
-        "--nodes", type=int, choices=(2, 3), default=2, help="number of nodes (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--epochs", type=_epochs, default=8, metavar="N", help="number of epochs (default: %(default)s)"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the model in this folder")
-    parser.add_argument("--keep", action="store_true", help="do not remove the nodes' homes")
-
-
+""",
+)
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
     from app.demo import report, story
 
@@ -73,10 +68,3 @@ async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
     elif told.ok and not screen.json:
         screen.say("Everything the demo promises holds.", "bold green")
     return ExitCode.OK if told.ok else ExitCode.FAILED
-
-
-def _epochs(text: str) -> int:
-    epochs = int(text)
-    if not 1 <= epochs <= 1000:
-        raise argparse.ArgumentTypeError("from 1 to 1000")
-    return epochs

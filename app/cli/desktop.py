@@ -8,9 +8,8 @@ import asyncio
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import argument, home_of, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.system import autostart, desktop_files
@@ -22,22 +21,12 @@ from core.vocabulary.versions import is_frozen
 
 PACKAGED = Path("/usr/lib")
 _LINUX = sys.platform not in ("win32", "darwin")
-MORE = """\
-The program itself stays; the command that removes it is shown. Your scripts and their outputs stay, too.
-"""
 
 
-def add_install_desktop(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "install-desktop",
-        "put Tandem into this user's desktop menu, with its icon",
-        install_desktop,
-        json=True,
-    )
-    parser.add_argument("--remove", action="store_true", help="remove it again")
-
-
+@subcommand(
+    "put Tandem into this user's desktop menu, with its icon",
+    argument("--remove", action="store_true", help="remove it again"),
+)
 async def install_desktop(arguments: argparse.Namespace, screen: Screen) -> int:
     work = desktop_files.remove if arguments.remove else desktop_files.install
     paths = await asyncio.to_thread(work, desktop_files.data_folder())
@@ -49,18 +38,17 @@ async def install_desktop(arguments: argparse.Namespace, screen: Screen) -> int:
     return ExitCode.OK
 
 
-def add_uninstall(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "uninstall", "remove Tandem from this user's desktop", uninstall, json=True, more=MORE
-    )
-    parser.add_argument(
+@subcommand(
+    "remove Tandem from this user's desktop",
+    argument(
         "--delete-home",
         action="store_true",
         help="also delete Tandem's data for good: its key, paired devices, settings, all runs with "
         "their models, copies of the examples, and projects that others sent",
-    )
-
-
+    ),
+    more="The program itself stays; the command that removes it is shown. Your scripts and their outputs "
+    "stay, too.",
+)
 async def uninstall(arguments: argparse.Namespace, screen: Screen) -> int:
     home = home_of(arguments)
     removed = await asyncio.to_thread(_remove, home, delete_home=arguments.delete_home)

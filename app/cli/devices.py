@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import completion
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -24,23 +24,19 @@ if TYPE_CHECKING:
 LOOK_S = 3.0
 
 
-def add_devices(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "devices", "show this laptop and the others that are seen or paired", devices, json=True
-    )
-    parser.add_argument(
+@node_subcommand(
+    "show this laptop and the others that are seen or paired",
+    argument(
         "--wait",
         type=float,
         metavar="SECONDS",
         help=f"how long to look for others (default: {LOOK_S:g}, or not at all if Tandem is already open)",
-    )
-
-
-async def devices(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        wait_s = arguments.wait if arguments.wait is not None else LOOK_S * follower.own
-        await follower.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
-        state = follower.state
+    ),
+)
+async def devices(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    wait_s = arguments.wait if arguments.wait is not None else LOOK_S * follower.own
+    await follower.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
+    state = follower.state
     if screen.json:
         screen.result({"ok": True, "me": state.me, "devices": list(state.devices.values())})
     else:
@@ -78,27 +74,14 @@ def _table(state: State) -> Table:
     return table
 
 
-def add_forget(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "forget",
-        "unpair a device: it is no longer trusted, and its connection ends",
-        forget,
-        json=True,
-    )
-    device = parser.add_argument("device", metavar="NAME", help="as tandem devices shows it")
-    completion.completes(device, completion.devices)
-
-
-async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        return await forget_on(follower, screen, arguments.device)
-
-
-async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
-    device = device_names.find(follower.state, text, paired=True)
+@node_subcommand(
+    "unpair a device: it is no longer trusted, and its connection ends",
+    argument("device", metavar="NAME", help="as tandem devices shows it", completer=completion.devices),
+)
+async def forget(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    device = device_names.find(follower.state, arguments.device, paired=True)
     if device is None:
-        raise device_names.unknown(follower.state, text)
+        raise device_names.unknown(follower.state, arguments.device)
     await follower.submit(Forget(device=device.device), Done)
     words = f"{plain(device.shown_name, 40)} is forgotten. To train with it again, pair it again."
     screen.end({"ok": True, "device": device.device}, words)

@@ -6,10 +6,9 @@ import argparse
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.cli import completion
-from app.cli.command_line import add_subcommand, home_of
+from app.cli.command_line import argument, home_of, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
@@ -28,36 +27,31 @@ from core.vocabulary.text import plain
 from core.vocabulary.versions import Versions, installed, same_on_both
 
 LINK_LIMIT_S = 15.0
-MORE = """\
-It is made beside this one, with the same key, paired laptops, settings and runs, so only one of the two can
-run at a time. Its contents are shown first. Ctrl-C ends this and removes an unfinished environment.
-"""
 
 
-def add_environment(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "environment",
-        "make a second environment with another laptop's Python, TensorFlow and Keras",
-        environment,
-        json=True,
-        more=MORE,
-    )
-    device = parser.add_argument(
-        "device", metavar="NAME", nargs="?", help="a paired laptop whose versions to use"
-    )
-    completion.completes(device, completion.devices)
-    parser.add_argument("--python", metavar="VERSION", help="instead of NAME: this version, such as 3.12")
-    parser.add_argument("--tensorflow", metavar="VERSION", help="this exact version, such as 2.21.0")
-    parser.add_argument("--keras", metavar="VERSION", help="this exact version, such as 3.15.1")
-    parser.add_argument("--folder", metavar="DIR", help="the new environment's folder (the default is shown)")
-    parser.add_argument(
+@subcommand(
+    "make a second environment with another laptop's Python, TensorFlow and Keras",
+    argument(
+        "device",
+        metavar="NAME",
+        nargs="?",
+        help="a paired laptop whose versions to use",
+        completer=completion.devices,
+    ),
+    argument("--python", metavar="VERSION", help="instead of NAME: this version, such as 3.12"),
+    argument("--tensorflow", metavar="VERSION", help="this exact version, such as 2.21.0"),
+    argument("--keras", metavar="VERSION", help="this exact version, such as 3.15.1"),
+    argument("--folder", metavar="DIR", help="the new environment's folder (the default is shown)"),
+    argument(
         "--source",
         metavar="WHEEL",
         help="install Tandem from this wheel, folder or address (default: the source of this one)",
-    )
-
-
+    ),
+    more="""\
+It is made beside this one, with the same key, paired laptops, settings and runs, so only one of the two can
+run at a time. Its contents are shown first. Ctrl-C ends this and removes an unfinished environment.
+""",
+)
 async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
     ours, runs_here = installed(), False
     if arguments.device is not None:

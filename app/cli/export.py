@@ -8,10 +8,9 @@ import secrets
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.cli import completion, run_flags
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import OneOf, argument, node_of, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from core.export.job import CLAIM, IMAGE, Job, Launcher, check_script, of_run
@@ -23,67 +22,63 @@ from core.vocabulary.commands import GetRun
 from core.vocabulary.ids import RunId
 
 _SEEDS = 1 << 31
-MORE = """\
-This starts nothing. It writes a folder beside the script, with the job file and the secret from which the
-members derive their keys, and shows the command that starts the job. Each member runs tandem member.
-docs/cluster.md lists what the cluster needs.
-"""
+LAUNCHERS = {
+    "slurm": "a file for sbatch",
+    "kubernetes": "an Indexed Job with a headless service",
+    "ray": "a driver that starts an actor for each member",
+}
 
 
-def add_export(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "export",
-        "write the job that trains a script on a cluster: Slurm, Kubernetes, Ray",
-        export,
-        json=True,
-        more=MORE,
-    )
-    where = parser.add_mutually_exclusive_group(required=True)
-    for launcher, what in (
-        ("slurm", "a file for sbatch"),
-        ("kubernetes", "an Indexed Job with a headless service"),
-        ("ray", "a driver that starts an actor for each member"),
-    ):
-        where.add_argument(
-            f"--{launcher}", dest="launcher", action="store_const", const=launcher, help=f"write {what}"
-        )
-    script = parser.add_mutually_exclusive_group(required=True)
-    script.add_argument(
-        "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
-    )
-    again = script.add_argument(
-        "--again",
-        metavar="RUN",
-        help="instead of SCRIPT: repeat a run, with its arguments, seed, shares and number of members",
-    )
-    completion.completes(again, completion.runs)
-    parser.add_argument("--members", type=int, metavar="N", help="how many members (default: 2)")
-    parser.add_argument(
-        "--share", metavar="ROWS,…", help="parts of each batch by rank, such as 48,16 (default: equal)"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: a new one)")
-    run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
-    parser.add_argument(
-        "--out", metavar="DIR", help="a new folder for the files (default: SCRIPT-slurm and so on)"
-    )
-    parser.add_argument(
+@subcommand(
+    "write the job that trains a script on a cluster: Slurm, Kubernetes, Ray",
+    OneOf(
+        tuple(
+            argument(f"--{name}", dest="launcher", action="store_const", const=name, help=f"write {what}")
+            for name, what in LAUNCHERS.items()
+        ),
+        required=True,
+    ),
+    OneOf(
+        (
+            argument(
+                "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
+            ),
+            argument(
+                "--again",
+                metavar="RUN",
+                help="instead of SCRIPT: repeat a run, with its arguments, seed, shares and number of "
+                "members",
+                completer=completion.runs,
+            ),
+        ),
+        required=True,
+    ),
+    argument("--members", type=int, metavar="N", help="how many members (default: 2)"),
+    argument("--share", metavar="ROWS,…", help="parts of each batch by rank, such as 48,16 (default: equal)"),
+    argument("--seed", type=int, metavar="N", help="random seed (default: a new one)"),
+    *run_flags.flags(run_flags.OF_A_MEMBER),
+    argument("--out", metavar="DIR", help="a new folder for the files (default: SCRIPT-slurm and so on)"),
+    argument(
         "--program", default="tandem", metavar="COMMAND", help="Tandem's command there (default: tandem)"
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--image",
         default=IMAGE,
         metavar="IMAGE",
         help="Kubernetes: the image that has Tandem (default: %(default)s)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--claim",
         default=CLAIM,
         metavar="NAME",
         help="Kubernetes: the volume claim that all members mount (default: %(default)s)",
-    )
-
-
+    ),
+    more="""\
+This starts nothing. It writes a folder beside the script, with the job file and the secret from which the
+members derive their keys, and shows the command that starts the job. Each member runs tandem member.
+docs/cluster.md lists what the cluster needs.
+""",
+)
 async def export(arguments: argparse.Namespace, screen: Screen) -> int:
     launcher: Launcher = arguments.launcher
     job = _as_asked(await _job(arguments, screen), arguments)

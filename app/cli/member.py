@@ -7,10 +7,9 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from app.cli import run_flags
-from app.cli.command_line import add_subcommand
+from app.cli.command_line import argument, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.member_waits import MemberWaits
@@ -38,45 +37,35 @@ from core.vocabulary.text import capitalised, plain_lines
 from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StatusChanged, Train
 
 LEAST_SECRET_BYTES = 32
-MORE = """\
-The members are read from TF_CONFIG, CLUSTER_SPEC, Slurm's variables or an Indexed Job's index. They connect
-over TLS, with keys derived from a shared secret. docs/cluster.md has an example for each launcher.
-"""
 
 
-def add_member(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "member",
-        "be one member of a run on a cluster: Slurm, Kubernetes, TF_CONFIG",
-        member,
-        json=True,
-        more=MORE,
-    )
-    parser.add_argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one")
-    parser.add_argument(
+@subcommand(
+    "be one member of a run on a cluster: Slurm, Kubernetes, TF_CONFIG",
+    argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one"),
+    argument(
         "--secret", metavar="FILE", help="the secret that all members share; only you may be able to read it"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
+    ),
+    argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)"),
+    argument(
         "--share",
         default="",
         metavar="ROWS,…",
         help="parts of each batch by rank, such as 48,16 (default: equal)",
-    )
-    run_flags.add_flags(parser, run_flags.OF_A_MEMBER)
-    parser.add_argument("--exchange", help=argparse.SUPPRESS)  # older exported jobs may give it
-    parser.add_argument(
+    ),
+    *run_flags.flags(run_flags.OF_A_MEMBER),
+    argument("--exchange", help=argparse.SUPPRESS),  # older exported jobs may give it
+    argument(
         "--checkpoints",
         metavar="DIR",
         help="a folder that all members share: an interrupted training resumes from the newest one in it",
-    )
-    parser.add_argument("--save", metavar="DIR", help="where the first member saves the trained model")
-    parser.add_argument(
-        "--meet", type=float, default=MEET_S, metavar="SECONDS", help="how long to wait for the others"
-    )
-
-
+    ),
+    argument("--save", metavar="DIR", help="where the first member saves the trained model"),
+    argument("--meet", type=float, default=MEET_S, metavar="SECONDS", help="how long to wait for the others"),
+    more="""\
+The members are read from TF_CONFIG, CLUSTER_SPEC, Slurm's variables or an Indexed Job's index. They connect
+over TLS, with keys derived from a shared secret. docs/cluster.md has an example for each launcher.
+""",
+)
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.exchange not in (None, "tls"):
         raise TandemError(

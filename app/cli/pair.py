@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from app.cli import pairing
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.pipes import Stdin
 from app.cli.prompts import Asker
@@ -21,21 +20,18 @@ from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 
 LOOK_S = 10.0
-MORE = """\
+
+
+@node_subcommand(
+    "pair with another laptop",
+    argument("device", metavar="NAME|ADDRESS", help="its name or address, as the other laptop shows it"),
+    more="""\
 With --json the code comes as one line, {"event": "code", "name": ..., "code": ...}; answer with a line
 same or different on stdin; the last line says {"ok": true, "device": ...} or {"ok": false, "problem": ...}.
-"""
-
-
-def add_pair(parsers: Any) -> None:
-    parser = add_subcommand(parsers, "pair", "pair with another laptop", pair, json=True, more=MORE)
-    parser.add_argument(
-        "device", metavar="NAME|ADDRESS", help="its name or address, as the other laptop shows it"
-    )
-
-
-async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower, Asker(screen, Stdin()) as asker:
+""",
+)
+async def pair(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    async with Asker(screen, Stdin()) as asker:
         return await pair_on(follower, asker, screen, arguments.device)
 
 

@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterable
-from typing import Any
 
 from app.cli import completion, other_run, spec
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.pipes import Stdin
@@ -39,41 +38,46 @@ NOT_GONE_ON = "not-gone-on"
 FOLLOWS_S = 120.0
 """Maximum time between a run's end and the start of the run that continues it."""
 ALONE = {"yes": True, "no": False}
-MORE = """\
+
+
+@node_subcommand(
+    "train a Keras script on this and other laptops",
+    *spec.ARGUMENTS,
+    more="""\
 Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
 
 Ctrl-C stops the run at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
-"""
-MORE_OF_RESUME = """\
+""",
+    resumes=False,
+)
+async def run(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    wanted = await spec.spec_of(arguments, follower, screen.say)
+    await acceptance(follower, screen, wanted, withdraw=arguments.accept_differences is False)
+    with Interrupts() as interrupts:
+        keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
+        return await train(follower, screen, wanted, interrupts, keyboard)
+
+
+@node_subcommand(
+    "resume a run that was stopped or failed",
+    argument(
+        "again",
+        metavar="RUN",
+        help="a run's id or a unique beginning of it",
+        completer=completion.runs,
+    ),
+    *spec.WHERE,
+    more="""\
 The run resumes in the middle of its epoch, with its laptops, shares, seed and arguments unless you change
 them. The laptop with the newest checkpoint sends it to the others.
-"""
-
-
-def add_run(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "run", "train a Keras script on this and other laptops", run, json=True, more=MORE
-    )
-    spec.add_arguments(parser)
-
-
-def add_resume(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "resume", "resume a run that was stopped or failed", run, json=True, more=MORE_OF_RESUME
-    )
-    again = parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
-    completion.completes(again, completion.runs)
-    spec.add_where(parser)
-    parser.set_defaults(script=None, seed=None, strategy=None, resumes=True)
-
-
-async def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        wanted = await spec.spec_of(arguments, follower, screen.say)
-        await acceptance(follower, screen, wanted, withdraw=arguments.accept_differences is False)
-        with Interrupts() as interrupts:
-            keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
-            return await train(follower, screen, wanted, interrupts, keyboard)
+""",
+    script=None,
+    seed=None,
+    strategy=None,
+    resumes=True,
+)
+async def resume(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    return await run(arguments, screen, follower)
 
 
 async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, withdraw: bool) -> None:

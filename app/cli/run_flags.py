@@ -9,6 +9,7 @@ from typing import Any, get_args
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
+from app.cli.command_line import Argument, argument
 from core.vocabulary.errors import TandemError
 from core.vocabulary.options import (
     ASK_AFTER_S,
@@ -100,10 +101,12 @@ OF_A_MEMBER = ("wire", "sync", "away_s", "accept_differences")
 """The options of a member of a cluster's job: it asks nobody, and its network is its own."""
 
 
-def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(FLAGS)) -> None:
-    for name in names:
-        flag, words = FLAGS[name]
-        parser.add_argument(flag, dest=name, default=None, **words)
+def flags(names: Sequence[str] = tuple(FLAGS)) -> tuple[Argument, ...]:
+    return tuple(
+        argument(flag, dest=name, default=None, **options)
+        for name in names
+        for flag, options in [FLAGS[name]]
+    )
 
 
 def options_of(arguments: argparse.Namespace, then: RunOptions) -> RunOptions:

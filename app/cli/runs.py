@@ -4,10 +4,10 @@ names, annotates and deletes runs."""
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import completion
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -31,32 +31,29 @@ _NO_RUN = TandemError(
 )
 
 
-def add_runs(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "runs", "list the runs so far; show, name or delete one", runs, json=True
-    )
-    run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
-    completion.completes(run, completion.runs)
-    parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"
-    )
-    parser.add_argument("--name", help="RUN's name on this laptop; an empty one removes it")
-    parser.add_argument("--note", metavar="TEXT", help="a note about RUN on this laptop")
-    parser.add_argument(
-        "--delete", action="store_true", help="remove RUN and its folder, with its model, for good"
-    )
-
-
-async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        changes = arguments.delete or arguments.name is not None or arguments.note is not None
-        if changes and not arguments.run:
-            raise _NO_RUN
-        if changes:
-            return await _change(follower, screen, arguments)
-        if arguments.run:
-            return await _one(follower, screen, RunId(arguments.run))
-        return await _all(follower, screen, max(1, arguments.limit))
+@node_subcommand(
+    "list the runs so far; show, name or delete one",
+    argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="a run's id or a unique beginning of it",
+        completer=completion.runs,
+    ),
+    argument("--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"),
+    argument("--name", help="RUN's name on this laptop; an empty one removes it"),
+    argument("--note", metavar="TEXT", help="a note about RUN on this laptop"),
+    argument("--delete", action="store_true", help="remove RUN and its folder, with its model, for good"),
+)
+async def runs(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    changes = arguments.delete or arguments.name is not None or arguments.note is not None
+    if changes and not arguments.run:
+        raise _NO_RUN
+    if changes:
+        return await _change(follower, screen, arguments)
+    if arguments.run:
+        return await _one(follower, screen, RunId(arguments.run))
+    return await _all(follower, screen, max(1, arguments.limit))
 
 
 async def _change(follower: Follower, screen: Screen, arguments: argparse.Namespace) -> int:

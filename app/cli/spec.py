@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import asdict, replace
 
 from app.cli import completion, run_flags
+from app.cli.command_line import Arguments, OneOf, argument
 from app.follower import Follower
 from app.models import data_folders, openings, run_again
 from app.words import device_names
@@ -27,58 +28,52 @@ V = TypeVar("V")
 Say = Callable[[str], None]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(resumes=False)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
+LAPTOPS = OneOf(
+    (
+        argument(
+            "--with",
+            dest="others",
+            metavar="NAME,…",
+            help="the paired devices that take part (default: those of the earlier run, or every one that is "
+            "connected)",
+            completer=completion.device_list,
+        ),
+        argument("--solo", action="store_true", help="train on this laptop alone"),
     )
-    again = what.add_argument(
-        "--again",
-        metavar="RUN",
-        help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning); options given "
-        "here replace its own",
-    )
-    completion.completes(again, completion.runs)
-    add_where(parser)
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="random seed, the same on every member (default: a new one)"
-    )
-    parser.add_argument(
-        "--strategy",
-        choices=("managed", "own"),
-        help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
-        "(default: found by reading the script)",
-    )
-
-
-def add_laptops(parser: argparse.ArgumentParser) -> None:
-    """``--with`` and ``--solo``."""
-    among = parser.add_mutually_exclusive_group()
-    others = among.add_argument(
-        "--with",
-        dest="others",
-        metavar="NAME,…",
-        help="the paired devices that take part (default: those of the earlier run, or every one that is "
-        "connected)",
-    )
-    completion.completes(others, completion.device_list)
-    among.add_argument("--solo", action="store_true", help="train on this laptop alone")
-
-
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Options for members, roles, shares, how gradients travel and how members connect."""
-    add_laptops(parser)
-    role = parser.add_argument(
+)
+FILES = (
+    argument(
+        "--open",
+        dest="opens",
+        action="append",
+        default=[],
+        metavar=openings.FORM,
+        help=f"{openings.HELP}. May be repeated",
+        completer=completion.device_values,
+    ),
+    argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar=data_folders.FORM,
+        help=f"{data_folders.HELP}. May be repeated",
+    ),
+)
+SCRIPT = argument(
+    "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
+)
+WHERE: Arguments = (
+    LAPTOPS,
+    argument(
         "--role",
         dest="roles",
         action="append",
         default=[],
         metavar="NAME=ROLE",
         help="chief, worker, ps, evaluator or none; several with commas; NAME may be me. May be repeated",
-    )
-    completion.completes(role, completion.device_roles)
-    share = parser.add_argument(
+        completer=completion.device_roles,
+    ),
+    argument(
         "--share",
         dest="shares",
         action="append",
@@ -86,30 +81,37 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=ROWS",
         help="fix this device's part of each batch, which otherwise follows the measured speeds: rows of the "
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
-    )
-    completion.completes(share, completion.device_values)
-    add_files(parser)
-    run_flags.add_flags(parser)
-
-
-def add_files(parser: argparse.ArgumentParser) -> None:
-    """``--open`` and ``--data``."""
-    opens = parser.add_argument(
-        "--open",
-        dest="opens",
-        action="append",
-        default=[],
-        metavar=openings.FORM,
-        help=f"{openings.HELP}. May be repeated",
-    )
-    completion.completes(opens, completion.device_values)
-    parser.add_argument(
-        "--data",
-        action="append",
-        default=[],
-        metavar=data_folders.FORM,
-        help=f"{data_folders.HELP}. May be repeated",
-    )
+        completer=completion.device_values,
+    ),
+    *FILES,
+    *run_flags.flags(),
+)
+"""Members, roles, shares, files, how gradients travel and how members connect."""
+ARGUMENTS: Arguments = (
+    OneOf(
+        (
+            SCRIPT,
+            argument(
+                "--again",
+                metavar="RUN",
+                help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning); options given "
+                "here replace its own",
+                completer=completion.runs,
+            ),
+        ),
+        required=True,
+    ),
+    *WHERE,
+    argument(
+        "--seed", type=int, metavar="N", help="random seed, the same on every member (default: a new one)"
+    ),
+    argument(
+        "--strategy",
+        choices=("managed", "own"),
+        help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
+        "(default: found by reading the script)",
+    ),
+)
 
 
 async def spec_of(

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import Any
 
 from app.cli import run_flags, spec
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import OneOf, argument, node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.cli.run import DECLINED, obey
@@ -27,7 +26,44 @@ from core.vocabulary.ids import SweepId
 from core.vocabulary.sweep import MODELS_KEPT, Sweep, SweepSpec
 from core.vocabulary.text import listed, plain
 
-MORE = """\
+FIXED = (
+    *spec.LAPTOPS.arguments,
+    argument("--not-here", action="store_true", help="this laptop takes no trials"),
+    argument(
+        "--repeat", type=int, default=1, metavar="K", help="train each combination with K seeds (default: 1)"
+    ),
+    argument(
+        "--models",
+        default=str(MODELS_KEPT),
+        metavar="N|all",
+        help="keep the models of the best N trials (default: %(default)s)",
+    ),
+    argument("--seed", type=int, metavar="N", help="random seed of every combination (default: a new one)"),
+    *spec.FILES,
+    *run_flags.flags(("downloads",)),
+)
+"""What a sweep cannot change later."""
+
+
+@node_subcommand(
+    "try several values of a script's arguments",
+    OneOf(
+        (
+            spec.SCRIPT,
+            argument(
+                "--resume",
+                metavar="SWEEP",
+                nargs="?",
+                const="",
+                help="go on with a sweep that was stopped or cut off (default: the newest)",
+            ),
+        ),
+        required=True,
+    ),
+    argument("--random", type=int, metavar="N", help="try N combinations, drawn at random (default: all)"),
+    spec.LAPTOPS,
+    *FIXED[len(spec.LAPTOPS.arguments) :],
+    more="""\
 Everything after -- goes to the script, and a comma separates the values to try:
 
   tandem sweep train.py --with ben -- --lr 0.1,0.01,0.001 --layers 2,4
@@ -39,64 +75,16 @@ tandem sweep --resume goes on with the newest sweep; values after -- add trials,
 again.
 
 Ctrl-C stops all trials at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
-"""
-
-_FIXED = {
-    "others": "--with",
-    "solo": "--solo",
-    "not_here": "--not-here",
-    "repeat": "--repeat",
-    "models": "--models",
-    "seed": "--seed",
-    "opens": "--open",
-    "data": "--data",
-    "downloads": "--downloads",
-}
-"""Flags that a sweep cannot change later, by their names in the parsed arguments."""
-
-
-def add_sweep(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "sweep", "try several values of a script's arguments", sweep, json=True, more=MORE
-    )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
-    )
-    what.add_argument(
-        "--resume",
-        metavar="SWEEP",
-        nargs="?",
-        const="",
-        help="go on with a sweep that was stopped or cut off (default: the newest)",
-    )
-    spec.add_laptops(parser)
-    parser.add_argument("--not-here", action="store_true", help="this laptop takes no trials")
-    parser.add_argument(
-        "--random", type=int, metavar="N", help="try N combinations, drawn at random (default: all)"
-    )
-    parser.add_argument(
-        "--repeat", type=int, default=1, metavar="K", help="train each combination with K seeds (default: 1)"
-    )
-    parser.add_argument(
-        "--models",
-        default=str(MODELS_KEPT),
-        metavar="N|all",
-        help="keep the models of the best N trials (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="random seed of every combination (default: a new one)"
-    )
-    spec.add_files(parser)
-    run_flags.add_flags(parser, ("downloads",))
-    parser.set_defaults(again=None, resumes=False, roles=[], shares=[], strategy=None)
-    parser.set_defaults(defaults={name: parser.get_default(name) for name in _FIXED})
-
-
-async def sweep(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        with Interrupts() as interrupts:
-            return await sweep_on(arguments, follower, screen, interrupts)
+""",
+    again=None,
+    resumes=False,
+    roles=[],
+    shares=[],
+    strategy=None,
+)
+async def sweep(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    with Interrupts() as interrupts:
+        return await sweep_on(arguments, follower, screen, interrupts)
 
 
 async def sweep_on(
@@ -127,7 +115,7 @@ async def _begin(arguments: argparse.Namespace, follower: Follower, screen: Scre
 
 def _check_resume(arguments: argparse.Namespace) -> None:
     """Raises ``TandemError`` for options that would change the sweep."""
-    given = [flag for name, flag in _FIXED.items() if getattr(arguments, name) != arguments.defaults[name]]
+    given = [each.flag for each in FIXED if each.is_given(arguments)]
     if given:
         raise TandemError(
             code="bad-option",

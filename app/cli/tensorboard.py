@@ -7,10 +7,9 @@ import asyncio
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 from app.cli import completion
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import argument, node_of, subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from core.report.tensorboard import check_installed, write_event_files
@@ -20,14 +19,10 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import ended
 
 
-def add_tensorboard(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers, "tensorboard", "write a run's event files for TensorBoard", tensorboard, json=True
-    )
-    run = parser.add_argument("run", metavar="RUN", help="a run's id or a unique beginning of it")
-    completion.completes(run, completion.runs)
-
-
+@subcommand(
+    "write a run's event files for TensorBoard",
+    argument("run", metavar="RUN", help="a run's id or a unique beginning of it", completer=completion.runs),
+)
 async def tensorboard(arguments: argparse.Namespace, screen: Screen) -> int:
     check_installed()
     async with node_of(arguments) as follower:

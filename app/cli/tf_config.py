@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from app.cli import spec
-from app.cli.command_line import add_subcommand, node_of
+from app.cli.command_line import node_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -18,33 +17,22 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.text import plain
 
 
-def add_tf_config(parsers: Any) -> None:
-    parser = add_subcommand(
-        parsers,
-        "tf-config",
-        "show who would do what in a run, and the TF_CONFIG of each",
-        tf_config,
-        json=True,
-    )
-    spec.add_arguments(parser)
-
-
-async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
-    async with node_of(arguments) as follower:
-        wanted = await spec.spec_of(arguments, follower, screen.say)
-        made = await follower.submit(PlanRun(spec=wanted), PlanMade)
-        if screen.json:
-            screen.result(
-                {
-                    "ok": True,
-                    "plan": made.plan,
-                    "tf_configs": made.tf_configs,
-                    "expectation": made.expectation,
-                    "advice": advice_words(made.advice, TERMINAL),
-                }
-            )
-        else:
-            _show(made, follower, screen)
+@node_subcommand("show who would do what in a run, and the TF_CONFIG of each", *spec.ARGUMENTS, resumes=False)
+async def tf_config(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
+    wanted = await spec.spec_of(arguments, follower, screen.say)
+    made = await follower.submit(PlanRun(spec=wanted), PlanMade)
+    if screen.json:
+        screen.result(
+            {
+                "ok": True,
+                "plan": made.plan,
+                "tf_configs": made.tf_configs,
+                "expectation": made.expectation,
+                "advice": advice_words(made.advice, TERMINAL),
+            }
+        )
+    else:
+        _show(made, follower, screen)
     return ExitCode.OK
 
 

@@ -1,10 +1,11 @@
 import io
+from argparse import Namespace
 
 import pytest
 from rich.console import Console
 
 from app.cli import devices
-from app.cli.devices import forget_on
+from app.cli.devices import forget
 from app.cli.exit_codes import ExitCode
 from core.vocabulary import events as ev
 from core.vocabulary.commands import Forget
@@ -45,7 +46,7 @@ async def test_a_paired_device_is_forgotten() -> None:
     node, screen = ScriptedNode(), Words()
     node.happen(paired())
     with follower(node) as events:
-        assert await forget_on(events, screen, "other") == ExitCode.OK
+        assert await forget(Namespace(device="other"), screen, events) == ExitCode.OK
     assert node.commands == [Forget(device=OTHER)]
     assert screen.said.startswith("other is forgotten.")
 
@@ -54,5 +55,5 @@ async def test_a_device_that_is_not_paired_cannot_be_forgotten() -> None:
     node = ScriptedNode()
     node.happen(found())
     with follower(node) as events, pytest.raises(TandemError, match="No device is called"):
-        await forget_on(events, Words(), "other")
+        await forget(Namespace(device="other"), Words(), events)
     assert node.commands == []

@@ -3,12 +3,18 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import command_line, devices
 from app.cli import main as entry
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.connection import CannotStart
 from core.vocabulary.errors import TandemError
 from tests.app.cli.scripted_node import PROBLEM
+
+
+def run_as_devices(runs: command_line.Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = command_line.DECLARED[devices.devices.__name__]._replace(runs=runs)
+    monkeypatch.setitem(command_line.DECLARED, "devices", declared)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ def test_every_failure_has_its_words_and_its_exit_code(
     async def fails(arguments: argparse.Namespace, screen: Screen) -> int:
         raise failure
 
-    monkeypatch.setattr("app.cli.devices.devices", fails)
+    run_as_devices(fails, monkeypatch)
     assert entry.main(["devices"]) == code
     shown = capsys.readouterr().out
     assert "It did not work." in shown or "Interrupted." in shown
@@ -40,7 +46,7 @@ def test_a_mistake_of_our_own_shows_no_traceback_but_keeps_it(
     async def fails(arguments: argparse.Namespace, screen: Screen) -> int:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("app.cli.devices.devices", fails)
+    run_as_devices(fails, monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert entry.main(["devices"]) == ExitCode.FAILED
     shown = capsys.readouterr()

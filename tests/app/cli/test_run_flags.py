@@ -12,7 +12,8 @@ from tests.core.samples import unlike_default
 
 def given(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    run_flags.add_flags(parser)
+    for flag in run_flags.flags():
+        flag.add_to(parser)
     return parser.parse_args(words)
 
 

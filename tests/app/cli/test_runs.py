@@ -1,9 +1,8 @@
-import argparse
-
 import pytest
 from msgspec.structs import replace
 
 from app.cli import runs
+from app.cli.command_line import read
 from app.cli.exit_codes import ExitCode
 from core.vocabulary import answers
 from core.vocabulary.commands import Command, DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
@@ -135,12 +134,6 @@ async def test_an_unknown_run_is_refused() -> None:
         await runs._one(events, Words(), RUN)
 
 
-def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    runs.add_runs(parser.add_subparsers())
-    return parser.parse_args(["runs", *words])
-
-
 @pytest.mark.parametrize(
     ("words", "command", "said"),
     [
@@ -155,7 +148,7 @@ async def test_a_run_is_named_annotated_and_deleted_by_the_beginning_of_its_id(
     node, screen = ScriptedNode(), Words()
     node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
     with follower(node) as events:
-        assert await runs._change(events, screen, parsed(RUN[:15], *words)) == ExitCode.OK
+        assert await runs._change(events, screen, read(["runs", RUN[:15], *words])) == ExitCode.OK
     assert node.commands == [GetRun(run=RunId(RUN[:15]), points=False), command]
     assert screen.said == f"{RUN} is {said}.\n"
 
@@ -165,7 +158,7 @@ async def test_a_run_that_may_not_be_deleted_is_said() -> None:
     node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
     node.answers[DeleteRun] = answers.Refused(problem=PROBLEM)
     with follower(node) as events, pytest.raises(TandemError) as caught:
-        await runs._change(events, screen, parsed(RUN, "--delete"))
+        await runs._change(events, screen, read(["runs", RUN, "--delete"]))
     assert caught.value.problem == PROBLEM
 
 
