@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as replace_draft
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from app.models import data_folders
+from app.models import data_folders, offers
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
+from app.models.offers import Check, Offer
 from app.words.advice_words import WINDOW, advice_words
 from app.words.device_names import names_of
+from app.words.device_words import may_match
 from app.words.run_words import joining_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
@@ -33,13 +36,9 @@ _NO_HINDRANCE = ("network", "doctor")
 nobody."""
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
-ALONE = Finding(
-    code="alone",
-    topic="run",
-    level="note",
-    what="This laptop trains alone.",
-    fix="Pair another one on the Devices screen to train together.",
-)
+_ALONE_HELPS = ("device-offline", "device-busy")
+"""Codes of plans that fail because of the other laptops."""
+_SHOW_DEVICES = Offer("Show Devices")
 
 
 def lines(
@@ -49,26 +48,26 @@ def lines(
     plan: PlanMade | Problem | None,
     findings: Sequence[Finding],
 ) -> list[Finding]:
-    """``plan`` None: it is being made."""
+    """Each is a ``Check`` or one of the doctor's. ``plan`` None: it is being made."""
     here = taking_part(draft, state)
     together = len(here) > 1
-    found = [
-        *_script(read, draft, together, plan),
-        *filter(None, [argument_line(read, draft)]),
+    found: list[Finding] = [
+        *_script(read, draft, state, plan),
+        *_arguments(read, draft),
         *_devices(draft, state),
-        *_project(read, state, together, draft),
+        *_project(read, together),
         *(_accepted(read, state, draft) if together else ()),
     ]
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if isinstance(plan, PlanMade):
-        found += [told("warning", each) for each in plan.warnings]
+        found += [_told("warning", each, state) for each in plan.warnings]
     if isinstance(plan, Problem):
-        found.append(told("error", plan))
+        found.append(_told("error", plan, state, draft))
     elif draft.several:
         found.append(_line("ok", "trials", "Each trial trains on one laptop alone, at its full speed."))
     else:
-        found.append(_speed(draft.strategy or read.kind, plan, together=together))
+        found.append(_speed(draft, state, read, plan))
     if state.busy:
         found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
     return found
@@ -136,11 +135,10 @@ def needs_the_user(finding: Finding) -> bool:
     return finding.level in ("warning", "error") or finding.code == ACCEPTED
 
 
-def _script(
-    read: ScriptRead, draft: RunDraft, together: bool, made: PlanMade | Problem | None
-) -> list[Finding]:
+def _script(read: ScriptRead, draft: RunDraft, state: State, made: PlanMade | Problem | None) -> list[Check]:
     name = plain(read.script, 60)
     kind = draft.strategy or read.kind
+    together = len(taking_part(draft, state)) > 1
     shared = together and not draft.several  # a trial may train elsewhere, but shares nothing
     if kind == "own":
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
@@ -166,12 +164,13 @@ def _script(
         if matters.get(each.code, True)
         and not (each.code == ONLY_HERE and is_within(each.detail.partition("=")[2], travels))
     ]
-    return [head, *(mistake_line(each) for each in shown)]
+    return [head, *(_mistake(each, draft, state) for each in shown)]
 
 
-def mistake_line(each: Problem) -> Finding:
+def _mistake(each: Problem, draft: RunDraft, state: State) -> Check:
     line = _line("warning", each.code, each.what, each.fix)
-    return replace(line, mend=each.code == ONLY_HERE and bool(each.detail))
+    alone = tuple(offers.alone(draft, state)) if each.code in SHARES_NOTHING else ()
+    return replace(line, mend=each.code == ONLY_HERE and bool(each.detail), offers=alone)
 
 
 def with_data(draft: RunDraft, read: ScriptRead) -> str:
@@ -188,18 +187,26 @@ def with_data(draft: RunDraft, read: ScriptRead) -> str:
     return data_folders.written(found)
 
 
-def argument_line(read: ScriptRead, draft: RunDraft) -> Finding | None:
+def _arguments(read: ScriptRead, draft: RunDraft) -> list[Check]:
     """Not an error: a script may parse its arguments differently than its text suggests."""
+    told = _refused(read, draft)
+    if not told:
+        return []
+    several = replace_draft(draft, several=True)
+    tries = () if _refused(read, several) else (Offer("Try several values", several),)
+    fix = f"{plain(read.script, 60)} would end at once: correct its arguments."
+    return [_line("warning", "argument-refused", " ".join(told), fix, *tries)]
+
+
+def _refused(read: ScriptRead, draft: RunDraft) -> tuple[str, ...]:
     sets = sets_of(draft)
     found = (
         () if isinstance(sets, Problem) else (words for each in sets for words in refused(each, read.options))
     )
-    told = tuple(dict.fromkeys(found))
-    fix = f"{plain(read.script, 60)} would end at once: correct its arguments."
-    return _line("warning", "argument-refused", " ".join(told), fix) if told else None
+    return tuple(dict.fromkeys(found))
 
 
-def _devices(draft: RunDraft, state: State) -> list[Finding]:
+def _devices(draft: RunDraft, state: State) -> list[Check]:
     paired = candidates(state)
     here = taking_part(draft, state)
     found = []
@@ -210,11 +217,19 @@ def _devices(draft: RunDraft, state: State) -> list[Finding]:
             _line("ok", "paired", f"{listed(ready_ones)} {are} paired and connected, with the same versions.")
         )
     found += [
-        absent_line(device) for device in paired if why_not(device) and device.device not in draft.left_out
+        _absent(device, state) for device in paired if why_not(device) and device.device not in draft.left_out
     ]
-    found += missing_lines(draft, state)
+    found += _missing(draft, state)
     if not paired:
-        found.append(ALONE)
+        found.append(
+            _line(
+                "note",
+                "alone",
+                "This laptop trains alone.",
+                "Pair another one on the Devices screen to train together.",
+                _SHOW_DEVICES,
+            )
+        )
     return found
 
 
@@ -243,12 +258,12 @@ def under_way(state: State) -> Problem | None:
     return Problem(code="run-under-way", what=what, fix="")
 
 
-def absent_line(device: Device) -> Finding:
+def _absent(device: Device, state: State) -> Check:
     name = plain(device.shown_name, 40)
     if device.linked and device.problem is not None:
-        return _line(
-            "warning", "no-run", f"{name} cannot take part: {device.problem.what}", device.problem.fix
-        )
+        match = [Offer("Have the same here…", device=device.device)] if may_match(state.me, device) else []
+        what = f"{name} cannot take part: {device.problem.what}"
+        return _line("warning", "no-run", what, device.problem.fix, *match)
     if device.busy:
         return _line(
             "warning", "busy-there", f"{name} is busy with another run.", "Wait for it, or stop it there."
@@ -262,7 +277,7 @@ def absent_line(device: Device) -> Finding:
     )
 
 
-def missing_lines(draft: RunDraft, state: State) -> list[Finding]:
+def _missing(draft: RunDraft, state: State) -> list[Check]:
     """Laptops of the repeated run that are no longer paired with this one."""
     me = state.me.device if state.me is not None else None
     known = {device.device for device in candidates(state)} | {me}
@@ -272,13 +287,14 @@ def missing_lines(draft: RunDraft, state: State) -> list[Finding]:
             "not-paired-now",
             f"{plain(name, 40)} took part then but is no longer paired, so this run goes without it.",
             "Pair it again on the Devices screen to include it.",
+            _SHOW_DEVICES,
         )
         for device, name in draft.then.items()
         if device not in known
     ]
 
 
-def _project(read: ScriptRead, state: State, together: bool, draft: RunDraft) -> list[Finding]:
+def _project(read: ScriptRead, together: bool) -> list[Check]:
     count, size = units.number_of(len(read.files), "file"), units.size(read.total_bytes)
     where = plain(read.folder, 80)
     if together:
@@ -293,27 +309,24 @@ def _project(read: ScriptRead, state: State, together: bool, draft: RunDraft) ->
     return found
 
 
-def _accepted(read: ScriptRead, state: State, draft: RunDraft) -> list[Finding]:
+def _accepted(read: ScriptRead, state: State, draft: RunDraft) -> list[Check]:
     known = state.me.settings.accepted if state.me is not None else ()
     if not draft.options.accept_differences and read.code not in known:
         return []
     what = "Differences from one laptop's result are accepted for this script: the run still ends green."
-    return [Finding(code=ACCEPTED, topic="run", level="note", what=what, mend=True)]
+    return [replace(_line("note", ACCEPTED, what), mend=True)]
 
 
-def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
-    """The measured speed on these laptops: nothing else justifies a promise before the run."""
+def _speed(draft: RunDraft, state: State, read: ScriptRead, plan: PlanMade | None) -> Check:
+    """The measured speed on these laptops, with advice if that was hardly faster than one: nothing else
+    justifies a promise before the run."""
     if plan is not None and plan.expectation:
-        return speed_line(plan)
-    if together and kind == "managed":
+        level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
+        helps = offers.by_advice(plan.advice, draft, state, read) if plan.advice is not None else ()
+        return _line(level, "speed", plan.expectation, advice_words(plan.advice, WINDOW), *helps)
+    if len(taking_part(draft, state)) > 1 and (draft.strategy or read.kind) == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
     return _line("note", "speed", "The speed is unknown until the first run of this script.")
-
-
-def speed_line(plan: PlanMade) -> Finding:
-    """The newest run's speed, with advice if that was hardly faster than one laptop."""
-    level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
-    return _line(level, "speed", plan.expectation, advice_words(plan.advice, WINDOW))
 
 
 def _matters(finding: Finding) -> bool:
@@ -321,12 +334,20 @@ def _matters(finding: Finding) -> bool:
     return hinders or finding.code in _FROM_DOCTOR
 
 
-def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "") -> Finding:
-    return Finding(code=code, topic="run", level=level, what=what, fix=fix)
+def _line(
+    level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "", *can: Offer
+) -> Check:
+    return Check(code=code, topic="run", level=level, what=what, fix=fix, offers=can)
 
 
-def told(level: Literal["warning", "error"], problem: Problem) -> Finding:
-    line = _line(level, problem.code, problem.what, problem.fix)
+def _told(
+    level: Literal["warning", "error"], problem: Problem, state: State, draft: RunDraft | None = None
+) -> Check:
+    """``draft``: it cannot be planned because of ``problem``."""
+    can = offers.installing(problem.installs, state)
+    if not can and draft is not None and problem.code in _ALONE_HELPS:
+        can = tuple(offers.alone(draft, state))
+    line = _line(level, problem.code, problem.what, problem.fix, *can)
     return replace(line, command=problem.command, command_on=problem.command_on)
 
 
@@ -340,12 +361,12 @@ def disk_level(device: Device) -> _Level | None:
     return "warning" if free < LITTLE_BYTES else "ok"
 
 
-def _disk_lines(devices: Iterable[Device], project_bytes: int) -> list[Finding]:
+def _disk_lines(devices: Iterable[Device], project_bytes: int) -> list[Check]:
     """One for each laptop that reports. ``project_bytes``: the size that may have to be sent there."""
     return [_disk_line(device, found, project_bytes) for device in devices if (found := disk_level(device))]
 
 
-def _disk_line(device: Device, found: _Level, project_bytes: int) -> Finding:
+def _disk_line(device: Device, found: _Level, project_bytes: int) -> Check:
     assert device.reading is not None
     free = max(0, device.reading.disk_free_bytes or 0)
     name = plain(device.shown_name, 40)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from app.bridge import Bridge
 from app.models import preflight
 from app.models.draft import RunDraft, candidates, spec_of, sweep_of, taking_part, train_words, why_not
-from app.models.offers import Offer, Offers, offers
+from app.models.offers import Offer
 from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
@@ -76,7 +76,6 @@ class TrainSetup(QWidget):
         """The user was told that the run would be alone: pressing again confirms it."""
         self._findings: tuple[Finding, ...] = ()
         self._shown: list[Finding] = []
-        self._offered: Offers = {}
         self._signature: object = None
         self._told: object = None
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -217,10 +216,9 @@ class TrainSetup(QWidget):
         self.roles.show_roles(self.draft, self._state, self.made, own=own)
         self.options.show_sealed(preflight.is_sealed(self.draft, read, self.made))
         found = preflight.lines(self.draft, self._state, read, plan, self._findings)
-        offered = offers(self.draft, self._state, read, plan)
-        if (found, offered) != (self._shown, self._offered):
-            self._shown, self._offered = found, offered
-            self.ready.show_findings(found, offered)
+        if found != self._shown:
+            self._shown = found
+            self.ready.show_findings(found)
         self.ready.show_headline(
             None if plan is None else preflight.headline(self.draft, self._state, read, plan, found)
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 
+from msgspec.structs import replace
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from app.models.offers import Offer, Offers
+from app.models.offers import Check, Offer
 from app.theme import GAP
 from app.widgets.buttons import button, command_in, copy_button, copy_words
 from app.widgets.card import ByKey, column, row
@@ -21,8 +21,6 @@ SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warn
 ACTIONS = {"differences-accepted": "Withdraw", "file-only-here": "Send along"}
 """By code: a finding's button text if it is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
-
-_NONE: Offers = MappingProxyType({})
 
 
 class FindingsList(QWidget):
@@ -38,13 +36,16 @@ class FindingsList(QWidget):
         self._lines = ByKey(layout, self._line)
         self._offers: dict[Finding, dict[str, Offer]] = {}
 
-    def show_findings(self, findings: Sequence[Finding], offers: Offers = _NONE) -> None:
+    def show_findings(self, findings: Sequence[Finding]) -> None:
         """Replaces the shown findings, worst first. A line that stays keeps its widgets and the keyboard
         focus."""
         order = ["error", "warning", "note", "ok"]
-        worst_first = dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level)))
-        self._offers = {finding: {each.words: each for each in some} for finding, some in offers.items()}
-        if self._lines.keep((finding, tuple(self._offers.get(finding, ()))) for finding in worst_first):
+        self._offers = {}
+        for each in sorted(findings, key=lambda each: order.index(each.level)):
+            offers = each.offers if isinstance(each, Check) else ()
+            bare = replace(each, offers=()) if isinstance(each, Check) else each
+            self._offers[bare] = {offer.words: offer for offer in offers}
+        if self._lines.keep((finding, tuple(offers)) for finding, offers in self._offers.items()):
             tab_as_seen(self)
 
     def _line(self, key: tuple[Finding, tuple[str, ...]]) -> QWidget:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.models.offers import Offers
 from app.models.preflight import Headline, needs_the_user
 from app.theme import GAP
 from app.widgets.card import Card, fill
@@ -56,8 +55,8 @@ class ReadyCard(Card):
         self.headline.make("heading")
         self.summary.hide()
 
-    def show_findings(self, found: Sequence[Finding], offers: Offers) -> None:
+    def show_findings(self, found: Sequence[Finding]) -> None:
         needs = [finding for finding in found if needs_the_user(finding)]
-        self.needs.show_findings(needs, offers)
+        self.needs.show_findings(needs)
         self.needs.setVisible(bool(needs))
-        self.checks.show_findings([finding for finding in found if finding not in needs], offers)
+        self.checks.show_findings([finding for finding in found if finding not in needs])

@@ -9,8 +9,8 @@ from msgspec.structs import replace as replace_struct
 
 from app.models import preflight
 from app.models.draft import RunDraft
-from app.models.offers import Offer, offers
-from core.vocabulary.answers import Declared, PlanMade
+from app.models.offers import Check, Offer
+from core.vocabulary.answers import Declared, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.options import RunOptions
@@ -22,7 +22,16 @@ from tests.core.fake_node import ME, OTHER
 
 BATCH = Declared(names=("-b", "--batch-size"), kind="int", default="64")
 DRAFT = RunDraft()
+READ = world.script_read()
 ALONE = "Train on this laptop alone"
+
+
+def offers(
+    code: str, plan: PlanMade | Problem | None, *, draft: RunDraft = DRAFT, read: ScriptRead = READ
+) -> tuple[Offer, ...]:
+    """Those of the line with this code."""
+    found = preflight.lines(draft, TWO, read, plan, ())
+    return next((each.offers for each in found if isinstance(each, Check) and each.code == code), ())
 
 
 def offered(
@@ -31,11 +40,8 @@ def offered(
     wire = {} if cause == "wire" else {"narrow": None, "rarely": None, "larger": None}
     advice = replace_struct(ADVICE, cause=cause, here=here, together=together, **wire)
     made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=advice)
-    read = replace_struct(world.script_read(), options=(BATCH,))
-    found = offers(draft, TWO, read, made)
-    lines = preflight.lines(draft, TWO, read, made, ())
-    assert set(found) & set(lines) == {preflight.speed_line(made)}
-    return {each.words: each for each in found[preflight.speed_line(made)]}
+    read = replace_struct(READ, options=(BATCH,))
+    return {each.words: each for each in offers("speed", made, draft=draft, read=read)}
 
 
 @pytest.mark.parametrize(
@@ -99,32 +105,26 @@ def test_a_larger_batch_is_written_into_the_arguments(before: str, after: str) -
 
 def test_trials_are_offered_nothing_that_makes_laptops_faster_together() -> None:
     made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=ADVICE)
-    draft = replace(DRAFT, several=True)
-    found = offers(draft, TWO, world.script_read(), made)
-    assert preflight.speed_line(made) in offers(DRAFT, TWO, world.script_read(), made)
-    assert preflight.speed_line(made) not in found
+    assert offers("speed", made) and not offers("speed", made, draft=replace(DRAFT, several=True))
 
 
 def test_commas_that_the_script_would_refuse_are_offered_as_values_to_try() -> None:
-    read = replace_struct(world.script_read(), options=(BATCH,))
+    read = replace_struct(READ, options=(BATCH,))
 
-    def offered_for(arguments: str) -> list[Offer]:
-        draft = RunDraft(arguments=arguments)
-        lines = preflight.lines(draft, TWO, read, None, ())
-        found = offers(draft, TWO, read, None)
-        return [each for line in lines if line.code == "argument-refused" for each in found.get(line, ())]
+    def offered_for(arguments: str) -> tuple[Offer, ...]:
+        return offers("argument-refused", None, draft=RunDraft(arguments=arguments), read=read)
 
     [offer] = offered_for("--batch-size 32,64")
     assert offer.words == "Try several values"
     assert offer.draft == RunDraft(arguments="--batch-size 32,64", several=True)
-    assert offered_for("--batch-size 32,x") == offered_for("--batch-size many") == []
+    assert offered_for("--batch-size 32,x") == offered_for("--batch-size many") == ()
 
 
 @pytest.mark.parametrize("code", ["script-shares-nothing", "keras-tuner"])
 def test_where_laptops_would_share_nothing_this_one_alone_is_offered(code: str) -> None:
     nothing = Problem(code=code, what="It shares nothing.", fix="Use fit.")
-    read = replace_struct(world.script_read(), kind="neither", mistakes=(nothing,))
-    [offer] = {line.code: some for line, some in offers(DRAFT, TWO, read, None).items()}[code]
+    read = replace_struct(READ, kind="neither", mistakes=(nothing,))
+    [offer] = offers(code, None, read=read)
     assert offer.words == ALONE
     assert offer.draft is not None and offer.draft.left_out == {OTHER}
 
@@ -133,18 +133,16 @@ def test_what_one_laptop_lacks_can_be_installed_there() -> None:
     lack = Problem(code="modules-missing", what="pandas is missing on ben.")
     named, nobody = (replace_struct(lack, installs=(each,)) for each in (OTHER, DeviceId("fay")))
     wanted = (Offer("Install it there", device=OTHER, installs=True),)
-    read = world.script_read()
-    assert offers(DRAFT, TWO, read, named)[preflight.told("error", named)] == wanted
-    made = PlanMade(plan=world.plan(), warnings=(named,))
-    assert offers(DRAFT, TWO, read, made)[preflight.told("warning", named)] == wanted
+    assert offers("modules-missing", named) == wanted
+    assert offers("modules-missing", PlanMade(plan=world.plan(), warnings=(named,))) == wanted
     for other in (lack, nobody):
-        assert preflight.told("error", other) not in offers(DRAFT, TWO, read, other)
+        assert not offers("modules-missing", other)
 
 
 def test_what_several_laptops_lack_can_be_installed_on_each() -> None:
     lack = Problem(code="modules-missing", what="pandas is missing on ben (and here).", installs=(OTHER, ME))
     name = TWO.devices[OTHER].shown_name
-    found = offers(DRAFT, TWO, world.script_read(), lack)[preflight.told("error", lack)]
+    found = offers("modules-missing", lack)
     assert [(each.words, each.device) for each in found] == [
         (f"Install it on {name}", OTHER),
         ("Install it here", ME),

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.models.draft import RunDraft
-from app.models.offers import Offer
+from app.models.offers import Check, Offer
 from app.widgets.findings import FindingsList
 from core.vocabulary.answers import Finding
 
@@ -37,14 +37,22 @@ def test_a_finding_has_a_button_for_its_command_and_for_each_offer(qtbot: QtBot)
     qtbot.addWidget(findings)
     taken: list[Offer] = []
     findings.taken.connect(taken.append)
-    wall = replace(WALL, fix="Open it: sudo open", command="sudo open", mend=False)
-    findings.show_findings([wall], {wall: (Offer("Go round", RunDraft(arguments="1")),)})
+    wall = Check(
+        code="wall",
+        topic="network",
+        level="warning",
+        what="A wall.",
+        fix="Open it: sudo open",
+        command="sudo open",
+        offers=(Offer("Go round", RunDraft(arguments="1")),),
+    )
+    findings.show_findings([wall])
     around, copy = findings.findChildren(QPushButton)
     assert (around.text(), copy.text()) == ("Go round", "Copy the command")
     copy.click()
     assert QGuiApplication.clipboard().text() == "sudo open"
     now = Offer("Go round", RunDraft(arguments="2"))
-    findings.show_findings([wall], {wall: (now,)})
+    findings.show_findings([replace(wall, offers=(now,))])
     around.click()
     assert taken == [now], "the line stayed, and its offer is the newest"
     findings.show_findings([replace(wall, command_on="ben")])
