@@ -24,7 +24,7 @@ from app.words import device_words as words
 from core.environment.recipe import WantedVersions
 from core.net import address
 from core.vocabulary.answers import Answer
-from core.vocabulary.commands import Command, Forget, Pair, Rename, SetCodePolicy
+from core.vocabulary.commands import Command, Pair
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId
@@ -103,14 +103,8 @@ class DevicesView(View):
             tab_as_seen(self)
 
     def _new_card(self, device: DeviceId) -> DeviceCard:
-        card = DeviceCard(device)
-        card.pair_asked.connect(lambda: self._ask(Pair(device=device)))
+        card = DeviceCard(device, self._ask)
         card.match_asked.connect(lambda: self.match(device))
-        card.forgotten.connect(lambda: self._ask(Forget(device=device)))
-        card.renamed.connect(lambda name: self._ask(Rename(device=device, nickname=name)))
-        card.allowed.connect(
-            lambda yes: self._ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
-        )
         return card
 
     def match(self, device: DeviceId) -> None:

@@ -18,15 +18,8 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.settings_cards import BackgroundCard, DataCard, NetworkCard, ThisLaptopCard
 from app.widgets.storage_card import StorageCard
 from app.words.device_words import problem_of
-from core.vocabulary.answers import Answer, Cleared, Findings, Saved, StorageMeasured
-from core.vocabulary.commands import (
-    ChangeSettings,
-    Clear,
-    MeasureStorage,
-    Mend,
-    RunDoctor,
-    SaveDiagnostics,
-)
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event
 from core.vocabulary.settings import SettingsChange
@@ -49,17 +42,12 @@ class SettingsView(View):
         self.network = NetworkCard()
         self.background = BackgroundCard()
         self.data = DataCard()
-        self.storage = StorageCard()
-        self.help = HelpCard()
+        self.storage = StorageCard(bridge)
+        self.help = HelpCard(bridge)
         self._cards = (self.laptop, self.network, self.background, self.data, self.storage)
         self.page.add(self.problem, *self._cards, self.help, 1)
         for card in self._cards:
             card.changed.connect(self._change)
-        self.storage.measure_asked.connect(self._measure)
-        self.storage.clear_asked.connect(lambda: self.bridge.submit(Clear(), self._on_cleared))
-        self.help.doctor_asked.connect(self.examine)
-        self.help.mend_asked.connect(self._mend)
-        self.help.save_asked.connect(self._save)
         self.help.welcome_asked.connect(self.welcome_asked)
         self.setFocusProxy(self.laptop.name)
 
@@ -70,11 +58,10 @@ class SettingsView(View):
             card.show_me(state.me)
         self.help.show_me(state.me)
 
-    def examine(self, deep: bool = False) -> None:
+    def examine(self) -> None:
         """Runs the doctor and scrolls to the findings."""
-        self.help.show_looking(deep)
+        self.help.examine()
         self.page.ensureWidgetVisible(self.help)
-        self.bridge.submit(RunDoctor(deep=deep), self._on_findings)
 
     def _change(self, change: SettingsChange) -> None:
         if change.start_at_login is not None:
@@ -93,25 +80,11 @@ class SettingsView(View):
                 self._set_start(not change.start_at_login)
         self._refused(problem)
         if change.keep_days is not None:
-            self._measure()
+            self.storage.measure()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._measure()
-
-    def _measure(self) -> None:
-        self.bridge.submit(MeasureStorage(), self._on_measured)
-
-    def _on_measured(self, answer: Answer) -> None:
-        if isinstance(answer, StorageMeasured):
-            self.storage.show_measured(answer)
-
-    def _on_cleared(self, answer: Answer) -> None:
-        self._measure()
-        if isinstance(answer, Cleared):
-            self.storage.show_cleared(answer.freed_bytes)
-        elif (problem := problem_of(answer)) is not None:
-            self.storage.show_problem(problem)
+        self.storage.measure()
 
     def _refused(self, problem: Problem | None) -> None:
         self.problem.show_problem(problem)
@@ -122,29 +95,3 @@ class SettingsView(View):
         # A refused change had no effect: the widgets show the current settings again.
         for card in self._cards:
             card.show_me(me, again=True)
-
-    def _on_findings(self, answer: Answer) -> None:
-        if isinstance(answer, Findings):
-            self.help.show_findings(answer.findings)
-        else:
-            self.help.show_problem(problem_of(answer))
-
-    def _mend(self, code: str) -> None:
-        self.help.show_looking(False)
-        self.bridge.submit(Mend(code=code), self._on_mended)
-
-    def _on_mended(self, answer: Answer) -> None:
-        problem = problem_of(answer)
-        if problem is None:
-            self.examine()
-        else:
-            self.help.show_problem(problem)
-
-    def _save(self, path: str) -> None:
-        self.bridge.submit(SaveDiagnostics(path=path), self._on_saved)
-
-    def _on_saved(self, answer: Answer) -> None:
-        if isinstance(answer, Saved):
-            self.help.show_saved(answer.path)
-        else:
-            self.help.show_problem(problem_of(answer))

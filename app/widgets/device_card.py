@@ -8,35 +8,33 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button, copy_button
 from app.widgets.card import Card, column, row
 from app.widgets.flow import Flow
+from app.widgets.in_place_edit import InPlaceEdit
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.problem_box import ProblemBox
 from app.words import device_words as words
 from core.vocabulary import units
+from core.vocabulary.commands import Command, Forget, Pair, Rename, SetCodePolicy
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Reading
 from core.vocabulary.state import Device, Me
 
 NAME_LIMIT = 60
-USUAL, RENAMING, FORGETTING = range(3)
+Ask = Callable[[Command], object]
 
 
 class DeviceCard(Card):
-    """Another laptop. Emits its user's wishes; ``renamed`` carries the new nickname, ``allowed`` whether
-    runs may start; ``match_asked``: this laptop should get that one's versions."""
+    """Another laptop. ``match_asked``: this laptop should get that one's versions."""
 
-    pair_asked = Signal()
     match_asked = Signal()
-    forgotten = Signal()
-    renamed = Signal(str)
-    allowed = Signal(bool)
 
-    def __init__(self, device: DeviceId, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, device: DeviceId, ask: Ask, clock: Callable[[], float] = time.time) -> None:
+        """``ask`` gives its user's commands to the node."""
         super().__init__()
         self.device = device
         self._shown: Device | None = None
@@ -54,36 +52,32 @@ class DeviceCard(Card):
         self.match = button("Have the same here…", self.match_asked.emit, "primary", name="match")
         self.match.hide()
         self.problem.buttons.addWidget(self.match)
-        self.pair = button("Pair", self.pair_asked.emit, "primary", name="pair")
-        self.rename = button("Rename", self._begin_rename, name="rename")
+        self.pair = button("Pair", lambda: ask(Pair(device=device)), "primary", name="pair")
+        self.rename = button("Rename", self._rename, name="rename")
+        self.edit = InPlaceEdit("Name of this laptop here", self.name, self.rename, NAME_LIMIT)
+        self.edit.setObjectName("nickname")
+        self.edit.kept.connect(lambda name: ask(Rename(device=device, nickname=name)))
         self.forget = button("Forget", self._ask_forget, "danger", name="forget")
         self.allow = QCheckBox("May run scripts here without asking")
         self.allow.setObjectName("allow")
-        self.allow.clicked.connect(self.allowed)
-        self._edit = QLineEdit()
-        self._edit.setObjectName("nickname")
-        self._edit.setMaxLength(NAME_LIMIT)
-        self._edit.returnPressed.connect(self._rename)
-        self._sure = Label("", wraps=True)
+        self.allow.clicked.connect(
+            lambda yes: ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
+        )
         self._quiet = QTimer(self, singleShot=True, interval=int(words.STALE_AFTER_S * 1000))
         self._quiet.timeout.connect(self._show_stale)
 
         self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
-        self.add(row(self.name, self.state), self.where, self.hardware, self.use, self.problem)
-        usual, sure, edit = QWidget(), QWidget(), QWidget()
-        usual.setLayout(column(Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename)))
-        keep = button("Keep", self._end_edit, name="keep")
-        really = button("Forget", self._forget, "danger", name="really-forget")
-        sure.setLayout(column(self._sure, row(1, keep, really)))
-        self._keep = keep
-        save = button("Save", lambda: self._rename(), "primary", name="save")
-        cancel = button("Cancel", self._end_edit, name="cancel-rename")
-        edit.setLayout(row(self._edit, save, cancel))
-        self._ways = (usual, edit, sure)
+        self.add(row(self.name, self.edit, self.state), self.where, self.hardware, self.use, self.problem)
+        self._usual, self._sure, self._question = QWidget(), Label("", wraps=True), QWidget()
+        flow = Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename)
+        self._usual.setLayout(column(flow))
+        self._keep = button("Keep", self._end_question, name="keep")
+        really = button("Forget", lambda: ask(Forget(device=device)), "danger", name="really-forget")
+        really.clicked.connect(self._end_question)
+        self._question.setLayout(column(self._sure, row(1, self._keep, really)))
+        self._question.hide()
         self.body.addSpacing(GAP // 2)
-        self.add(*self._ways)
-        self._way = USUAL
-        self._show_way(USUAL)
+        self.add(self._usual, self._question)
 
     def show_device(self, device: Device) -> None:
         """Cheap if only the reading changed."""
@@ -126,13 +120,14 @@ class DeviceCard(Card):
         self.allow.setVisible(device.paired)
         self.allow.setChecked(device.policy == "always")
         if not device.paired:
-            self._show_way(USUAL)
+            self.edit.cancel()
+            self._show_question(False)
 
     def _name_buttons(self, name: str) -> None:
         for made, action in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):
             name_for_readers(made, f"{action} {name}")
         name_for_readers(self.allow, f"{name} may run scripts here without asking")
-        name_for_readers(self._edit, f"New name of {name}")
+        name_for_readers(self.edit, f"New name of {name}")
 
     def _show_stale(self) -> None:
         if self._reading is not None:
@@ -142,42 +137,30 @@ class DeviceCard(Card):
 
     # --- renaming and forgetting ---------------------------------------------------------------------------
 
-    def _begin_rename(self) -> None:
-        shown = self._shown
-        self._edit.setText("" if shown is None else shown.nickname)
-        self._edit.setPlaceholderText("" if shown is None else shown.name[:NAME_LIMIT])
-        self._show_way(RENAMING)
-        self._edit.setFocus()
-
     def _rename(self) -> None:
-        self.renamed.emit(self._edit.text().strip())
-        self._end_edit()
+        if self._shown is not None:
+            self.edit.begin(self._shown.nickname)
+            self.edit.setPlaceholderText(self._shown.name[:NAME_LIMIT])
 
     def _ask_forget(self) -> None:
         name = "" if self._shown is None else self._shown.shown_name
         self._sure.say(
             f"Forget {name}? It can no longer connect or train with this laptop until you pair again."
         )
-        self._show_way(FORGETTING)
+        self._show_question(True)
         self._keep.setFocus()
 
-    def _forget(self) -> None:
-        self.forgotten.emit()
-        self._end_edit()
+    def _end_question(self) -> None:
+        self._show_question(False)
+        self.forget.setFocus()
 
-    def _end_edit(self) -> None:
-        came_from = self._way
-        self._show_way(USUAL)
-        (self.rename if came_from == RENAMING else self.forget).setFocus()
-
-    def _show_way(self, way: int) -> None:
-        self._way = way
-        for index, each in enumerate(self._ways):
-            each.setVisible(index == way)
+    def _show_question(self, asked: bool) -> None:
+        self._usual.setVisible(not asked)
+        self._question.setVisible(asked)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self._way != USUAL:
-            self._end_edit()
+        if event.key() == Qt.Key.Key_Escape and not self._question.isHidden():
+            self._end_question()
         else:
             super().keyPressEvent(event)
 

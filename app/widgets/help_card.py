@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, Signal
 from PySide6.QtWidgets import QCheckBox, QProgressBar
 
+from app.bridge import Bridge
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
@@ -16,21 +16,25 @@ from app.widgets.folder_box import FolderBox
 from app.widgets.inputs import FileDialog
 from app.widgets.labels import BriefLabel, ElidedLabel, faint, heading
 from app.widgets.problem_box import ProblemBox
-from core.vocabulary.answers import Finding
+from app.words.device_words import problem_of
+from core.vocabulary.answers import Answer, Findings, Saved
+from core.vocabulary.commands import Mend, RunDoctor, SaveDiagnostics
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import Me
 
 
 class HelpCard(Card):
-    doctor_asked = Signal(bool)
-    mend_asked = Signal(str)
-    save_asked = Signal(str)
+    """``welcome_asked``: the user wants to see the first steps again."""
+
     welcome_asked = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, bridge: Bridge) -> None:
         super().__init__()
+        self._bridge = bridge
         self._me: Me | None = None
-        self.look = button("Check this laptop", self._look, "primary", name="doctor")
+        self.look = button(
+            "Check this laptop", lambda: self.examine(self.deep.isChecked()), "primary", name="doctor"
+        )
         self.deep = QCheckBox("Load TensorFlow, too (takes up to a minute)")
         self.deep.setObjectName("deep")
         self.looking = QProgressBar()
@@ -39,7 +43,7 @@ class HelpCard(Card):
         self.looking.setAccessibleName("Looking what works here")
         self.looking.hide()
         self.findings = FindingsList()
-        self.findings.mend_asked.connect(self.mend_asked)
+        self.findings.mend_asked.connect(self._mend)
         self.problem = ProblemBox()
         self.save = button("Save diagnostics…", self._ask_where, name="save-diagnostics")
         self.saved = BriefLabel()
@@ -71,30 +75,37 @@ class HelpCard(Card):
         )
         self.home.say(f"Tandem's files: {me.home}")
 
-    def show_looking(self, deep: bool) -> None:
+    def examine(self, deep: bool = False) -> None:
+        """Runs the doctor."""
+        self._show_looking(deep)
+        self._bridge.submit(RunDoctor(deep=deep), self._on_findings)
+
+    def show_problem(self, problem: Problem | None) -> None:
+        self.look.setEnabled(True)
+        self.looking.hide()
+        self.problem.show_problem(problem)
+
+    def _show_looking(self, deep: bool) -> None:
         self.problem.show_problem(None)
         self.look.setEnabled(False)
         self.looking.show()
         self.deep.setChecked(deep)
 
-    def show_findings(self, findings: Sequence[Finding]) -> None:
-        self._looked()
-        self.findings.show_findings(findings)
+    def _on_findings(self, answer: Answer) -> None:
+        self.show_problem(problem_of(answer))
+        if isinstance(answer, Findings):
+            self.findings.show_findings(answer.findings)
 
-    def show_problem(self, problem: Problem | None) -> None:
-        self._looked()
-        self.problem.show_problem(problem)
+    def _mend(self, code: str) -> None:
+        self._show_looking(False)
+        self._bridge.submit(Mend(code=code), self._on_mended)
 
-    def show_saved(self, path: str) -> None:
-        self.problem.show_problem(None)
-        self.saved.tell(f"Saved as {path}", "good")
-
-    def _looked(self) -> None:
-        self.look.setEnabled(True)
-        self.looking.hide()
-
-    def _look(self) -> None:
-        self.doctor_asked.emit(self.deep.isChecked())
+    def _on_mended(self, answer: Answer) -> None:
+        problem = problem_of(answer)
+        if problem is None:
+            self.examine()
+        else:
+            self.show_problem(problem)
 
     def _ask_where(self) -> None:
         """Never blocks: the window stays alive under the dialog."""
@@ -107,7 +118,12 @@ class HelpCard(Card):
 
     def _save(self, path: str) -> None:
         self.saved.hide()
-        self.save_asked.emit(path)
+        self._bridge.submit(SaveDiagnostics(path=path), self._on_saved)
+
+    def _on_saved(self, answer: Answer) -> None:
+        self.show_problem(problem_of(answer))
+        if isinstance(answer, Saved):
+            self.saved.tell(f"Saved as {answer.path}", "good")
 
     def _open(self) -> None:
         if self._me is not None:

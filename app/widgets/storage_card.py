@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-
+from app.bridge import Bridge
 from app.widgets.buttons import button
 from app.widgets.card import column, row
 from app.widgets.labels import Label, faint, name_for_readers
 from app.widgets.settings_card import SettingsCard
+from app.words.device_words import problem_of
 from core.vocabulary import units
-from core.vocabulary.answers import StorageMeasured
-from core.vocabulary.errors import Problem
+from core.vocabulary.answers import Answer, Cleared, StorageMeasured
+from core.vocabulary.commands import Clear, MeasureStorage
 
 
 class StorageCard(SettingsCard):
-    """``measure_asked``: ``show_measured`` is wanted; ``clear_asked``: delete all of it."""
-
-    measure_asked = Signal()
-    clear_asked = Signal()
-
-    def __init__(self) -> None:
+    def __init__(self, bridge: Bridge) -> None:
         super().__init__("Stored files")
+        self._bridge = bridge
         self.days = self.number("keep_days", "Days that they are kept", 3650, name="keep-days", unit=" days")
         self.gigabytes = self.number(
             "keep_gb", "Gigabytes that they may take", 100_000, name="keep-gb", unit=" GB"
@@ -51,7 +47,13 @@ class StorageCard(SettingsCard):
             label.hide()
         self._show_question(False)
 
-    def show_measured(self, found: StorageMeasured) -> None:
+    def measure(self) -> None:
+        """Shows how much is stored now."""
+        self._bridge.submit(MeasureStorage(), self._on_measured)
+
+    def _on_measured(self, found: Answer) -> None:
+        if not isinstance(found, StorageMeasured):
+            return
         kinds = (
             ("Projects of other laptops, and files that came in part", found.projects_bytes),
             ("Data of other laptops", found.data_bytes),
@@ -65,21 +67,21 @@ class StorageCard(SettingsCard):
         for number, label in enumerate(self.sizes):
             label.say_or_hide(lines[number] if number < len(lines) else "")
 
-    def show_cleared(self, freed_bytes: int) -> None:
+    def _on_cleared(self, answer: Answer) -> None:
+        self.measure()
         self._is_clearing = False
         self._allow_clear()
-        self.words.say_or_hide(f"Freed {units.size(freed_bytes)}.")
-
-    def show_problem(self, problem: Problem) -> None:
-        self._is_clearing = False
-        self._allow_clear()
-        self.words.say_or_hide(str(problem))
+        problem = problem_of(answer)
+        if isinstance(answer, Cleared):
+            self.words.say_or_hide(f"Freed {units.size(answer.freed_bytes)}.")
+        elif problem is not None:
+            self.words.say_or_hide(str(problem))
 
     def _allow_clear(self) -> None:
         self.clear.setEnabled(not self._is_clearing and not self._is_empty)
 
     def _ask(self) -> None:
-        self.measure_asked.emit()
+        self.measure()
         self.words.say_or_hide(
             "This removes everything listed above. The list of runs stays, and so do all other files of your "
             "own runs."
@@ -95,7 +97,7 @@ class StorageCard(SettingsCard):
         self._is_clearing = True
         self._allow_clear()
         self.words.say_or_hide("Clearing…")
-        self.clear_asked.emit()
+        self._bridge.submit(Clear(), self._on_cleared)
 
     def _show_question(self, asked: bool) -> None:
         self.clear.setVisible(not asked)

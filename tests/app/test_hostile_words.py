@@ -122,7 +122,9 @@ def test_whatever_a_peer_sends_stays_words(
     core.happen(
         replace(asked, arguments=(words, path), files=(ProjectFile(path=path, size=1, sha256="a" * 64),))
     )
-    screens.settings.help.show_findings([Finding(code="x", topic="network", level="error", what=words)])
+    screens.settings.help.findings.show_findings(
+        [Finding(code="x", topic="network", level="error", what=words)]
+    )
     screens.settings.help.show_problem(problem)
     screens.devices.grab()
 

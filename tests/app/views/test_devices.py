@@ -216,7 +216,7 @@ def test_a_new_name_is_given_by_enter_and_dropped_by_escape(
 ) -> None:
     core.happen(paired(nickname="Benny"), linked())
     press(card(view), "rename")
-    edit = card(view)._edit
+    edit = card(view).edit
     assert edit.text() == "Benny"
     qtbot.keyClick(edit, Qt.Key.Key_Escape)
     assert not edit.isVisibleTo(card(view))

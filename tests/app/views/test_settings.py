@@ -353,7 +353,7 @@ def test_everything_is_cleared_after_a_question(view: SettingsView, core: FakeCo
     assert core.asked(Clear) == [Clear()] and view.storage.words.text() == "Freed 3 MB."
     assert listed(view) == ["Nothing is stored."]
     assert view.storage.clear.isVisible() and not view.storage.clear.isEnabled(), "there is nothing to clear"
-    view.storage.show_measured(MEASURED)
+    view.storage._on_measured(MEASURED)
     assert view.storage.clear.isEnabled()
 
 
