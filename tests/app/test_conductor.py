@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QApplication
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -118,11 +118,6 @@ def seat(qtbot: QtBot, make: Make, opening: FakeOpening) -> Seat:
     qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
     return Seat(qtbot, conductor, opening)
-
-
-def test_every_screen_is_filled_in(seat: Seat) -> None:
-    for index in range(len(SCREENS)):
-        assert seat.window.view(index) is not None
 
 
 def test_restarting_in_another_environment_ends_this_program_and_leaves_word_what_follows(
@@ -495,11 +490,6 @@ def test_a_node_that_cannot_start_is_said_in_place_of_the_first_steps(qtbot: QtB
     qtbot.waitUntil(lambda: page(conductor) is not None, timeout=LIMIT_MS)
 
 
-def test_later_starts_show_the_devices_at_once(seat: Seat) -> None:
-    assert seat.conductor._welcome is None
-    assert seat.window.current == DEVICES
-
-
 def test_a_script_from_the_desktop_is_chosen_as_soon_as_its_screen_is_there(qtbot: QtBot, make: Make) -> None:
     conductor = make(settled())
     conductor.open_script("/home/anna/train.py")
@@ -567,20 +557,6 @@ def test_a_theme_chosen_is_followed(seat: Seat) -> None:
     seat.happen(ev.SettingsChanged(settings=Settings(first_run_done=True, theme="dark")))
     assert theme.is_dark()
     seat.happen(ev.SettingsChanged(settings=Settings(first_run_done=True)))
-
-
-def test_a_second_start_shows_the_hidden_window(seat: Seat) -> None:
-    seat.window.hide()
-    seat.window.come_forward()
-    assert seat.window.isVisible()
-
-
-def test_events_reach_the_screens(seat: Seat) -> None:
-    seat.happen(found(name="ben"))
-    devices = seat.window.view(DEVICES)
-    assert devices is not None
-    assert devices.findChildren(QPushButton, "pair")
-    assert QApplication.instance() is not None
 
 
 def page(conductor: Conductor) -> StartProblemPage | None:

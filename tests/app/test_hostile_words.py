@@ -19,19 +19,28 @@ from app.bridge import Bridge
 from app.system.tray import _clean
 from app.views.consent import ConsentSheet
 from app.views.devices import DevicesView
+from app.views.machines import MachinesView
 from app.views.pairing import PairingSheet
+from app.views.runs import RunsView
 from app.views.settings import SettingsView
+from app.views.train import TrainView
 from app.views.welcome import WelcomeView
+from app.widgets.canvas import Illustration
 from app.widgets.labels import ElidedLabel, Label
 from app.widgets.navigation import ScreenEntry
 from app.window import Window
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Finding
+from core.vocabulary.answers import Finding, PlanMade, RunList, ScriptRead
+from core.vocabulary.commands import AnalyseScript, GetRun, ListRuns, PlanRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import Failed
+from core.vocabulary.progress import Summary
+from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, code_shown, consent_asked, linked, pairing_began
-from tests.core.fake_node import started
+from tests.app.seat import on_screen
+from tests.core.fake_node import ME, OTHER, started
 
 LURES = [
     "<img src='file:///etc/passwd'>",
@@ -140,8 +149,64 @@ def test_whatever_a_peer_sends_stays_words(
     screens.pairing.dismiss()
 
 
+@settings(
+    max_examples=20,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(words=WORDS, other=WORDS, number=st.floats(allow_nan=True, allow_infinity=True))
+def test_whatever_a_run_has_stays_words(qtbot: QtBot, words: str, other: str, number: float) -> None:
+    problem = Problem(code="hostile", what=words, fix=other, detail=words)
+    summary = Summary(last_logs={words: number}, outputs=(words,), strategy=words)
+    entry = world.entry(script=words, source=words, last=Failed(problem=problem), devices=(other,))
+    entry = replace(entry, folder=words, summary=summary, started_s=number, duration_s=None)
+    bridge = Bridge()
+    core = FakeCore(bridge)
+    core.answers = {
+        AnalyseScript: ScriptRead(
+            script=words[:60],
+            folder=other[:60],
+            kind="own",
+            strategies=(words,),
+            mistakes=(problem,),
+            skipped=(words,),
+        ),
+        PlanRun: PlanMade(plan=world.plan(), expectation=words, tf_configs={f"{ME}/{other}": words}),
+        ListRuns: RunList(runs=(entry,)),
+        GetRun: world.details(entry, steps=3),
+    }
+    core.happen(started(), *world.linked(words, problem=problem))
+    train, runs, machines = TrainView(bridge), RunsView(bridge), MachinesView(bridge)
+    for view in (train, runs, machines):
+        on_screen(qtbot, bridge, view)
+    core.flush()
+    odd = world.reading(0.0, gpus=(world.gpu(number, words),), no_gpu=words)
+    core.happen(world.told(OTHER, odd))
+    train.choose(words)
+    core.flush()
+    train.setup._settle.stop()
+    train.setup._plan()
+    core.flush()
+    train.setup.edited = False
+    core.happen(*world.begun(world.plan(script=words, arguments=(other,))))
+    progress = replace(world.progress(0), logs={words: number})
+    core.happen(world.progressed(ME, progress), world.logged(ME, words))
+    train.live.log.head.click()
+    core.happen(*world.finished(last=Failed(problem=problem)))
+    runs.table.selectRow(0)
+    runs.open.click()
+    core.flush()
+    for view in (train, runs, machines):
+        view.grab()
+        for widget in view.findChildren(QWidget):
+            check(widget)
+        view.hide()
+
+
 def check(widget: QWidget) -> None:
-    if isinstance(widget, QLabel):
+    if isinstance(widget, QLabel) and not isinstance(widget, Illustration):
         assert widget.textFormat() == Qt.TextFormat.PlainText, widget.text()
     if isinstance(widget, Label | ElidedLabel):
         said = widget.text().replace("\u200b", "")  # where a label may break a long word

@@ -75,29 +75,10 @@ def test_a_step_that_cannot_be_gives_no_speed(step_s: float) -> None:
     assert speed_up(run, ME) is None
 
 
-@pytest.mark.parametrize(
-    ("every_s", "words"),
-    [
-        ([0.1] * 5, "–"),
-        ([0.1] * 6, "0:14"),
-        ([0.1, 0.2] * 6, "0:14–0:28"),
-        ([0.1] * 19 + [9.0], "0:14"),
-        ([5.0, 10.0] * 6, "12–23 min"),
-        ([60.0, 90.0] * 6, "2.3–3.5 h"),
-        ([None] * 9, "–"),
-    ],
-)
-def test_the_time_left_is_a_range_as_wide_as_the_speed_of_late(
-    every_s: list[float | None], words: str
-) -> None:
+def test_the_time_left_is_unknown_until_there_are_enough_reports() -> None:
     run = run_after(world.progressed(ME, world.progress(45)))
-    paces = [Pace(0.1, each) for each in every_s]
-    assert figures(run, ME, paces)[2] == Figure("Time left", words, "epoch 2 of 8")
-
-
-def test_where_nobody_knows_how_long_an_epoch_is_there_is_no_time_left() -> None:
-    run = run_after(world.progressed(ME, world.progress(4, steps=None)))
-    assert figures(run, ME, [Pace(0.1, 0.1)] * 9)[2].value == "–"
+    for count, words in ((5, "–"), (6, "0:14")):
+        assert figures(run, ME, [Pace(0.1, 0.1)] * count)[2] == Figure("Time left", words, "epoch 2 of 8")
 
 
 def test_numbers_are_as_short_as_one_reads_them() -> None:

@@ -34,6 +34,14 @@ def test_a_row_has_role_share_use_and_what_it_waits() -> None:
     )
 
 
+def test_a_laptop_that_is_away_shows_no_old_reading() -> None:
+    known = world.told(OTHER, world.reading())
+    for events, words in ((known,), "40 %"), ((known, world.lost()), ""):
+        state = after(*events)
+        assert state.run is not None
+        assert rows(state.run, state, NAMES)[OTHER].cpu.words == words
+
+
 def test_the_task_is_named_where_the_script_brings_its_own_cluster() -> None:
     state = State()
     for event in (started(), *world.linked(), *world.begun(world.plan(strategy="own"))):

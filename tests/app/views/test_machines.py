@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -175,25 +173,3 @@ def test_the_last_ten_minutes_are_drawn_with_gaps_where_nothing_came(
     now_s[0] = 100.0 + 31 + KEPT_S
     core.happen(world.told(ME, world.reading(50.0)))
     assert history.pieces("CPU") == [[(600.0, 0.31)], [(0.0, 0.5)]], "what is older is forgotten"
-
-
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True, width=32))
-def test_hostile_names_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
-    bridge = Bridge()
-    core = FakeCore(bridge)
-    from tests.core.fake_node import started
-
-    core.happen(started())
-    view = MachinesView(bridge, clock=lambda: 0.0)
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
-    view.show()
-    odd = world.reading(0.0, gpus=(world.gpu(number, text),), no_gpu=text)
-    core.happen(*world.linked(text), world.told(OTHER, odd))
-    view.grab()
-    view.hide()

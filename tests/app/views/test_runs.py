@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QShowEvent
@@ -45,7 +43,7 @@ from core.vocabulary.progress import Best
 from core.vocabulary.settings import SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
-from tests.core.fake_node import ME, OTHER, started
+from tests.core.fake_node import ME, OTHER
 
 LIMIT_MS = 60_000
 ENTRIES = tuple(world.entry(n) for n in range(4))
@@ -302,11 +300,6 @@ def test_what_another_laptop_started_goes_on_here_with_the_project_that_came_the
     assert isinstance(asked, StartRun)
     assert (asked.spec.script, asked.spec.resume) == ("", PAUSED.run)
     assert asked.spec.arguments == PAUSED.arguments
-
-
-def test_a_laptops_name_is_written_as_its_person_wrote_it(core: FakeCore, view: RunsView) -> None:
-    open_run(core, view, replace(PAUSED, phase=Stopped(by="LAPTOP-B von Anna")), None)
-    assert view.past.outcome.head.text() == "Stopped on LAPTOP-B von Anna"
 
 
 def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeCore, view: RunsView) -> None:
@@ -924,32 +917,6 @@ def test_long_and_foreign_names_leave_the_window_its_width_at_twice_the_text(
         view.hide()
     finally:
         qapp.setFont(before)
-
-
-@settings(
-    max_examples=10,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
-def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
-    problem = Problem(code="x", what=text, fix=text, detail=text)
-    entry = world.entry(script=text, source=text, last=Failed(problem=problem), devices=(text,), folder=text)
-    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    summary = type(entry.summary)(last_logs={text: number}, outputs=(text,), strategy=text)
-    entry = type(entry)(**{**fields, "summary": summary, "started_s": number, "duration_s": None})
-    bridge = Bridge()
-    core = FakeCore(bridge)
-    past = world.details(entry, steps=3)
-    core.answers = {ListRuns: RunList(runs=(entry,)), GetRun: past}
-    core.happen(started())
-    view = made_view(qtbot, bridge, core)
-    choose(view, 0)
-    view.grab()
-    view.open.click()
-    core.flush()
-    view.grab()
-    view.hide()
 
 
 def test_a_run_that_differs_from_one_machine_is_not_green_until_that_is_accepted(

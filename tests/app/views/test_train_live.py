@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QUrl
 from PySide6.QtWidgets import QApplication
@@ -174,33 +172,6 @@ def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, l
     qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)
 
 
-def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share(
-    qtbot: QtBot, core: FakeCore, live: TrainLive
-) -> None:
-    def shown() -> str:
-        row = live.progress.members[OTHER].row
-        return row.share if row is not None else ""
-
-    core.happen(*world.linked(), *world.begun(replace(world.plan(), balance=True)))
-    core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
-    qtbot.waitUntil(lambda: shown() == "20 of 64 rows", timeout=LIMIT_MS)
-    core.happen(world.progressed(OTHER, replace(world.progress(22), share=0, samples_s=290.0)))
-    assert shown() == "20 of 64 rows"
-    smaller = replace(world.progress(0), fit=1, share=4, samples_s=80.0)
-    core.happen(world.progressed(OTHER, smaller))
-    assert shown() == "4 of 8 rows", "another fit may have smaller batches"
-
-
-def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: TrainLive) -> None:
-    summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
-    core.happen(*world.linked(), *world.begun(), *world.finished(summary))
-    words = [label.text() for label in live.outcome.lines if not label.isHidden()]
-    assert (
-        "Expected 1.2×, measured 1.2× the speed of here alone (each step 6 % longer than expected). "
-        "A step took 85 ms, 753 samples/s; 24 % of each step was network transfer (1.2 MB each way)."
-    ) in words
-
-
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.measured())
     speed = live.progress.figures[3]
@@ -358,17 +329,6 @@ def test_that_a_laptop_came_back_is_said_for_a_while(qtbot: QtBot) -> None:
     assert shown() == "back after 3 min"
     now_s[0] += 10
     assert shown() == ""
-
-
-def test_a_laptop_that_is_away_shows_no_old_reading(core: FakeCore, live: TrainLive) -> None:
-    core.happen(*world.linked(), *world.begun(), world.told(OTHER, world.reading()))
-    core.happen(world.progressed(ME, world.progress(0)))
-    row = live.progress.members[OTHER].row
-    assert row is not None and row.cpu.words == "40 %"
-    core.happen(world.lost())
-    core.happen(world.progressed(ME, world.progress(1)))
-    row = live.progress.members[OTHER].row
-    assert row is not None and row.cpu.words == ""
 
 
 def test_without_a_known_end_there_is_no_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
@@ -885,29 +845,6 @@ def test_the_next_run_begins_afresh(core: FakeCore, view: TrainView, live: Train
     assert view.pages.currentWidget() is live
     assert live.points.curves == {}
     assert live.progress.isVisible()
-
-
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
-def test_hostile_names_logs_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
-    bridge = Bridge()
-    core = FakeCore(bridge)
-    view = made_view(qtbot, bridge)
-    core.happen(started(), *world.linked(text))
-    view.show()
-    core.happen(*world.begun(world.plan(script=text, arguments=(text,))))
-    odd = world.progress(0, loss=number)
-    odd = type(odd)(**{**{n: getattr(odd, n) for n in odd.__struct_fields__}, "logs": {text: number}})
-    core.happen(world.progressed(ME, odd), world.logged(ME, text))
-    view.live.log.head.click()
-    problem = Problem(code="x", what=text, fix=text, detail=text)
-    core.happen(*world.finished(last=Failed(problem=problem)))
-    view.grab()
-    view.hide()
 
 
 def test_a_run_without_plots_is_reported_at_the_top(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
@@ -32,7 +30,6 @@ from core.vocabulary.answers import (
     PlanMade,
     Refused,
     RunAccepted,
-    RunList,
     ScriptRead,
     ScriptsFound,
     SweepAccepted,
@@ -56,7 +53,7 @@ from core.vocabulary.settings import Settings, SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.app.seat import on_screen
-from tests.core.fake_node import ME, OTHER, started
+from tests.core.fake_node import ME, OTHER
 
 LIMIT_MS = 60_000
 
@@ -981,41 +978,6 @@ def test_a_disk_that_fills_up_elsewhere_is_seen_without_a_new_plan(
     assert "Only 1 MB is free on the disk of Bob's laptop: a run would fail." in words(setup)
     assert not setup.train.isEnabled()
     assert len(core.asked(PlanRun)) == asked
-
-
-# --- hostile words -----------------------------------------------------------------------------------------
-
-
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(text=st.text(max_size=400), other=st.text(max_size=60))
-def test_hostile_texts_are_only_shown(qtbot: QtBot, text: str, other: str) -> None:
-    bridge = Bridge()
-    core = FakeCore(bridge)
-    problem = Problem(code="x", what=text, fix=other, detail=text)
-    core.answers = {
-        AnalyseScript: ScriptRead(
-            script=text, folder=other, kind="own", strategies=(text,), mistakes=(problem,), skipped=(text,)
-        ),
-        PlanRun: PlanMade(plan=world.plan(), expectation=text, tf_configs={f"{ME}/{other}": text}),
-        Findings: Findings(findings=()),
-        RunList: RunList(runs=()),
-    }
-    core.happen(started(), *world.linked(text, problem=problem))
-    view = TrainView(bridge)
-    qtbot.addWidget(view)
-    bridge.changed.connect(lambda events, state: view.show_state(state, events))
-    view.show()
-    view.setup.choose(text)
-    core.flush()
-    view.setup._settle.stop()
-    view.setup._plan()
-    core.flush()
-    view.grab()
-    view.hide()
 
 
 def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> None:
