@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QSlider, QWidget
 
+from app.bridge import Bridge
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import column, row
@@ -15,6 +16,8 @@ from app.widgets.flow import Flow
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.report.points import Axis
+from core.vocabulary.commands import ChangeSettings
+from core.vocabulary.settings import SettingsChange
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
@@ -30,13 +33,12 @@ _NAME = 40
 
 
 class LookBar(QWidget):
-    """``smoothing_kept``: the user chose this weight for the future."""
+    """``keep_in``: the user's choice of smoothing is kept in the settings."""
 
     filter_changed = Signal()
     look_changed = Signal()
     base_changed = Signal()
     follow_asked = Signal()
-    smoothing_kept = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +56,6 @@ class LookBar(QWidget):
         self._weight = Label(OFF, "faint")
         self._weight.setFixedWidth(self.fontMetrics().horizontalAdvance("0.00") + 2)
         self._kept = QTimer(self, singleShot=True, interval=KEPT_AFTER_MS)
-        self._kept.timeout.connect(lambda: self.smoothing_kept.emit(self.smoothing.value() / 100))
         self.axis = unscrolled(QComboBox())
         self.axis.addItems(list(AXES.values()))
         name_for_readers(self.axis, "Horizontal axis")
@@ -75,6 +76,12 @@ class LookBar(QWidget):
         self.smoothing.valueChanged.connect(self._on_smoothed)
         self.axis.currentIndexChanged.connect(lambda _: self.look_changed.emit())
         self.base.currentIndexChanged.connect(lambda _: self.base_changed.emit())
+
+    def keep_in(self, bridge: Bridge) -> None:
+        def keep() -> None:
+            bridge.submit(ChangeSettings(change=SettingsChange(smoothing=self.smoothing.value() / 100)))
+
+        self._kept.timeout.connect(keep)
 
     def end_with(self, piece: QWidget) -> None:
         """Adds ``piece`` at the right end."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from app.bridge import Bridge
 from app.charts.comparison import Comparison
 from app.charts.panel import ChartPanel
 from app.charts.sources import Source
@@ -36,15 +37,14 @@ _NO_POINTS = "There are no numbers to plot."
 
 
 class PastRun(QWidget):
-    """``again_asked(entry)``, ``go_on_asked(entry, alone)``; ``closed``: back to the list.
+    """``again_asked(entry)``; ``closed``: back to the list.
     ``labelled(run, name, note)``: the user wrote one of the two."""
 
     labelled = Signal(str, object, object)
     again_asked = Signal(object)
-    go_on_asked = Signal(object, bool)
     closed = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, bridge: Bridge) -> None:
         super().__init__()
         self._runs: list[RunDetails] = []
         self.page = Page("Run")
@@ -64,15 +64,14 @@ class PastRun(QWidget):
         self.notes = QWidget()
         self.notes.setLayout(row(self.noted, self.note, self.annotate, 1))
         self.problem = ProblemBox()
-        self.outcome = OutcomeCard()
+        self.outcome = OutcomeCard(bridge)
         self.outcome.new.hide()
         self.outcome.again_asked.connect(lambda: self.again_asked.emit(self._runs[0].entry))
-        self.outcome.go_on_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry, False))
-        self.outcome.alone_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry, True))
         self.compared = Card()
         self.comparison = Comparison()
         self.compared.add(self.comparison)
         self.charts = ChartPanel(_NO_POINTS)
+        self.charts.bar.keep_in(bridge)
         plots = Card()
         plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.body.addWidget(self.charts, 1)
@@ -168,7 +167,7 @@ class PastRun(QWidget):
             entry.phase,
             entry.summary,
             member_names(run),
-            entry.folder,
+            entry,
             state,
             run=entry.run,
             own=bool(entry.source),

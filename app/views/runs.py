@@ -16,13 +16,7 @@ from app.models.runs_filter import RunsFilter
 from app.models.runs_model import Column, RunsModel, called, started
 from app.theme import GAP
 from app.views.past_run import PastRun
-from app.views.resume import (
-    ask_for_checkpoints,
-    connect_result,
-    link_changed,
-    resume_run,
-    send_report,
-)
+from app.views.resume import ask_for_checkpoints, link_changed
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.canvas import Illustration
@@ -80,14 +74,11 @@ class RunsView(View):
         self.model = RunsModel(self)
         self.model.labelled.connect(self._label)
         self.sorted = RunsFilter(self.model, self)
-        self.past = PastRun()
+        self.past = PastRun(bridge)
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.labelled.connect(self._label)
-        connect_result(bridge, self.past.outcome, self.past.charts)
-        self.past.go_on_asked.connect(
-            lambda entry, alone: resume_run(bridge, self.past.outcome, entry, self.resumed.emit, alone=alone)
-        )
+        self.past.outcome.resumed.connect(self.resumed)
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)
@@ -122,10 +113,7 @@ class RunsView(View):
         self.again = button("Run again", self._again, name="run-again")
         self.rename = button("Rename", lambda: self.table.edit_cell(Column.RUN), name="rename-run")
         self.report = button("Open report", self._open_report, name="run-report")
-        self.send = SendReportButton(self)
-        self.send.asked.connect(
-            lambda device: send_report(self.bridge, self.send, self.chosen[0].run, device)
-        )
+        self.send = SendReportButton(self, self.bridge)
         self.folder = button("Open folder", self._open_folder, name="run-folder")
         self.delete = button("Delete", self._delete, "danger", name="delete-run")
         head = row(Label(self.title, "title"), 1, self.count, self.filter)
@@ -179,7 +167,7 @@ class RunsView(View):
             self._stale = True
         if self._stale and state.me is not None and self.isVisible():
             self._ask()
-        self.send.show_state(state, there=self.report.isEnabled())
+        self._show_send()
         if self.pages.currentWidget() is self.past and (entry := self.past.entry) is not None:
             if any(isinstance(event, _OF_CHECKPOINTS) for event in events):
                 self.past.show_checkpoints(state)
@@ -282,7 +270,11 @@ class RunsView(View):
         self.delete.setEnabled(bool(chosen) and not any(map(self._under_way, chosen)))
         for each in (*self._buttons, self.delete):
             each.setVisible(self.model.rowCount() > 0)
-        self.send.show_state(self.bridge.state, there=self.report.isEnabled())
+        self._show_send()
+
+    def _show_send(self) -> None:
+        run = self.chosen[0].run if self.report.isEnabled() else None
+        self.send.show_run(run, self.bridge.state)
 
     def _under_way(self, entry: RunEntry) -> bool:
         run = self.bridge.state.run

@@ -14,7 +14,7 @@ from app.charts.sources import Source, UseMeter
 from app.long_work import in_thread
 from app.models import laptop_rows, stragglers
 from app.theme import GAP
-from app.views.resume import ask_for_checkpoints, connect_result, link_changed, resume_run
+from app.views.resume import ask_for_checkpoints, link_changed
 from app.views.sweep_card import SweepCard
 from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
@@ -83,13 +83,11 @@ class TrainLive(QWidget):
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
-        self.outcome = OutcomeCard()
+        self.outcome = OutcomeCard(bridge)
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
-        self.outcome.go_on_asked.connect(self._go_on)
-        self.outcome.alone_asked.connect(lambda: self._go_on(alone=True))
         self.charts = ChartPanel()
-        connect_result(bridge, self.outcome, self.charts)
+        self.charts.bar.keep_in(bridge)
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
         self.no_gpu = Label("", "faint", wraps=True)
@@ -247,12 +245,11 @@ class TrainLive(QWidget):
         # Fill each card before it is visible: a line added later lays out the whole page again.
         if over:
             self.progress.hide()
-            folder = self.entry.folder if self.entry is not None else ""
             self.outcome.show_outcome(
                 run.phase,
                 run.summary,
                 names,
-                folder,
+                self.entry,
                 state,
                 run=run.plan.run,
                 own=mine,
@@ -282,10 +279,6 @@ class TrainLive(QWidget):
             self.stop.setAccessibleName(words)
             set_kind(self.stop, "danger")
         set_tooltip(self.stop, hint)
-
-    def _go_on(self, *, alone: bool = False) -> None:
-        if self.entry is not None:
-            resume_run(self._bridge, self.outcome, self.entry, alone=alone)
 
     def _keep_waiting(self) -> None:
         if self.run is not None:

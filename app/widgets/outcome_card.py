@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from PySide6.QtCore import Signal
 
-from app.models import headline
+from app.bridge import Bridge
+from app.models import headline, run_again
 from app.models.run_again import alone_helps, where_on
 from app.widgets.buttons import button
 from app.widgets.card import Card
@@ -29,10 +31,12 @@ from app.words.run_words import (
     summary_lines,
     told_apart,
 )
-from core.vocabulary.errors import Problem
+from core.vocabulary.answers import Answer, Refused, RunEntry
+from core.vocabulary.commands import StartRun, StopRun
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed, Finished, Phase, Stopped
-from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.plan import Moment, Plan, RunSpec
 from core.vocabulary.progress import Summary
 from core.vocabulary.run_folder import OUTPUTS, REPORT
 from core.vocabulary.state import State
@@ -44,27 +48,20 @@ _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
-    """``again_asked``: fill the form with it again. ``go_on_asked``: resume it from its checkpoint;
-    ``alone_asked``: the same on this laptop alone; ``stop_asked``: cancel that. ``accept_asked``: the
-    result's differences from one machine's are acceptable for this code.
+    """``again_asked``: fill the form with it again. ``resumed``: it goes on, or begins anew.
 
     Reports failures with the script's line; the traceback is folded.
     """
 
     again_asked = Signal()
-    go_on_asked = Signal()
-    alone_asked = Signal()
-    stop_asked = Signal()
     new_asked = Signal()
-    send_asked = Signal(object, object)
-    """The run whose report is to be sent, and the device to which."""
-    accept_asked = Signal(str)
-    """The code's digest (``Plan.code``)."""
+    resumed = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, bridge: Bridge) -> None:
         super().__init__()
+        self._bridge = bridge
         self.setAccessibleName("Result")
-        self.folder = ""
+        self._entry: RunEntry | None = None
         self._goes_on = ""
         self._starting = False
         self._fetching = ""
@@ -79,14 +76,13 @@ class OutcomeCard(Card):
         self.more = Fold("Details", name="result-details")
         self.lines: list[Label] = []
         self.report = button("Open report", self._open_report, name="open-report")
-        self.send = SendReportButton(self)
-        self.send.asked.connect(lambda device: self.send_asked.emit(self._run, device))
+        self.send = SendReportButton(self, bridge)
         self.open = button("Open folder", self._open, name="open-folder")
         self.again = button(AGAIN, self.again_asked.emit, "primary", name="again")
         self.new = button("New run", self.new_asked.emit, name="new-run")
-        self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
-        self.alone = button(ALONE, self._go_on_alone, name="go-on-alone")
-        self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
+        self.go_on = button(GO_ON, self._resume, "primary", name="go-on")
+        self.alone = button(ALONE, lambda: self._resume(alone=True), name="go-on-alone")
+        self.stop = button("Stop", lambda: bridge.submit(StopRun()), name="stop-going-on")
         self.accept = button(ACCEPT, self._accept, name="accept-differences")
         self._code = ""
         self._run: RunId | None = None
@@ -115,7 +111,7 @@ class OutcomeCard(Card):
         phase: Phase,
         summary: Summary | None,
         names: dict[DeviceId, str],
-        folder: str,
+        entry: RunEntry | None,
         state: State,
         *,
         run: RunId,
@@ -123,7 +119,7 @@ class OutcomeCard(Card):
         plan: Plan | None = None,
         checkpoint: Moment | None = None,
     ) -> None:
-        """``folder`` of the run, ``""`` while unknown. ``own``: it was started on this laptop.
+        """``entry`` of the history, None while unknown. ``own``: it was started on this laptop.
 
         ``checkpoint``: where it can continue with local files; other laptops may have a newer one.
         """
@@ -148,15 +144,13 @@ class OutcomeCard(Card):
             self.detail.setPlainText(detail)
         me = state.me.device if state.me is not None else None
         self._show_result(summary or Summary(), names, plan, me)
-        if folder != self.folder:
-            self.not_opened.show_problem(None)
-        self.folder = folder
-        for piece in (self.open, self.report):
-            piece.setVisible(bool(folder))
         if run != self._run:
+            self.not_opened.show_problem(None)
             self.send.said.hide()
-        self._run = run
-        self.send.show_state(state, there=bool(folder))
+        self._run, self._entry = run, entry
+        for piece in (self.open, self.report):
+            piece.setVisible(bool(self.folder))
+        self.send.show_run(run if self.folder else None, state)
         self.again.setVisible(own)
         again = EDIT if problem is not None and problem.code == ARGUMENTS_REFUSED else AGAIN
         self.again.setText(again)
@@ -178,21 +172,39 @@ class OutcomeCard(Card):
         self._show_go_on()
 
     @property
-    def may_resume(self) -> bool:
-        """Whether there is a checkpoint."""
-        return bool(self._goes_on)
+    def folder(self) -> str:
+        return self._entry.folder if self._entry is not None else ""
 
     def _accept(self) -> None:
-        self.accept_asked.emit(self._code)
+        self._bridge.submit(run_again.accepting(self._code, self._bridge.state))
 
-    def _go_on(self) -> None:
-        # It stays enabled meanwhile: a button that loses the focus would pass it to the next one.
-        if not self._starting:
-            self.go_on_asked.emit()
+    def _resume(self, *, alone: bool = False) -> None:
+        """Does what ``tandem resume`` does, with ``alone`` ``tandem resume --solo``; without a checkpoint it
+        begins anew."""
+        entry, state = self._entry, self._bridge.state
+        # The button stays enabled meanwhile: one that loses the focus would pass it to the next one.
+        if entry is None or self._starting:
+            return
+        try:
+            spec = run_again.spec_of(entry, state, resumes=True, others_said=alone, button=ALONE)
+        except TandemError as error:
+            self.show_start(error.problem, starting=False)
+            return
+        if alone:
+            spec = run_again.alone(spec, state.me.device if state.me is not None else None)
+        spec = replace(spec, resume=entry.run if self._goes_on else None)
+        self.show_start(None, starting=True)
+        self._bridge.submit(StartRun(spec=spec), lambda answer: self._on_started(spec, entry, answer))
 
-    def _go_on_alone(self) -> None:
-        if not self._starting:
-            self.alone_asked.emit()
+    def _on_started(self, spec: RunSpec, entry: RunEntry, answer: Answer) -> None:
+        refused = answer.problem if isinstance(answer, Refused) else None
+        if self._run == entry.run:  # otherwise another run is open meanwhile
+            stopped = refused is not None and refused.code == "stopped"  # the user wanted that
+            if refused is not None:
+                refused = run_again.with_other_ways(refused, spec, self._bridge.state, ALONE)
+            self.show_start(None if stopped else refused, starting=False)
+        if not isinstance(answer, Refused):
+            self.resumed.emit()
 
     def _show_go_on(self) -> None:
         there = bool(self._goes_on) or self._starting

@@ -19,15 +19,19 @@ from PySide6.QtWidgets import QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app import theme
+from app.bridge import Bridge
 from app.charts.panel import ChartPanel
 from app.charts.plot import Plot
 from app.charts.sources import Source
 from core.report.points import CPU_USE, GPU_USE, RunPoints
+from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.events import MemberEndedEpoch
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.progress import EpochEnd
+from core.vocabulary.settings import SettingsChange
 from tests.app import world
+from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME
 from tests.core.report.test_points import RUN, A, B, epoch, plan, step
 
@@ -705,12 +709,13 @@ def test_values_that_are_no_numbers_are_marked_where_they_are(qtbot: QtBot, pane
     assert (len(low), len(high)) == (2, 1)
 
 
-def test_the_smoothing_that_somebody_wants_is_reported_once(qtbot: QtBot, panel: ChartPanel) -> None:
-    told: list[float] = []
-    panel.bar.smoothing_kept.connect(told.append)
+def test_the_smoothing_that_somebody_wants_is_kept_once(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore, panel: ChartPanel
+) -> None:
+    panel.bar.keep_in(bridge)
     panel.bar.show_smoothing(0.3)
     assert panel.bar.look.smoothing == 0.3
     for value in (40, 50, 60):
         panel.bar.smoothing.setValue(value)
-    qtbot.waitUntil(lambda: bool(told), timeout=LIMIT_MS)
-    assert told == [0.6]
+    qtbot.waitUntil(lambda: bool(core.commands), timeout=LIMIT_MS)
+    assert core.commands == [ChangeSettings(change=SettingsChange(smoothing=0.6))]

@@ -394,7 +394,7 @@ def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, 
     assert outcome.not_started.problem == problem
     assert outcome.not_started.isVisible()
     assert outcome.where.text() == "Resumes at epoch 4, step 120.", "it can be tried again"
-    open_run(core, view, replace(PAUSED, folder="/runs/other"))
+    open_run(core, view, replace(PAUSED, run=RunId("another")))
     assert not outcome.not_started.isVisible()
     core.held = True
     outcome.go_on.click()
