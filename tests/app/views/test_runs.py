@@ -37,7 +37,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Finished, Stopped, Stopping, Training
+from core.vocabulary.phases import Finished, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
 from core.vocabulary.progress import Best
 from core.vocabulary.settings import SettingsChange
@@ -159,23 +159,6 @@ def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> 
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     assert len(view.past.charts.plots[0].curves) == 4
     assert len({curve.colour for curve in view.past.charts.plots[0].curves}) == 2
-
-
-def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
-    def at_once(command: Command) -> Answer:
-        found = details(command)
-        assert isinstance(found, RunDetails)
-        same_minute = RunId(f"20261121-1912{found.entry.run[13:]}")
-        return replace(found, entry=replace(found.entry, script="train.py", run=same_minute))
-
-    core.answers[GetRun] = at_once
-    choose(view, 0, 2)
-    view.compare.click()
-    core.flush()
-    qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
-    assert [name.rpartition(" ")[2] for name in view.past.charts.legend.names] == ["(1)", "(2)", "validation"]
-    names = [curve.name.partition(" (")[2] for curve in view.past.charts.plots[0].curves]
-    assert names == ["1), training", "1), validation", "2), training", "2), validation"]
 
 
 def test_measured_runs_are_compared_by_what_they_gained() -> None:
@@ -358,17 +341,6 @@ def test_going_on_can_be_stopped_while_the_checkpoint_is_fetched(
     assert not outcome.stop.isVisible() and outcome.go_on.hasFocus()
     assert outcome.where.text() == "Resumes at epoch 4, step 120."
     assert outcome.not_started.problem is None, "it is what the user wanted"
-
-
-def test_a_newer_checkpoint_elsewhere_takes_the_place_of_ours(core: FakeCore, view: RunsView) -> None:
-    core.happen(*world.linked())
-    open_run(core, view, PAUSED, Moment(step=1))
-    where = view.past.outcome.where
-    assert where.text() == "Resumes at epoch 1, step 1."
-    core.happen(world.found(PAUSED.run))
-    assert where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
-    open_run(core, view, PAUSED)
-    assert where.text() == "Resumes at epoch 4, step 120.", "it was brought here meanwhile"
 
 
 def test_nobody_is_asked_for_checkpoints_of_what_cannot_go_on(core: FakeCore, view: RunsView) -> None:
@@ -853,17 +825,6 @@ def test_name_and_note_of_an_open_run_are_edited_where_they_stand(
         LabelRun(run=run, name="Warm start", note=None),
         LabelRun(run=run, name=None, note="half the rate"),
     ]
-
-
-def test_a_report_that_is_gone_is_said(core: FakeCore, view: RunsView, tmp_path: Path) -> None:
-    core.answers[GetRun] = world.details(replace(ENTRIES[0], folder=str(tmp_path)))
-    choose(view, 0)
-    view.open.click()
-    core.flush()
-    view.past.outcome.report.click()
-    problem = view.past.outcome.not_opened.problem
-    assert problem is not None and problem.what == "There is no such report any more."
-    assert str(tmp_path / "report.html") in problem.fix
 
 
 def test_every_control_of_the_past_has_a_name_for_readers(core: FakeCore, view: RunsView) -> None:

@@ -48,9 +48,6 @@ LIMIT_MS = 60_000
 LOSS = CurveKey(DeviceId(""), "loss", False)
 
 
-MOVED = "Bob's laptop (20 of 64 rows): training; waits 10 of 100 ms"
-
-
 def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
     view = TrainView(bridge)
     qtbot.addWidget(view)
@@ -160,16 +157,6 @@ def test_what_would_help_is_reported_under_why(core: FakeCore, live: TrainLive) 
     assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
     assert "meet rarely (Options: on slow networks, meet rarely: about" in live.progress.advice.text()
-
-
-def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
-    balanced = replace(world.plan(), balance=True)
-    core.happen(*world.linked(), *world.begun(balanced))
-    label = live.progress.members[OTHER]
-    assert label.text() == "Bob's laptop: training", "nobody knows yet"
-    core.happen(world.measured())
-    core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
-    qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)
 
 
 def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:

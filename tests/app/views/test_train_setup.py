@@ -26,11 +26,9 @@ from core.vocabulary.access import Access
 from core.vocabulary.answers import (
     Answer,
     Declared,
-    Findings,
     PlanMade,
     Refused,
     RunAccepted,
-    ScriptRead,
     ScriptsFound,
     SweepAccepted,
 )
@@ -682,15 +680,6 @@ def test_a_problem_that_is_mended_in_the_script_goes_when_it_is_saved(
     assert setup.arguments.text() == "--epochs 3"
 
 
-def test_an_open_quotation_mark_forbids_to_train(qtbot: QtBot, setup: TrainSetup, settle: Settle) -> None:
-    setup.choose("/a.py")
-    settle()
-    qtbot.keyClicks(setup.arguments, '--name "two')
-    settle()
-    assert not setup.train.isEnabled()
-    assert "quotation mark" in words(setup)
-
-
 # --- roles -------------------------------------------------------------------------------------------------
 
 
@@ -902,16 +891,6 @@ def test_train_cannot_be_pressed_twice(core: FakeCore, setup: TrainSetup, settle
     assert len(core.asked(StartRun)) == 1
 
 
-def test_a_run_of_the_history_is_prepared_again(
-    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
-) -> None:
-    entry = world.entry()
-    view.run_again(replace(entry, arguments=("--name", "two words")))
-    settle()
-    assert setup.arguments.text() == "--name 'two words'"
-    assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
-
-
 THEN = RunSpec(
     script="/home/ada/digits/digits.py",
     arguments=("--epochs", "3"),
@@ -956,14 +935,6 @@ def test_a_laptop_of_then_that_is_missing_now_is_named_with_its_mend(
     assert "goes without it" not in words(setup)
     setup.start()
     assert core.asked(StartRun) == [StartRun(spec=THEN)], "what it had then was not lost meanwhile"
-
-
-def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -> None:
-    why = Problem(code="script-missing", what="There is no script at /home/ada.", fix="Check the path.")
-    core.answers[AnalyseScript] = Refused(problem=why)
-    view.run_again(world.entry())
-    core.flush()
-    assert view.setup.problem.problem == why
 
 
 def test_a_disk_that_fills_up_elsewhere_is_seen_without_a_new_plan(
