@@ -20,9 +20,12 @@ from core.vocabulary.plan import split_rows
 from core.vocabulary.progress import Diverged, EpochEnd, Expectation, Progress
 
 STEP_EVERY_S = 0.1
-RATE_S = 15.0
 """Seconds between two reported steps. The only throttle between Keras and a plot: here it saves training from
 reading metrics that nobody will see, and keeps the load off pipe, links and history."""
+HELPER_EVERY_S = 0.5
+"""The same for members that share a batch's rows with a chief: its losses and speeds are theirs too."""
+RATE_S = 15.0
+"""Seconds over which the pace is measured, at least."""
 
 
 class ReportingObserver:
@@ -129,7 +132,7 @@ class ReportingObserver:
             wire_bytes=report.wire_bytes,
             met_every=report.met_every,
             done=step,
-            share=self._share(report.rows),
+            share=self._share(round(report.rows)),
             diverged=self._diverged,
         )
         self._report(progress)
@@ -212,7 +215,8 @@ class ReportingObserver:
 
     def _send(self, progress: Progress) -> None:
         self._held = None
-        self._next_s = self._monotonic() + STEP_EVERY_S
+        leads = self.is_chief() or len(self.shares) < 2
+        self._next_s = self._monotonic() + (STEP_EVERY_S if leads else HELPER_EVERY_S)
         self._reporter.progress(progress)
 
     def _watch_loss(self, logs: Mapping[str, float], epoch: int, step: int) -> None:

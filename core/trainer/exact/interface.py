@@ -87,8 +87,8 @@ class StepReport:
     batch: int
     """Steps done in this epoch."""
     steps_in_epoch: int | None
-    rows: int
-    """Rows of the newest global batch."""
+    rows: float
+    """Rows of a global batch, the mean over the steps of `step_s`: an epoch's last batch may be smaller."""
     logs: Mapping[str, float]
     """The metrics over all members, equal on each of them."""
     step_s: float

@@ -144,6 +144,32 @@ def test_only_the_newest_of_many_steps_in_a_tenth_of_a_second_is_sent(kept: Kept
     assert observer.step_due()
 
 
+@pytest.mark.parametrize(("rank", "shares", "reports"), [(0, (3, 1), 11), (1, (3, 1), 3), (1, (), 11)])
+def test_who_shares_a_chiefs_steps_reports_two_a_second(
+    kept: Kept, rank: int, shares: tuple[int, ...], reports: int
+) -> None:
+    """Other members' losses are their own."""
+    now_s = [0.0]
+    observer = ReportingObserver(
+        cast(Reporter, kept),
+        shares=shares,
+        rank=rank,
+        stop_asked=lambda: False,
+        is_chief=lambda: rank == 0,
+        monotonic=lambda: now_s[0],
+    )
+    observer.on_fit_began(1, 1000, 64)
+    for count in range(65):
+        now_s[0] = count / 64
+        step(observer, count + 1, 0, count + 1, steps=1000)
+    assert len(kept.of(Progress)) in (reports - 1, reports)
+    observer.is_chief = lambda: True
+    now_s[0] = 2.0
+    step(observer, 70, 0, 70, steps=1000)
+    now_s[0] = 2.125
+    assert observer.step_due(), "it leads now"
+
+
 def test_epochs_that_are_shorter_than_the_throttle_tell_no_more_steps(kept: Kept) -> None:
     observer = ReportingObserver(
         cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: 5.0

@@ -114,6 +114,11 @@ class Epochs(TFEpochIterator):
         return self._num_batches
 
     @property
+    def last_rows(self) -> int | None:
+        """Rows of the last batch of arrays, if they are fewer than the others'."""
+        return self.data_adapter.partial_batch_size if self.is_of_arrays else None
+
+    @property
     def arrays(self) -> Any:
         """The data in arrays, nested as a batch; None if it is anything else."""
         return self.data_adapter._inputs if self.is_of_arrays else None

@@ -74,7 +74,10 @@ class ReportingCallback(keras.callbacks.Callback):
         self._last: tuple[int, Mapping[str, Any]] | None = None
         self._batches_reported = 0
         self._recent_logs = RecentLogs()
-        self._reported_s = time.perf_counter()
+        self._since_s = time.perf_counter()
+        """When the steps that are not reported yet began."""
+        self._goes_on = True
+        """The next step begins after a pause."""
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         restored = private.initial_epoch(self.model)
@@ -91,10 +94,13 @@ class ReportingCallback(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._epoch, self._last, self._batches_reported = epoch, None, 0
+        self._goes_on = True
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        if self._goes_on:
+            self._goes_on, self._since_s = False, time.perf_counter()
         if self._last is not None and self._host.observer.step_due():
-            self._report()
+            self.catch_up()
         if self._host.observer.should_stop():
             self._host.stopping = True
             self.model.stop_training = True
@@ -103,8 +109,6 @@ class ReportingCallback(keras.callbacks.Callback):
         self._last = (self._progress.done_with(batch), logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        if self._last is not None and self._last[0] > self._batches_reported:
-            self._report()
         done, planned = self._batches_reported, self.params.get("steps")
         whole = not self._host.stopping if planned is None else done >= planned
         self._host.epochs += whole
@@ -114,11 +118,12 @@ class ReportingCallback(keras.callbacks.Callback):
         """The previous run reported the steps of this epoch up to `batch`."""
         self._batches_reported = batch
 
+    def pause(self) -> None:
+        """What comes before the next step belongs to none: a checkpoint, an epoch's end, opening its data."""
+        self._goes_on = True
+
     def catch_up(self) -> None:
         """Reports every step that is done."""
-        self._report()
-
-    def _report(self) -> None:
         if self._last is None:
             return
         batch, logs = self._last
@@ -126,17 +131,17 @@ class ReportingCallback(keras.callbacks.Callback):
         if done <= 0:
             return
         self._host.step += done
+        numbers = private.numbers(logs)  # on a GPU, a step is done once its output can be read
         now = time.perf_counter()
-        step_s = (now - self._reported_s) / done
-        self._batches_reported, self._reported_s = batch, now
-        numbers = private.numbers(logs)
+        step_s = (now - self._since_s) / done
+        self._batches_reported, self._since_s = batch, now
         self._host.observer.on_step(
             StepReport(
                 step=self._host.step,
                 epoch=self._epoch,
                 batch=batch,
                 steps_in_epoch=self.params.get("steps"),
-                rows=self._global_batch or 0,
+                rows=self._progress.mean_rows(self._global_batch or 0, done, batch),
                 logs=numbers,
                 recent=self._recent_logs.since(self.model, self._epoch, numbers),
                 step_s=step_s,
@@ -175,20 +180,29 @@ class OneMemberCallbacks(private.Callbacks):
         keeper, now = self._progress.keeper, time.perf_counter()
         keeper.passed(now - self._batch_s)
         self._batch_s = now
-        if keeper.due or keeper.host.stopping:
-            self.wait_heard()
-            self._report.catch_up()
-        self._progress.batch_ended(self._progress.done_with(batch), logs)
+        done = self._progress.done_with(batch)
+        pauses = keeper.due or keeper.host.stopping or done == self._progress.batches_in_epoch
+        if pauses:
+            self._catch_up()
+        self._progress.batch_ended(done, logs)
+        if pauses:
+            self._report.pause()
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         if self._progress.under_way:
+            self._catch_up()
             self._progress.validation_begins()
         super().on_test_begin(logs)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._catch_up()
         super().on_epoch_end(epoch, logs)
         last = self.model.stop_training or epoch + 1 == self.params["epochs"]
         self._progress.epoch_ended(epoch, last=last, due=self._progress.keeper.due_at_epochs_end)
+
+    def _catch_up(self) -> None:
+        self.wait_heard()
+        self._report.catch_up()
 
 
 def install(observer: Observer, checkpointing: Checkpointing | None = None) -> OneMember:

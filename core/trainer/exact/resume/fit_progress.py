@@ -116,6 +116,13 @@ class FitProgress:
         most = self.batches_in_epoch
         return batch + 1 if most is None else min(batch + 1, most)
 
+    def mean_rows(self, size: int, done: int, batch: int) -> float:
+        """Rows of a batch, the mean over the last `done` of the epoch's first `batch`: `size`, but for the
+        epoch's last."""
+        data = self._iterator
+        last = data.last_rows if size and data is not None and batch == data.known_batches else None
+        return size if last is None else size - (size - last) / done
+
     @property
     def kept(self) -> bool:
         return self.number >= 0

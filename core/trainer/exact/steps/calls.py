@@ -49,10 +49,10 @@ class TracedCalls:
     ) -> CallOutputs:
         before = self.before(traced)
         with tf.control_dependencies(before.kept):
-            done, *last = while_loop.up_to(
+            done, rows, *last = while_loop.up_to(
                 limit, traced.step, lambda: self.kept_step(traced, iterator.get_next(), shares)
             )
-        return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
+        return self.meet(traced, before, while_loop.packed(traced.step, last), done, rows, words)
 
     def unsure(
         self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
@@ -60,25 +60,26 @@ class TracedCalls:
         """Like `sure`, for data that may end: stops before the first step that has none."""
         before = self.before(traced)
 
-        def body(done: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
-            outputs = while_loop.flat(self.kept_step(traced, batch.get_value(), shares))
+        def body(done: Tensor, rows: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
+            step = self.kept_step(traced, batch.get_value(), shares)
+            outputs = while_loop.flat(step)
             with tf.control_dependencies(outputs):
                 # Never read more than the limit: what is taken from an iterator is gone.
                 batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
-            return done + 1, batch, *outputs
+            return done + 1, rows + step.rows, batch, *outputs
 
         with tf.control_dependencies(before.kept):
-            start = [tf.constant(0), iterator.get_next_as_optional()]
-            done, _, *last = while_loop.loop(
-                lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
+            start = [tf.constant(0), while_loop.no_rows(), iterator.get_next_as_optional()]
+            done, rows, _, *last = while_loop.loop(
+                lambda done, _, batch, *__: (done < limit) & batch.has_value(), body, start, traced.step
             )
-        return self.meet(traced, before, while_loop.packed(traced.step, last), done, words)
+        return self.meet(traced, before, while_loop.packed(traced.step, last), done, rows, words)
 
     def on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
         before = self.before(traced)
         with tf.control_dependencies(before.kept):
             last = self.step(traced, data, shares)
-        return self.meet(traced, before, last, tf.constant(1), words)
+        return self.meet(traced, before, last, tf.constant(1), last.rows, words)
 
     def met(
         self, traced: Traced, name: str, call: Callable[..., CallOutputs], is_audit: bool, *source: Any
@@ -98,8 +99,18 @@ class TracedCalls:
         met = engine.collectives.met
         own_s, wait_s = (tuple(row[list(met)].tolist()) for row in outputs.times_s.numpy())
         engine.compare_data(outputs.marks.numpy())
-        stop, rows = bool(outputs.stops > 0), int(outputs.rows)
-        return PortionResult(outputs.logs, rows, done, stop, step_s, met, own_s, wait_s), int(outputs.audits)
+        result = PortionResult(
+            logs=outputs.logs,
+            rows=int(outputs.rows),
+            mean_rows=int(outputs.all_rows) / max(1, done),
+            done=done,
+            stop=bool(outputs.stops > 0),
+            step_s=step_s,
+            met=met,
+            own_s=own_s,
+            wait_s=wait_s,
+        )
+        return result, int(outputs.audits)
 
     # --- meeting
 
@@ -109,7 +120,13 @@ class TracedCalls:
         return Before(traced.state.snapshot(), self._engine.meter.waited_s(), kept)
 
     def meet(
-        self, traced: Traced, before: Before, last: StepOutputs, done: Tensor, words: Tensor
+        self,
+        traced: Traced,
+        before: Before,
+        last: StepOutputs,
+        done: Tensor,
+        all_rows: Tensor,
+        words: Tensor,
     ) -> CallOutputs:
         """Metrics over all members, the logs they give, and the members' reports."""
         engine = self._engine
@@ -137,4 +154,4 @@ class TracedCalls:
         every = tf.reshape(tf.stack(every), [len(times), engine.members])
         if traced.undo is not None:
             traced.undo.end()
-        return CallOutputs(logs, last.rows, done, stops, audits, every[:2], every[2:])
+        return CallOutputs(logs, last.rows, all_rows, done, stops, audits, every[:2], every[2:])

@@ -383,13 +383,10 @@ class Loop:
         self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, words: Tensor
     ) -> CallOutputs:
         known, before = traced.state.variables, self._calls.before(traced)
-        last, done = None, 0
-        for _ in range(limit):
-            try:
-                data = next(iterator)
-            except StopIteration:
-                break
-            last, done = self._calls.step(traced, data, shares), done + 1
+        last, done, rows = None, 0, while_loop.no_rows()
+        for data in itertools.islice(iterator, int(limit)):
+            last = self._calls.step(traced, data, shares)
+            done, rows = done + 1, rows + last.rows
             self._sharings.report_draws(self._record)
         if last is None:
             raise StopIteration
@@ -397,4 +394,4 @@ class Loop:
         traced.state = self._state(traced.sharing)
         values = dict(zip(map(id, known), before.values, strict=True))
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
-        return self._calls.meet(traced, before, last, tf.constant(done), words)
+        return self._calls.meet(traced, before, last, tf.constant(done), rows, words)

@@ -80,7 +80,7 @@ class StepReports:
                 epoch=fit.epoch,
                 batch=fit.batch,
                 steps_in_epoch=fit.steps,
-                rows=result.rows,
+                rows=result.mean_rows,
                 logs=logs,
                 recent=self._recent_logs.since(model, (fit.name, fit.epoch), logs),
                 step_s=step_s,

@@ -39,6 +39,9 @@ class CallOutputs(NamedTuple):
 
     logs: Logs
     rows: Tensor
+    """int64: rows of the last global batch."""
+    all_rows: Tensor
+    """int64: rows of all its global batches."""
     done: Tensor
     stops: Tensor
     """float64: how many members were asked to stop."""
@@ -99,6 +102,8 @@ class PortionResult:
     logs: Logs
     rows: int
     """Rows of the last global batch."""
+    mean_rows: float
+    """Rows of a global batch, the mean over the steps of `step_s`: an epoch's last batch may be smaller."""
     done: int
     stop: bool
     """A member was asked to stop."""

@@ -26,12 +26,18 @@ def loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[An
 
 
 def up_to(limit: Tensor, step: Any, run: Callable[[], StepOutputs]) -> list[Tensor]:
-    """Runs one step `limit` times by `run`: returns how often, and the last outputs, flat."""
+    """Runs one step `limit` times by `run`: returns how often, the rows of all of them, and the last outputs,
+    flat."""
 
-    def body(done: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
-        return done + 1, *flat(run())
+    def body(done: Tensor, rows: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
+        outputs = run()
+        return done + 1, rows + outputs.rows, *flat(outputs)
 
-    return loop(lambda done, *_: done < limit, body, [tf.constant(0)], step)
+    return loop(lambda done, *_: done < limit, body, [tf.constant(0), no_rows()], step)
+
+
+def no_rows() -> Tensor:
+    return tf.constant(0, tf.int64)
 
 
 def packed(step: Any, outputs: list[Tensor]) -> StepOutputs:

@@ -28,6 +28,8 @@ class Recorder:
         step."""
         self.order: list[str] = []
         """The first ten reports of steps, and computations of a whole batch on one member."""
+        self.speeds: list[tuple[int, int, float, float]] = []
+        """Per step: its epoch and batch, the rows of a batch, and the seconds of a step."""
         self.validated: list[tuple[int, bool, bool]] = []
         """Per epoch: its number, whether it was complete, whether it had a validation value."""
 
@@ -40,6 +42,7 @@ class Recorder:
     def on_step(self, report: StepReport) -> None:
         self.step = report.step
         self.note(f"step {report.step}")
+        self.speeds.append((report.epoch, report.batch, report.rows, report.step_s))
         place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
         self.heard.append(["step", *place, report.rows, report.logs["loss"]])
         assert report.recent is not None
@@ -142,12 +145,17 @@ def main() -> None:
     Engine.given_to = given_to  # type: ignore[method-assign]
     model.evaluate(x, y, batch_size=BATCH, verbose=0)
     weights = {str(place): weight for place, weight in enumerate(model.get_weights())}
-    stopped = False
+    stopped, uneven = False, list[Any]()
     if installation is not None:
         heard, recorder.heard = recorder.heard, []
         neutral = states("calibrated")
         wanted, calibration.wanted = calibration.wanted, lambda *_: False
         neutral |= states("as ever")
+        recorder.speeds.clear()
+        other = dense()
+        other.compile(keras.optimizers.Adam(0.005), loss="mse")
+        other.fit(x[BATCH // 2 :], y[BATCH // 2 :], batch_size=BATCH, epochs=6, verbose=0)
+        uneven = list(recorder.speeds)
         calibration.wanted = wanted
         np.savez(out / "neutral.npz", **neutral)
         recorder.heard, recorder.validated = heard, []
@@ -174,6 +182,7 @@ def main() -> None:
         "order": recorder.order,
         "validated": recorder.validated,
         "recent": recorder.recent,
+        "uneven": uneven,
         "measured": [msgspec.to_builtins(expectation) for expectation in recorder.measured],
         "trained": installation is not None and installation.trained,
         "sha256": installation.weights_sha256() if installation else "",

@@ -78,6 +78,17 @@ def test_recent_logs_add_up_to_the_means_that_keras_gives(records: list[dict[str
             assert told / batch == pytest.approx(so_far, rel=1e-4)
 
 
+def test_an_epochs_last_batch_counts_as_the_rows_it_has(records: list[dict[str, Any]]) -> None:
+    """19 batches of 64 rows and one of 32: the mean is that of the steps that were timed."""
+    for record in records:
+        ends = [each for each in record["uneven"] if each[1] == 20 and each[0]]
+        assert len(ends) == 5
+        means = [(64 * (steps - 1) + 32) / steps for steps in range(1, 21)]
+        assert all(rows in means for _, _, rows, _ in ends)
+        assert any(rows > 32 for _, _, rows, _ in ends), "several steps were timed together"
+        assert all(rows == 64 for _, batch, rows, _ in record["uneven"] if batch < 20)
+
+
 def test_a_validation_that_a_stop_cut_is_no_value(records: list[dict[str, Any]]) -> None:
     for record in records:
         assert record["validated"] == [[0, True, True], [1, True, False]], "epoch, whole, validated"
