@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
-import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLayout, QScrollArea, QStackedWidget, QWidget
 
@@ -33,25 +33,23 @@ def _stops(widget: QWidget) -> Iterator[QWidget]:
         content = widget.widget()
         if content is not None:
             yield from _stops(content)
-    elif (layout := widget.layout()) is not None:
-        yield from _stops_in(layout)
-    else:  # it lays out its own children, in their order
-        for child in widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            yield from _stops(child)
+        return
+    children = widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    layout = widget.layout()
+    # Without a layout it lays out its own children, in their order.
+    for child in children if layout is None else _in_order(layout, children):
+        yield from _stops(child)
 
 
-def _stops_in(layout: QLayout) -> Iterator[QWidget]:
-    for index in range(layout.count()):
-        item = layout.itemAt(index)
-        if item is None:
-            continue
-        widget, inner = item.widget(), item.layout()
-        if inner is None:
-            # Qt deletes the item with its widget without telling Python, whose object would then stand for
-            # whatever is later allocated at that address: pyqtgraph, which makes objects by address, draws
-            # with it.
-            shiboken6.invalidate(item)
-        if widget is not None:
-            yield from _stops(widget)
-        elif inner is not None:
-            yield from _stops_in(inner)
+def _in_order(layout: QLayout, widgets: Sequence[QWidget]) -> Iterator[QWidget]:
+    """Those of ``widgets`` that are in ``layout``, as it lays them out.
+
+    Asks where each is: what ``itemAt`` returns stays in memory as long as the layout, anew with each call.
+    """
+    places: list[tuple[int, QWidget | QLayout]] = [(layout.indexOf(each), each) for each in widgets]
+    places += [(layout.indexOf(each), each) for each in layout.children() if isinstance(each, QLayout)]
+    for place, each in sorted(places, key=itemgetter(0)):
+        if isinstance(each, QLayout):
+            yield from _in_order(each, widgets)
+        elif place >= 0:
+            yield each
