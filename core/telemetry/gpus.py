@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from core.telemetry.nvidia import Nvidia
+from core.telemetry.nvidia import NO_DRIVER, Nvidia
 from core.vocabulary.readings import GpuReading
 
 _NVIDIA = 0x10DE
@@ -30,7 +30,7 @@ class Gpus:
         nvidia = open_nvidia()
         if not isinstance(nvidia, str):
             return cls(nvidia, "")
-        if nvidia == "no NVIDIA driver" and _is_without_driver(pci):
+        if nvidia == NO_DRIVER and _is_without_driver(pci):
             nvidia = "there is an NVIDIA card, but no NVIDIA driver is installed"
         return cls(None, f"CPU only: {nvidia}.")
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from core.vocabulary.readings import GpuReading
 from core.vocabulary.text import joined
+
+NO_DRIVER = "no NVIDIA driver"
+LIBRARY = "libnvidia-ml.so.1"
 
 
 class Nvidia:
@@ -19,9 +24,12 @@ class Nvidia:
         self.names = names
 
     @classmethod
-    def open(cls, nvml: Any = None) -> Nvidia | str:
-        """The GPUs, or why there are none."""
-        nvml = nvml or importlib.import_module("pynvml")
+    def open(cls, nvml: Any = None, library: str = LIBRARY) -> Nvidia | str:
+        """The GPUs, or why there are none. ``library``: the driver's, on Linux."""
+        if nvml is None:
+            if not _is_there(library):
+                return NO_DRIVER
+            nvml = importlib.import_module("pynvml")
         try:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
@@ -73,10 +81,20 @@ class Nvidia:
         )
 
 
+def _is_there(library: str) -> bool:
+    """Asked first, as ``pynvml`` takes 2.5 MB. Elsewhere than on Linux it looks in several places."""
+    if sys.platform == "linux":
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            return False
+    return True
+
+
 def _why_closed(nvml: Any, error: Exception) -> str:
     code = getattr(error, "value", None)
     if code == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-        return "no NVIDIA driver"
+        return NO_DRIVER
     if code == nvml.NVML_ERROR_DRIVER_NOT_LOADED:
         return "the NVIDIA driver is installed but not loaded (restart the laptop)"
     if code == nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH:

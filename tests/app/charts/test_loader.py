@@ -43,7 +43,9 @@ import PySide6.QtCore
 assert "QObject" in dir(PySide6.QtCore), "Qt's modules tell what they have"
 import pyqtgraph
 assert not hasattr(pyqtgraph, "ImageView") and not hasattr(pyqtgraph, "ROI")
-assert "PySide6.QtTest" not in sys.modules
+assert not {"PySide6.QtTest", "PySide6.QtOpenGL", "PySide6.QtOpenGLWidgets", "cProfile"} & set(sys.modules)
+import cProfile, PySide6.QtOpenGL
+assert cProfile.Profile and PySide6.QtOpenGL.QOpenGLBuffer, "they are there for others"
 assert "QDial" not in vars(pyqtgraph.QtWidgets), "Qt's classes are copied"
 assert issubclass(pyqtgraph.PlotWidget, pyqtgraph.QtWidgets.QWidget)
 """

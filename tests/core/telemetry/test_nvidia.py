@@ -1,9 +1,11 @@
 """NVIDIA's readings, and a reason for each missing one."""
 
+import sys
+
 import pynvml
 import pytest
 
-from core.telemetry.nvidia import Nvidia
+from core.telemetry.nvidia import NO_DRIVER, Nvidia
 from tests.core.telemetry.fake_nvml import FakeNvml
 
 
@@ -77,6 +79,13 @@ def test_the_stand_in_has_the_librarys_names_and_numbers() -> None:
             assert getattr(pynvml, name) == getattr(FakeNvml, name)
         elif name.startswith("nvml"):
             assert callable(getattr(pynvml, name))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the library may be in several places")
+def test_without_the_drivers_library_its_module_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pynvml")
+    assert Nvidia.open(library="libno-such-driver.so.1") == NO_DRIVER
+    assert "pynvml" not in sys.modules
 
 
 @pytest.mark.real

@@ -28,7 +28,7 @@ def main() -> None:
     from tests.exactness.scenarios.optimizers import dense
     from tests.exactness.scenarios.registry import BATCH, table
 
-    class Slow(keras.callbacks.Callback):
+    class Slow(keras.callbacks.Callback):  # type: ignore[misc]
         """A long validation, and a long end of each epoch."""
 
         def on_test_begin(self, logs: Any = None) -> None:
