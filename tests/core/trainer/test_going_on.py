@@ -48,7 +48,8 @@ def lost(*deaths: str, **options: Any) -> Any:
     [
         lost("chief:0 in step", "worker:0 in predict"),
         lost("worker:2 in validation", "chief:0 in between"),
-        lost("chief:0 in validation", "worker:1 in closing", marks=complete),
+        lost("chief:0 in batch", "worker:1 in closing"),
+        lost("chief:0 in validation", "worker:1 in batch", marks=complete),
         lost("chief:0 in callback", "worker:1 in evaluate", marks=complete),
         lost("worker:0 in callback", "chief:0 in evaluate", marks=complete),
         lost("worker:2 in step", "chief:0 in predict", marks=complete),
