@@ -329,6 +329,7 @@ class Conductor(QObject):
 
     def _on_train(self, do: Callable[[TrainView], object]) -> None:
         """Calls ``do`` now, or when the Train screen is ready."""
+            runs.received.head.setChecked(True)  # it stays there
         self.window.go_to(TRAIN)
         self._for_train.append(do)
         self._do_on_train()

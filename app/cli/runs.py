@@ -71,7 +71,7 @@ async def _change(follower: Follower, screen: Screen, arguments: argparse.Namesp
 async def _all(follower: Follower, screen: Screen, limit: int) -> int:
     found = await follower.submit(ListRuns(limit=limit), answers.RunList)
     if screen.json:
-        screen.result({"ok": True, "runs": found.runs, "problem": found.problem})
+        screen.result({"ok": True, "runs": found.runs, "problem": found.problem, "reports": found.reports})
         return ExitCode.OK
     if found.problem is not None:
         screen.problem(found.problem)
@@ -79,6 +79,12 @@ async def _all(follower: Follower, screen: Screen, limit: int) -> int:
         screen.show(_table(found.runs))
     else:
         screen.say("Nothing has been trained yet. Try: tandem demo")
+    if found.reports:
+        screen.say("Reports from other laptops:")
+    for report in found.reports:
+        sender = f", from {plain(report.sender, 40)}" if report.sender else ""
+        when = units.moment(report.came_s)
+        screen.say(f"  {when}  {plain(report.script, 60)}{sender}: {plain(report.path, 400)}")
     return ExitCode.OK
 
 

@@ -25,13 +25,14 @@ from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.problem_box import Level, ProblemBox
+from app.widgets.received_reports import ReceivedReports
 from app.widgets.runs_table import RunsTable
 from app.widgets.send_report import SendReportButton
 from app.widgets.undo_bar import UndoBar
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import REPORT_CAME, Problem
 from core.vocabulary.events import (
     CheckpointCame,
     CheckpointFound,
@@ -39,6 +40,7 @@ from core.vocabulary.events import (
     FetchEnded,
     HistoryChanged,
     LinkDown,
+    NoticeRaised,
     RunPhaseChanged,
     RunPlanned,
     RunSummarised,
@@ -116,6 +118,8 @@ class RunsView(View):
         self.send = SendReportButton(self, self.bridge)
         self.folder = button("Open folder", self._open_folder, name="run-folder")
         self.delete = button("Delete", self._delete, "danger", name="delete-run")
+        self.received = ReceivedReports(self.bridge)
+        self.received.open_asked.connect(lambda path: self.not_opened.open(path, "report"))
         head = row(Label(self.title, "title"), 1, self.count, self.filter)
         head.setStretch(3, 20)
         self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
@@ -130,7 +134,8 @@ class RunsView(View):
         foot.setStretch(0, 1)
         foot.setAlignment(self.delete, Qt.AlignmentFlag.AlignTop)
         layout = column(
-            head, self.problem, self.not_opened, self.table, self.instead, self.undo, foot, spacing=GAP
+            *(head, self.problem, self.not_opened, self.table, self.instead, self.undo, foot, self.received),
+            spacing=GAP,
         )
         layout.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
         for piece in (self.table, self.instead):
@@ -163,7 +168,7 @@ class RunsView(View):
         return self.list, self.past
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
-        if any(isinstance(event, _OF_HISTORY) for event in events):
+        if any(isinstance(event, _OF_HISTORY) or _is_report(event) for event in events):
             self._stale = True
         if self._stale and state.me is not None and self.isVisible():
             self._ask()
@@ -200,6 +205,7 @@ class RunsView(View):
             self.model.show_runs(answer.runs)
             self.sorted.hide_runs(self.sorted.hidden & {entry.run for entry in answer.runs})
             self.table.show_notes(any(entry.note for entry in answer.runs))
+            self.received.show_reports(answer.reports)
             level: Level = "warning" if self._refused is None else "bad"
             self.problem.show_problem(self._refused or answer.problem, level)
         elif isinstance(answer, Refused):
@@ -356,6 +362,10 @@ class RunsView(View):
 
     def _open_folder(self) -> None:
         self.not_opened.open(Path(self.chosen[0].folder))
+
+
+def _is_report(event: Event) -> bool:
+    return isinstance(event, NoticeRaised) and event.problem.code == REPORT_CAME
 
 
 def _going(entries: Sequence[RunEntry], after_s: float) -> str:

@@ -34,6 +34,10 @@ class Fold(QWidget):
     def is_open(self) -> bool:
         return self.head.isChecked()
 
+    def rename(self, title: str) -> None:
+        self._title = title
+        self._show_arrow(self.is_open)
+
     def _toggle(self, unfolded: bool) -> None:
         self._show_arrow(unfolded)
         self._inner.setVisible(unfolded)

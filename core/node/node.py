@@ -289,18 +289,17 @@ class Node:
             case cm.LookAtRequest(run=run):
                 return await self._runs.look_at_request(run)
             case cm.ListRuns(limit=limit):
-                return await self._runs.history.newest(limit)
+                return replace(await self._runs.history.newest(limit), reports=await self._reports.kept())
             case cm.GetRun(run=run, points=points):
                 return await self._runs.history.find(run, points=points)
-            case cm.LabelRun(run=run, name=name, note=note):
-                await self._runs.history.label(run, name, note)
-                self._emit(ev.HistoryChanged(run=run))
-            case cm.DeleteRun(run=run):
-                await self._runs.history.delete(run)
+            case cm.LabelRun(run=run) | cm.DeleteRun(run=run):
+                await self._runs.history.change(command)
                 self._emit(ev.HistoryChanged(run=run))
             case cm.SendReport(run=run, device=device):
                 await self._runs.history.reports_written()
                 await self._reports.send((await self._runs.history.find(run, points=False)).entry, device)
+            case cm.DeleteReport(path=path):
+                await self._reports.delete(path)
             case cm.AskToInstall() | cm.Install():
                 self._runs.modules.installs.do(command)
             case cm.FindCheckpoints(run=run):

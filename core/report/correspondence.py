@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import secrets
 import time
 import zlib
 from collections.abc import Callable
-from html import escape
+from contextlib import suppress
+from html import escape, unescape
 from pathlib import Path
 
 from core.home.private_file import write_atomically
@@ -22,7 +25,7 @@ from core.project.files import disk_use
 from core.report import problems
 from core.runtime.background import Background
 from core.runtime.regular_file import NotRegular, open_regular
-from core.vocabulary.answers import RunEntry
+from core.vocabulary.answers import ReceivedReport, RunEntry
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event, NoticeRaised
 from core.vocabulary.ids import DeviceId, short
@@ -37,12 +40,16 @@ MOST_KEPT = 20
 """Reports kept from other laptops; the oldest are deleted."""
 SENT_APART_S, COME_APART_S = 10.0, 5.0
 """Least time between two reports to a laptop, and from one."""
+_HEAD_BYTES = 4096
+"""Of a kept page, before the frame."""
+_ABOUT = re.compile(r'<meta name="(script|sender)" content="([^"]*)">')
 _log = logging.getLogger(__name__)
 
 _AROUND = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
 style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta name="script" content="{script}"><meta name="sender" content="{name}">
 <title>{title}</title>
 <style>html,body{{margin:0;height:100%}}
 body{{display:flex;flex-direction:column;font:15px system-ui,sans-serif}}
@@ -109,6 +116,14 @@ class Reports:
         else:
             self._emit(NoticeRaised(problem=problems.came(name, script, path)))
 
+    async def kept(self) -> tuple[ReceivedReport, ...]:
+        """Newest first."""
+        return await asyncio.to_thread(_kept, self._folder)
+
+    async def delete(self, path: str) -> None:
+        """Deletes a received report, and no other file. Raises ``TandemError``."""
+        await asyncio.to_thread(_delete, self._folder, path)
+
     async def size(self) -> int:
         """Size of all received reports, in bytes."""
         return (await asyncio.to_thread(disk_use, self._folder)).total
@@ -151,7 +166,13 @@ def contained(page: str, name: str, script: str) -> str:
         f"{name} sent this report of {script}. The page was made there. It can reach neither the network nor "
         "files of this laptop."
     )
-    return _AROUND.format(title=escape(f"{script}, from {name}"), words=escape(words), page=escape(page))
+    return _AROUND.format(
+        script=escape(script),
+        name=escape(name),
+        title=escape(f"{script}, from {name}"),
+        words=escape(words),
+        page=escape(page),
+    )
 
 
 def _keep(folder: Path, packed: bytes, name: str, script: str) -> Path:
@@ -161,6 +182,29 @@ def _keep(folder: Path, packed: bytes, name: str, script: str) -> Path:
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}.html"
     write_atomically(path, text.encode())
     return path
+
+
+def _kept(folder: Path) -> tuple[ReceivedReport, ...]:
+    found = []
+    for path in sorted(folder.glob("*.html"), reverse=True):
+        with suppress(NotRegular, OSError), open_regular(path) as file:
+            came_s = os.fstat(file.fileno()).st_mtime
+            said = dict(_ABOUT.findall(file.read(_HEAD_BYTES).decode(errors="replace")))
+            script, sender = (plain(unescape(said.get(name, "")), 60) for name in ("script", "sender"))
+            # One that an earlier Tandem kept does not name them.
+            found.append(
+                ReceivedReport(path=str(path), script=script or path.stem, sender=sender, came_s=came_s)
+            )
+    return tuple(found)
+
+
+def _delete(folder: Path, path: str) -> None:
+    if all(report.path != path for report in _kept(folder)):
+        raise TandemError.of(problems.not_received())
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise TandemError.of(problems.not_deleted(error)) from error
 
 
 def _trim(folder: Path, left: int) -> int:

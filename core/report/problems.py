@@ -14,7 +14,7 @@ def came(name: str, script: str, path: Path) -> Problem:
     return Problem(
         code=REPORT_CAME,
         what=f"{name} sent the report of {script}.",
-        fix=f"Open it in a browser: {shown(str(path))}",
+        fix=f"It is kept under Runs, and opens in a browser: {shown(str(path))}",
         detail=str(path),
     )
 
@@ -24,6 +24,22 @@ def not_kept(name: str, script: str, error: OSError) -> Problem:
         code="report-not-kept",
         what=f"{name} sent the report of {script}, which could not be stored ({error.strerror or error}).",
         fix="Free some space on this laptop's disk, and ask for it again.",
+    )
+
+
+def not_received() -> Problem:
+    return Problem(
+        code="no-such-report",
+        what="There is no such report from another laptop any more.",
+        fix="It may have been deleted. tandem runs lists those that are kept.",
+    )
+
+
+def not_deleted(error: OSError) -> Problem:
+    return Problem(
+        code="report-not-deleted",
+        what=f"The report could not be deleted ({error.strerror or error}).",
+        fix="Check the folder's permissions, and that its disk can be written to.",
     )
 
 

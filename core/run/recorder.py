@@ -18,6 +18,7 @@ from core.run.stand_in import Standing, last_standing
 from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
+from core.vocabulary.commands import DeleteRun, LabelRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import (
     MemberLogged,
@@ -153,6 +154,13 @@ class Recorder:
         entry = await self._disk.do(self._history.find, beginning)
         read = read_run if points else read_outcome
         return await asyncio.to_thread(read, entry, self._runs / entry.run)
+
+    async def change(self, command: LabelRun | DeleteRun) -> None:
+        """Raises ``TandemError``."""
+        if isinstance(command, LabelRun):
+            await self.label(command.run, command.name, command.note)
+        else:
+            await self.delete(command.run)
 
     async def label(self, run: RunId, name: str | None, note: str | None) -> None:
         """As ``LabelRun`` asks. Raises ``TandemError``."""

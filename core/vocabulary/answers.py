@@ -176,10 +176,22 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The hardware of its laptops, as far as known here."""
 
 
+class ReceivedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's report that another laptop's user sent. ``sender``: the laptop's name then; ``came_s``: Unix
+    time."""
+
+    path: str
+    script: str
+    sender: str
+    came_s: float
+
+
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
     runs: tuple[RunEntry, ...]
     problem: Problem | None = None
     """Why the list may be incomplete: some runs' records could not be read."""
+    reports: tuple[ReceivedReport, ...] = ()
+    """Reports from other laptops, newest first."""
 
 
 class RunDetails(Tagged, frozen=True, kw_only=True):

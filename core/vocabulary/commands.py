@@ -163,6 +163,12 @@ class SendReport(Tagged, frozen=True, kw_only=True):
     device: DeviceId
 
 
+class DeleteReport(Tagged, frozen=True, kw_only=True):
+    """Delete a report that another laptop sent (``RunList.reports``). ``path``: as listed."""
+
+    path: str
+
+
 class AskToInstall(Tagged, frozen=True, kw_only=True):
     """Ask a paired laptop's user to install the packages that it lacked when last checked. With this laptop's
     own id: install here those that this one lacked."""
@@ -266,6 +272,7 @@ Command = (
     | ListRuns
     | GetRun
     | SendReport
+    | DeleteReport
     | AskToInstall
     | Install
     | LabelRun

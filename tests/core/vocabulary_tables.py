@@ -91,6 +91,7 @@ OBJECTS: tuple[type, ...] = (
     answers.Deed,
     answers.Declared,
     answers.RunEntry,
+    answers.ReceivedReport,
     Machine,
     LaptopUsed,
     MembershipChanged,

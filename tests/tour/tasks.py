@@ -99,7 +99,7 @@ def three_rates(anna: Laptop, ben: Laptop) -> None:
 
 
 def send_report(anna: Laptop, ben: Laptop) -> None:
-    """Anna sends the report of what she sees; Ben hears of it on whatever screen he is."""
+    """Anna sends the report of what she sees; Ben hears of it on any screen, and finds it later."""
     ben.screen.press("ctrl+3")
     anna.click("send-report")
     anna.click_row("ben")
@@ -108,6 +108,10 @@ def send_report(anna: Laptop, ben: Laptop) -> None:
     ben.sees("notice-offer")
     ben.picture("report-came")
     ben.click("Dismiss")
+    ben.screen.press("ctrl+4")
+    ben.click("received-reports")
+    ben.sees("open-received")
+    ben.picture("report-kept")
     ben.screen.press("ctrl+2")
 
 

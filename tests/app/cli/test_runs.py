@@ -47,6 +47,21 @@ async def shown(details: answers.RunDetails, node: ScriptedNode | None = None) -
     return screen.said.splitlines()
 
 
+async def test_reports_from_other_laptops_stand_below_the_history() -> None:
+    node, screen = ScriptedNode(), Words()
+    screen.console.width = 160
+    sent = answers.ReceivedReport(path="/received/1.html", script="cats.py", sender="ben", came_s=1.7e9)
+    old = replace(sent, path="/received/0.html", script="0", sender="")
+    node.answers[ListRuns] = answers.RunList(runs=(), reports=(sent, old))
+    with follower(node) as events:
+        assert await runs._all(events, screen, 5) == ExitCode.OK
+    told = screen.said.splitlines()
+    assert told[-3] == "Reports from other laptops:"
+    assert told[-2].endswith("cats.py, from ben: /received/1.html") and told[-1].endswith(
+        "0: /received/0.html"
+    )
+
+
 async def test_the_history_is_a_table() -> None:
     node, screen = ScriptedNode(), Words()
     screen.console.width = 160

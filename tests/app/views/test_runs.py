@@ -22,10 +22,20 @@ from core.run import problems
 from core.run.abilities import why_not
 from core.vocabulary import events as ev
 from core.vocabulary import units
-from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, RunList
+from core.vocabulary.answers import (
+    Answer,
+    Done,
+    ReceivedReport,
+    Refused,
+    RunAccepted,
+    RunDetails,
+    RunEntry,
+    RunList,
+)
 from core.vocabulary.commands import (
     ChangeSettings,
     Command,
+    DeleteReport,
     DeleteRun,
     FindCheckpoints,
     GetRun,
@@ -35,7 +45,7 @@ from core.vocabulary.commands import (
     StartRun,
     StopRun,
 )
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import REPORT_CAME, Problem
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
@@ -448,6 +458,56 @@ def test_a_report_is_sent_from_the_list_too(core: FakeCore, qtbot: QtBot, bridge
     assert view.send.said.text() == "Sent to cleo."
     choose(view, 0, 1)
     assert not view.send.button.isVisible()
+    view.hide()
+
+
+def received(number: int, sender: str = "Ben's laptop") -> ReceivedReport:
+    return ReceivedReport(
+        path=f"/received/{number}.html", script=f"train{number}.py", sender=sender, came_s=1.7e9 + number
+    )
+
+
+def test_received_reports_stay_below_the_list_to_open_and_delete(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[Path, str]] = []
+    monkeypatch.setattr(
+        "app.widgets.folder_box.FolderBox.open", lambda _, path, kind="folder": opened.append((path, kind))
+    )
+    core.answers[ListRuns] = RunList(runs=())
+    view = made_view(qtbot, bridge, core)
+    reports = view.received
+    assert not reports.isVisible()
+    core.answers[ListRuns] = RunList(runs=(), reports=(received(2), received(1)))
+    core.happen(ev.NoticeRaised(problem=Problem(code=REPORT_CAME, what="Ben sent the report.", fix="")))
+    core.flush()
+    assert reports.isVisible() and "(2)" in reports.head.text()
+    reports.head.click()
+    item = reports.table.topLevelItem(0)
+    assert item is not None and [item.text(at) for at in range(2)] == ["train2.py", "Ben's laptop"]
+    assert reports.table.isVisible()
+    qtbot.keyClick(reports.table, Qt.Key.Key_Return)
+    assert opened == [(Path("/received/2.html"), "report")]
+    qtbot.keyClick(reports.table, Qt.Key.Key_Delete)
+    assert reports.table.topLevelItemCount() == 1 and not core.asked(DeleteReport)
+    reports.undo.take_back()
+    assert reports.table.topLevelItemCount() == 2
+    reports.delete.click()
+    reports.undo.finish()
+    core.flush()
+    assert core.asked(DeleteReport) == [DeleteReport(path="/received/2.html")]
+    assert [each.path for each in reports.shown] == ["/received/1.html"]
+    refusal = Problem(code="x", what="It could not be deleted.", fix="Look at the disk.")
+    core.answers[DeleteReport] = Refused(problem=refusal)
+    reports.delete.click()
+    reports.undo.finish()
+    core.flush()
+    assert reports.problem.problem == refusal and len(reports.shown) == 1, "it is still there"
+    core.answers[DeleteReport] = Done()
+    reports.delete.click()
+    reports.undo.finish()
+    core.flush()
+    assert not reports.isVisible()
     view.hide()
 
 

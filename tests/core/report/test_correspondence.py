@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from pathlib import Path
 from typing import cast
@@ -104,6 +105,34 @@ async def test_a_laptop_that_sends_many_fills_nothing(tmp_path: Path) -> None:
     assert len(node.told) == told + 1, "too soon"
     size = await node.reports.size()
     assert size == await node.reports.clear() > 0 and node.kept == []
+
+
+async def test_received_reports_are_listed_with_their_senders_and_deleted(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert await node.reports.kept() == ()
+    await node.comes(zlib.compress(b'<meta name="sender" content="eve">'), 'a "b" & <c>.py')
+    (node.folder / "00000000-older.html").write_text("one that an earlier Tandem kept")
+    newer, older = await node.reports.kept()
+    assert (newer.script, newer.sender) == ('a "b" & <c>.py', "Bob's laptop"), (
+        "the page cannot say who sent it"
+    )
+    assert newer.came_s == pytest.approx(time.time(), abs=600)
+    assert (older.script, older.sender) == ("00000000-older", "")
+    await node.reports.delete(newer.path)
+    assert await node.reports.kept() == (older,) and len(node.kept) == 1
+    with pytest.raises(TandemError, match="no such report"):
+        await node.reports.delete(newer.path)
+
+
+@pytest.mark.parametrize("name", ["key", "received/../key", "received/key.html"])
+async def test_invariant_only_received_reports_are_deleted(tmp_path: Path, name: str) -> None:
+    node, private = Node(tmp_path), tmp_path / "key"
+    await node.comes(PAGE)
+    private.write_text("a key")
+    (node.folder / "key.html").symlink_to(private)
+    with pytest.raises(TandemError, match="no such report"):
+        await node.reports.delete(str(tmp_path / name))
+    assert private.exists() and (node.folder / "key.html").is_symlink()
 
 
 async def test_a_report_is_sent_only_to_whoever_takes_it_and_not_too_often(tmp_path: Path) -> None:
