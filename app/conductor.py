@@ -95,6 +95,9 @@ class Conductor(QObject):
         self.pairing.incoming.connect(self._on_pairing_asked)
         self.consent.withdrawn.connect(window.tell)
         self.consent.incoming.connect(self._on_consent_asked)
+        self._allowed: set[str] = set()
+        """Runs that were allowed here and have not begun."""
+        self.consent.allowed.connect(self._allowed.add)
 
     def begin(self) -> None:
         self._start_core()
@@ -194,6 +197,10 @@ class Conductor(QObject):
         elif state.me is not None and not self._welcomed and not self.window.shows_screens:
             self.window.show_screens()  # the settings file called it the first run, but it is not
         self._welcomed = self._welcomed or state.me is not None
+        begun = {event.plan.run for event in events if isinstance(event, RunPlanned)}
+        if begun & self._allowed:
+            self._allowed -= begun
+            self._show_run()
         self.pairing.show_state(state, events)
         if self._welcome is not None and self.pairing.is_open and _paired(events):
             self.pairing.dismiss()  # the first steps report it and continue

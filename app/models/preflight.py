@@ -14,7 +14,7 @@ from app.models.offers import Check, Offer
 from app.words.advice_words import WINDOW, advice_words
 from app.words.device_names import names_of
 from app.words.device_words import may_match
-from app.words.run_words import joining_words, reading_words
+from app.words.run_words import joining_words, outcome_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.project import only_here
 from core.script.arguments import refused
@@ -23,6 +23,7 @@ from core.vocabulary import units
 from core.vocabulary.access import is_within
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import listed, plain
 
@@ -144,10 +145,10 @@ def _script(read: ScriptRead, draft: RunDraft, state: State, made: PlanMade | Pr
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
         how = (
             "each laptop is one of its replicas, with an equal part of each batch"
-            if shared and read.mirrored_loop
-            else "Tandem gives it the cluster"
+            if read.mirrored_loop
+            else "Tandem connects it with the other laptops"
         )
-        head = _line("ok", "script", f"{name} brings {brought}; {how}.")
+        head = _line("ok", "script", f"{name} brings {brought}{f'; {how}' if shared else ''}.")
     elif kind == "managed":
         within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
         how = "; the result matches a single machine" if shared else ""
@@ -246,15 +247,22 @@ def would_be_alone(draft: RunDraft, state: State) -> Problem | None:
     )
 
 
-def under_way(state: State) -> Problem | None:
-    """The run that goes on while another one is being composed here, or that this laptop is to join."""
+def under_way(state: State, unseen: RunId | None = None) -> Problem | None:
+    """The run that goes on while another one is being composed here, or that this laptop is to join; or the
+    result of the run ``unseen``."""
     if not state.busy and (joining := joining_words(state)):
         return Problem(code="joining", what=joining, fix="")
-    if not state.busy or state.run is None:
+    run = state.run
+    if run is None or not (state.busy or run.plan.run == unseen):
         return None
-    starter = state.run.plan.starter
+    starter = run.plan.starter
     mine = state.me is not None and starter == state.me.device
-    what = "A run is under way." if mine else f"{names_of(state, [starter])[starter]} started a run."
+    name = names_of(state, [starter])[starter]
+    if not state.busy:
+        whose = "Your run" if mine else f"{name}'s run"
+        what = f"{whose} of {plain(run.plan.script, 60)}: {outcome_words(run.phase, run.summary)}."
+        return Problem(code="run-over", what=what, fix="")
+    what = "A run is under way." if mine else f"{name} started a run."
     return Problem(code="run-under-way", what=what, fix="")
 
 

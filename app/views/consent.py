@@ -54,10 +54,12 @@ CHANGED = Problem(
 class ConsentSheet(Sheet):
     """Shows the oldest open question of ``state.consents``. ``incoming`` comes once for each.
 
-    ``withdrawn(problem)``: the question in front ended without an answer from here.
+    ``withdrawn(problem)``: the question in front ended without an answer from here. ``allowed(run)``: the
+    user said yes.
     """
 
     incoming = Signal(str)
+    allowed = Signal(str)
     withdrawn = Signal(object)
 
     def __init__(self, bridge: Bridge, parent: QWidget) -> None:
@@ -200,6 +202,8 @@ class ConsentSheet(Sheet):
             return
         self.disable(self.once, self.always, self.no)
         self._asking = None
+        if decision != "no":
+            self.allowed.emit(run)
         self._bridge.submit(
             AnswerConsent(run=run, decision=decision), lambda answer: self._on_answer(run, answer)
         )

@@ -80,6 +80,12 @@ class TrainView(View):
     def show_live(self) -> None:
         self._show_page(self.live)
         self.live.refresh(self.bridge.state)
+        self.setup.banner.unseen = None
+        self._show_way_back(self.bridge.state)
+
+    def _show_way_back(self, state: State) -> None:
+        """A form that waits behind a run under way; once that is over, its result has *New run*."""
+        self.live.back.setVisible(state.busy and self.setup.edited and bool(self.setup.draft.script))
 
     def _show_page(self, page: QWidget) -> None:
         """Restores the keyboard focus of the page. By default Qt would focus the page's first button:
@@ -106,20 +112,25 @@ class TrainView(View):
 
     def _prepare_another(self) -> None:
         self.setup.edited = True
+        if self.bridge.state.busy:
+            self.setup.banner.unseen = self._shown
+        self.setup.banner.show_state(self.bridge.state)
         self.show_setup()
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         self.live.show_run(state, events)
-        self.setup.show_state(state)
         run = state.run
-        if run is None or run.plan.run == self._shown:
-            return
-        self._shown = run.plan.run
-        # A run that was over before this window opened belongs to the history. A form being edited stays in
-        # front of any run that begins meanwhile; the form itself announces it.
-        began = not run.over or any(isinstance(event, RunPlanned) for event in events)
-        if began and not self.setup.edited:
-            self.show_live()
+        if run is not None and run.plan.run != self._shown:
+            self._shown = run.plan.run
+            # A run that was over before this window opened belongs to the history. A form being edited stays
+            # in front of any run that begins meanwhile; the form itself announces it, and its result.
+            began = not run.over or any(isinstance(event, RunPlanned) for event in events)
+            if began and not self.setup.edited:
+                self.show_live()
+            elif began and self.pages.currentWidget() is self.setup:
+                self.setup.banner.unseen = self._shown
+        self.setup.show_state(state)
+        self._show_way_back(state)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

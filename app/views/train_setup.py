@@ -21,11 +21,12 @@ from app.views.sweep_card import SweepCard
 from app.widgets.argument_form import ArgumentForm
 from app.widgets.buttons import button
 from app.widgets.card import column, row
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.labels import Label
 from app.widgets.options_fold import OptionsFold
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.ready_card import ReadyCard
+from app.widgets.run_progress import RunBanner
 from app.widgets.script_drop import ScriptChoices, ScriptDrop
 from app.widgets.script_watch import ScriptWatch
 from app.widgets.several_values import SeveralValues
@@ -109,12 +110,9 @@ class TrainSetup(QWidget):
         self.train = button("Train", self.start, "primary", name="train")
         self.why = Label("", "faint", wraps=True)
         self.drop.take_line(self.argued)
-        self.banner = ProblemBox(level="note")
-        self.under_way = button("Show", self.live_asked.emit, name="show-live")
-        name_for_readers(self.under_way, "Show the run under way")
-        self.banner.buttons.addWidget(self.under_way)
+        self.banner = RunBanner(self.live_asked.emit)
         self.sweep = SweepCard(self._bridge)
-        page.add(self.banner, self.sweep, self.drop, self.problem, self.choices)
+        page.add(self.sweep, self.drop, self.problem, self.choices)
         page.add(self.reading, self.ready, self.drop.examples, 1)
         # Below the scrolling part, so that the main action is always in reach.
         self.foot = QFrame()
@@ -123,7 +121,7 @@ class TrainSetup(QWidget):
         foot.setStretchFactor(self.why, 1)
         foot.setContentsMargins(GAP * 2, GAP, GAP * 2, GAP)
         self.foot.setLayout(foot)
-        layout = column(page, self.foot, spacing=0)
+        layout = column(self.banner, page, self.foot, spacing=0)
         layout.setStretchFactor(page, 1)
         self.setLayout(layout)
 
@@ -164,6 +162,7 @@ class TrainSetup(QWidget):
     def show_state(self, state: State) -> None:
         self._state = state
         self.sweep.show_state(state)
+        self.banner.show_state(state)
         self.drop.home = state.me.home if state.me is not None else ""
         # Plan again only when the possible members or their abilities change, not with every reading.
         me = state.me
@@ -198,7 +197,6 @@ class TrainSetup(QWidget):
 
     def _show(self) -> None:
         read = self.read
-        self.banner.show_problem(preflight.under_way(self._state), "note")
         self.drop.show_script(read.script if read else "", self.draft.script)
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
         self.reading.say_or_hide(

@@ -1,4 +1,5 @@
-"""A run at a glance: large numbers, startup, a row per laptop, and what limits its speed."""
+"""A run at a glance: large numbers, startup, a row per laptop, and what limits its speed. Above a form: that
+there is a run."""
 
 from __future__ import annotations
 
@@ -7,23 +8,25 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QProgressBar
+from PySide6.QtWidgets import QProgressBar, QWidget
 
-from app.models import headline, laptop_rows
+from app.models import headline, laptop_rows, preflight
 from app.models.paces import Paces
 from app.models.startup import Startup, awaited, starting_up, to_allow
+from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column, row
 from app.widgets.figure import FigureView
 from app.widgets.flow import Flow
 from app.widgets.fold import Fold
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.laptop_table import LaptopLine, LaptopTable
+from app.widgets.problem_box import ProblemBox
 from app.widgets.stepper import Stepper
 from app.words import run_words, wait_words
 from app.words.advice_words import WINDOW, advice_words
 from core.speed.sentences import expected
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Stopping, Training
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import capitalised, listed
@@ -195,6 +198,35 @@ class RunProgress(Card):
             self.bar.setUpdatesEnabled(False)
             self.bar.setValue(value)
             self.bar.setUpdatesEnabled(True)
+
+
+class RunBanner(QWidget):
+    """Above the form: the run that goes on meanwhile, or has ended unseen, with a button that leads to it.
+
+    Hidden while there is neither. ``unseen``: the run that began while the form was in front, until its page
+    is shown.
+    """
+
+    def __init__(self, on_show: Callable[[], object]) -> None:
+        super().__init__()
+        self.unseen: RunId | None = None
+        self.box = ProblemBox(level="note")
+        self.button = button("Show", on_show, name="show-live")
+        self.box.buttons.addWidget(self.button)
+        layout = column(self.box)
+        layout.setContentsMargins(GAP * 2, GAP, GAP * 2, 0)
+        self.setLayout(layout)
+        self.hide()
+
+    def show_state(self, state: State) -> None:
+        told = preflight.under_way(state, self.unseen)
+        if told != self.box.problem:
+            self.box.show_problem(told, "note")
+            name_for_readers(self.button, "Show that run", told.what if told is not None else "")
+            self.button.setVisible(
+                state.run is not None and (state.busy or state.run.plan.run == self.unseen)
+            )
+            self.setVisible(told is not None)
 
 
 def _received(run: Run) -> float | None:

@@ -48,6 +48,7 @@ class Plain(View):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self.chosen: list[str] = []
+        self.shows_live = 0
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         pass
@@ -59,7 +60,7 @@ class Plain(View):
         self.chosen.append(path)
 
     def show_live(self) -> None:
-        pass
+        self.shows_live += 1
 
 
 class PlainScreen(ScreenEntry):
@@ -246,6 +247,28 @@ def test_a_run_that_its_user_allowed_or_began_is_not_announced(
 def test_a_laptop_that_is_back_in_a_run_is_not_told_that_one_began(
     seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+def test_whoever_allows_a_run_is_led_to_it_once(seat: Seat) -> None:
+    train = seat.window.view(TRAIN)
+    assert isinstance(train, Plain)
+    seat.window.go_to(SETTINGS)
+    for run, answer in ((RunId("refused"), "no"), (RunId("allowed"), "once")):
+        seat.happen(*world.linked(), consent_asked(run=run))
+        sheet = seat.conductor.consent
+        pressed = sheet.no if answer == "no" else sheet.once
+        seat.qtbot.waitUntil(pressed.isEnabled, timeout=LIMIT_MS)
+        pressed.click()
+        seat.happen(ev.ConsentSettled(run=run, allowed=answer == "once"))
+        assert (seat.window.current, train.shows_live) == (SETTINGS, 0), "it has not begun"
+        plan = replace(world.plan(), run=run, starter=OTHER)
+        seat.happen(ev.RunPlanned(plan=plan))
+        if answer == "once":
+            assert (seat.window.current, train.shows_live) == (TRAIN, 1)
+            seat.window.go_to(SETTINGS)
+            seat.happen(ev.RunPlanned(plan=plan))  # with the ports
+        assert seat.window.current == SETTINGS
+        seat.happen(ev.RunPhaseChanged(run=run, phase=Stopped(by="ben")))
+
+
     told: list[str] = []
     said: list[Problem] = []
     monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(title))

@@ -70,10 +70,10 @@ def test_a_banner_says_whose_run_it_is_and_shows_it(seat: TrainSeat) -> None:
     assert not setup.banner.isVisible()
     seat.happen(ev.RunPlanned(plan=theirs()))
     assert setup.banner.isVisible()
-    assert setup.banner.problem is not None
-    assert setup.banner.problem.what == "Bob's laptop started a run."
-    assert setup.under_way.text() == "Show"
-    setup.under_way.setFocus()
+    assert setup.banner.box.problem is not None
+    assert setup.banner.box.problem.what == "Bob's laptop started a run."
+    assert setup.banner.button.text() == "Show"
+    setup.banner.button.setFocus()
     seat.press(Qt.Key.Key_Space)
     assert seat.train.pages.currentWidget() is seat.train.live
     assert not seat.train.live.stop.hasFocus()

@@ -135,9 +135,6 @@ class Person:
             lambda things: not any(thing.is_called(called) for thing in things), f"{called!r} to go", limit_s
         )
 
-    def has(self, called: str) -> bool:
-        return any(thing.is_called(called) for thing in self.look())
-
     # --- doing ---------------------------------------------------------------------------------------------
 
     def click(self, called: str, *, inside: str = "", held: str = "", limit_s: float = SEEN_S) -> None:

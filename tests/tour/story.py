@@ -156,9 +156,6 @@ def train(anna: Laptop, ben: Laptop) -> None:
     anna.sees("stop")
     anna.picture("waiting-for-consent")
     ben.click("allow-once")
-    ben.gone("allow-once")
-    ben.picture("a-run-began")
-    ben.click("show-live")
     for laptop in (anna, ben):
         laptop.sees("stop")
         laptop.picture("starting")
@@ -313,9 +310,6 @@ def photographs(anna: Laptop, ben: Laptop) -> None:
     ben.picture("photographs-asked")
     ben.click("allow-always")
     allowed_s = time.monotonic()
-    ben.until(lambda things: coming(things) or any(t.name == "show-live" for t in things), "the run")
-    if ben.has("show-live"):  # its form is open
-        ben.click("show-live")
     for laptop in (ben, anna):
         laptop.until(coming, "how much has come, how fast, and the time left", TRAINED_S)
         laptop.picture("photographs-on-their-way")

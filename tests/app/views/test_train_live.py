@@ -782,12 +782,41 @@ def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(
     view.setup.drop.home = str(tmp_path)
     view.choose_example("digits")
     assert view.pages.currentWidget() is view.setup
-    assert view.setup.under_way.isVisible()
-    view.setup.under_way.click()
+    assert view.setup.banner.button.isVisible()
+    view.setup.banner.button.click()
     assert view.pages.currentWidget() is view.live
 
 
 def test_the_sample_starts_by_itself_once_everybody_is_there(
+def test_a_form_that_waits_behind_a_run_is_one_click_away_and_as_it_was(
+    core: FakeCore, view: TrainView, live: TrainLive
+) -> None:
+    core.answers[AnalyseScript] = world.script_read()
+    core.happen(*world.linked())
+    assert not live.back.isVisible()
+    view.choose("/home/ada/digits/digits.py")
+    core.flush()
+    view.setup.arguments.setText("--epochs 3")
+    view.setup.arguments.textEdited.emit("--epochs 3")
+    theirs = replace(world.plan(), starter=OTHER)
+    core.happen(*world.begun(theirs))
+    view.show_live()
+    assert live.back.isVisible()
+    live.back.click()
+    assert view.pages.currentWidget() is view.setup
+    assert (view.setup.arguments.text(), view.setup.draft.arguments) == ("--epochs 3", "--epochs 3")
+    core.happen(*world.finished())
+    banner = view.setup.banner
+    assert banner.isVisible() and banner.box.problem is not None
+    assert banner.box.problem.what == "Bob's laptop's run of digits.py: finished."
+    banner.button.click()
+    assert view.pages.currentWidget() is live and live.outcome.isVisible()
+    assert not live.back.isVisible(), "New run leads there now"
+    live.outcome.new.click()
+    assert view.pages.currentWidget() is view.setup
+    assert view.setup.draft.arguments == "--epochs 3" and not banner.isVisible()
+
+
     qtbot: QtBot, core: FakeCore, view: TrainView, tmp_path: Path
 ) -> None:
     core.answers[AnalyseScript] = world.script_read()

@@ -530,7 +530,8 @@ def test_how_far_the_files_of_a_run_to_join_are_stands_above_the_form(
     told = (
         "This laptop will join a run under way, and is receiving the files: 50 % of 2 GB, 2 MB/s, 8 min left."
     )
-    assert setup.banner.isVisible() and told in str(setup.banner.problem)
+    assert setup.banner.isVisible() and told in str(setup.banner.box.problem)
+    assert not setup.banner.button.isVisible(), "there is no page of it yet"
     core.happen(ev.JoinProgressed(device=here, done=0, total=0))
     assert not setup.banner.isVisible()
 
