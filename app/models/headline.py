@@ -20,17 +20,24 @@ from core.vocabulary.text import plain
 SAME = 1.05
 """Smaller differences in speed are not noticeable."""
 ALONE = "than this laptop alone"
+THIS_EPOCH, LAST_EPOCH = "this epoch", "last epoch"
+_HINTS = {
+    THIS_EPOCH: "Over all steps of this epoch so far, as Keras prints it.",
+    LAST_EPOCH: "Over all steps of the last epoch, as Keras prints it.",
+}
+_CURVE = "The curve ends with the mean of the newest steps alone."
 _STANDS = ("away", "stopped", "connection", "silent")
 """Causes for which no step ends until the laptop is back."""
 
 
 class Figure(NamedTuple):
-    """``note`` goes under the value. ``kind``: *warning* if the value is not good."""
+    """``note`` goes under the value. ``kind``: *warning* if the value is not good. ``hint``: a tooltip."""
 
     name: str
     value: str
     note: str = ""
     kind: Literal["", "warning"] = ""
+    hint: str = ""
 
 
 def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[Figure]:
@@ -38,8 +45,9 @@ def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[F
     chief = run.members[run.chief.device]
     logs = chief.progress.logs if chief.progress is not None else {}
     ends = chief.epoch.logs if chief.epoch is not None else {}
+    in_epochs = chief.progress is not None and chief.progress.epochs > 0
     return [
-        *_learned(logs, ends),
+        *_learned(logs, ends, THIS_EPOCH if in_epochs else ""),
         _left(run, paces),
         _speed(run, me, median(pace.step_s for pace in paces) if paces else None),
     ]
@@ -51,7 +59,7 @@ def results(summary: Summary, plan: Plan | None, me: DeviceId | None) -> list[Fi
     step_s = settled.step_s if settled is not None else None
     rate = summary.samples_s if settled is None or settled.samples_s is None else settled.samples_s
     return [
-        *_learned(logs, logs),
+        *_learned(logs, logs, LAST_EPOCH if summary.epochs else THIS_EPOCH if summary.part else ""),
         Figure("Time", units.clock(summary.total_s) if summary.total_s else "–", steps_words(summary)),
         _faster(
             None if plan is None else _gain(summary.expectation, plan, me, step_s),
@@ -93,22 +101,27 @@ def brief(value: float) -> str:
     return f"{value:.2e}"
 
 
-def _learned(logs: dict[str, float], ends: dict[str, float]) -> list[Figure]:
-    """The loss and the first metric."""
+def _learned(logs: dict[str, float], ends: dict[str, float], over: str) -> list[Figure]:
+    """The loss and the first metric. ``over``: which steps ``logs`` are about; ``""``: unknown."""
     metrics = [name for name in (*logs, *ends) if name != "loss" and not name.startswith("val_")]
     metric = next((name for name in metrics if "rate" not in name and name != "lr"), "")
     return [
-        _logged("loss", logs, ends),
-        _logged(metric, logs, ends) if metric else Figure("Metric", "–"),
+        _logged("loss", logs, ends, over),
+        _logged(metric, logs, ends, over) if metric else Figure("Metric", "–"),
     ]
 
 
-def _logged(name: str, logs: dict[str, float], ends: dict[str, float]) -> Figure:
+def _logged(name: str, logs: dict[str, float], ends: dict[str, float], over: str) -> Figure:
     value = logs.get(name, ends.get(name))
     validation = ends.get(f"val_{name}")
     note = "" if validation is None else f"validation {brief(validation)}"
     shown = plain(name, 30)
-    return Figure(shown[:1].upper() + shown[1:], "–" if value is None else brief(value), note)
+    title = shown[:1].upper() + shown[1:]
+    if value is None:
+        return Figure(title, "–", note)
+    over = over if name in logs else LAST_EPOCH
+    hint = f"{_HINTS[over]} {_CURVE}" if over else ""
+    return Figure(f"{title}, {over}" if over else title, brief(value), note, hint=hint)
 
 
 def _left(run: Run, paces: Sequence[Pace]) -> Figure:

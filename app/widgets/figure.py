@@ -29,7 +29,8 @@ class FigureView(Painted):
         self.figure = figure
         words = " ".join(filter(None, (figure.name, figure.value, figure.note)))
         self.setAccessibleName(words)
-        set_tooltip(self, words)
+        self.setAccessibleDescription(figure.hint)
+        set_tooltip(self, f"{words}. {figure.hint}" if figure.hint else words)
         self.update()
 
     def text(self) -> str:

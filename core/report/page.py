@@ -178,6 +178,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         for name in sorted(logs, key=loss_first)
         if not name.startswith("val_") and name not in NOT_CURVES
     ]
+    over = ", last epoch" if summary.epochs else ""  # curves end with the mean of the newest steps
     gain, rate = speed_up(summary), summary.samples_s
     speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
     small = summary.expectation is not None and too_small(summary.expectation)
@@ -186,7 +187,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         speed = f"{times(1 / gain)}× slower" if slower else f"{times(gain)}×"
         note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"
     found = [
-        *((name, f"{logs[name]:.4g}", _validation(entry, name)) for name in metrics[:2]),
+        *((f"{name}{over}", f"{logs[name]:.4g}", _validation(entry, name)) for name in metrics[:2]),
         ("time", _or_empty(units.clock, summary.total_s), steps_words(summary)),
         ("speed", speed, note),
     ]

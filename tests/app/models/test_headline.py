@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from app.models.headline import ALONE, Figure, brief, figures, results, speed_up
 from app.models.paces import Pace
 from core.vocabulary import events as ev
-from core.vocabulary.progress import Expectation, Settled, Summary
+from core.vocabulary.progress import EpochPart, Expectation, Settled, Summary
 from core.vocabulary.state import Run, State, apply
 from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
@@ -27,15 +27,30 @@ def test_before_the_first_step_there_are_dashes() -> None:
 
 def test_loss_and_metric_stand_with_their_validation() -> None:
     run = run_after(world.epoch_ended(ME, 0, 0.5), world.progressed(ME, world.progress(45)))
-    assert figures(run, ME)[:2] == [
-        Figure("Loss", "0.500", "validation 0.550"),
-        Figure("Accuracy", "0.833", "validation 0.821"),
-    ]
+    loss, accuracy = figures(run, ME)[:2]
+    assert loss[:3] == ("Loss, this epoch", "0.500", "validation 0.550")
+    assert accuracy[:3] == ("Accuracy, this epoch", "0.833", "validation 0.821")
+    assert "this epoch so far" in loss.hint and "curve ends with the mean of the newest steps" in loss.hint
+
+
+def test_a_loss_says_over_which_steps_it_is() -> None:
+    """It is Keras', over the whole epoch: the curve beside it ends elsewhere."""
+    whole, part = replace(world.SUMMARY, part=None), EpochPart(steps=5, steps_in_epoch=23)
+    plan = world.plan()
+    assert whole.epochs > 0 and results(whole, plan, ME)[0].name == "Loss, last epoch"
+    assert results(replace(whole, epochs=0, part=part), plan, ME)[0].name == "Loss, this epoch"
+    assert results(replace(whole, epochs=0), plan, ME)[0].name == "Loss", "no epochs are known"
+    ended = run_after(
+        world.epoch_ended(ME, 0, 0.5), world.progressed(ME, replace(world.progress(23), logs={}))
+    )
+    assert figures(ended, ME)[0].name == "Loss, last epoch", "the next one has no number yet"
+    loop = replace(world.progress(4), epochs=0)
+    assert figures(run_after(world.progressed(ME, loop)), ME)[0].name == "Loss"
 
 
 def test_a_learning_rate_is_no_metric() -> None:
     step = replace(world.progress(4), logs={"learning_rate": 0.1, "loss": 1.0, "auc": 0.7})
-    assert figures(run_after(world.progressed(ME, step)), ME)[1] == Figure("Auc", "0.700")
+    assert figures(run_after(world.progressed(ME, step)), ME)[1][:2] == ("Auc, this epoch", "0.700")
 
 
 def test_speed_is_that_of_this_laptop_alone() -> None:

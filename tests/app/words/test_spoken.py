@@ -182,7 +182,7 @@ def test_everything_on_the_way_through_training_has_a_name(
     qtbot.waitUntil(lambda: bool(train.live.charts.plots), timeout=LIMIT_MS)
     assert not nameless(window)
     names = [view.accessibleName() for view in train.live.progress.figures]
-    assert names[0].startswith("loss 0.5") or names[0].startswith("Loss 0.5")
+    assert names[0] == "Loss, this epoch 0.500"
 
 
 def test_everything_on_the_way_through_pairing_has_a_name(

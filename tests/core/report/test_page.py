@@ -124,12 +124,11 @@ def test_the_four_numbers_of_a_run_come_first() -> None:
     best = {"val_loss": Best(value=0.4, epoch=1)}
     details = run_told(summary=summary)
     told = shown(replace(details, entry=replace(details.entry, best=best)))
-    assert "1:15 loss 0.5 validation 0.55, best 0.4 in epoch 2 accuracy 0.65" in told.text
+    assert "loss, last epoch 0.5 validation 0.55, best 0.4 in epoch 2 accuracy, last epoch 0.65" in told.text
     assert "time 1:15 40 steps in 4 epochs speed 2.0× as fast as the fastest laptop alone" in told.text
     alone = replace(SUMMARY, last_logs={"loss": 0.5})
-    assert (
-        "loss 0.5 time 1:15 40 steps in 4 epochs speed 4,321 samples/s" in shown(run_told(summary=alone)).text
-    )
+    words = "loss, last epoch 0.5 time 1:15 40 steps in 4 epochs speed 4,321 samples/s"
+    assert words in shown(run_told(summary=alone)).text
     slower = replace(summary, settled=Settled(step_s=0.2))
     assert "speed 2.0× slower than the fastest laptop alone" in shown(run_told(summary=slower)).text
     tiny = replace(slower, expectation=replace(EXPECTED, alone_s=(0.01, 0.01), wire_bytes=100_000))
