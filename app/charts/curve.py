@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +17,13 @@ BITE = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How all curves of a panel are drawn. ``smoothing``: weight, 0 to below 1."""
+    """How all curves of a panel are drawn. ``smoothing``: weight, 0 to below 1. ``trimmed``: the value axis
+    leaves out outliers."""
 
     axis: Axis = "step"
     smoothing: float = 0.0
     log: bool = False
+    trimmed: bool = False
 
 
 @dataclass(slots=True)
@@ -124,6 +127,22 @@ class PlotCurve:
 def _copied(values: object, first: int, last: int) -> Floats:
     # Copied: an array that lends its memory could not grow.
     return np.array(memoryview(values)[first:last], np.float64)  # type: ignore[arg-type]
+
+
+def extent(parts: Sequence[Floats], *, trimmed: bool) -> tuple[float, float]:
+    """The least and the largest finite value; above it if there is none. ``trimmed``: without outliers, which
+    are further from the middle half of the values than 1.5 times its range (Tukey's fences)."""
+    values = np.concatenate(parts) if parts else np.empty(0)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.inf, -np.inf
+    low, high = float(values.min()), float(values.max())
+    if trimmed:
+        first, third = (float(each) for each in np.percentile(values, (25, 75)))
+        room = 1.5 * (third - first)
+        if room > 0:
+            return max(low, first - room), min(high, third + room)
+    return low, high
 
 
 def logarithms(y: Floats) -> Floats:

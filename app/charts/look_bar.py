@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QComboBox, QLineEdit, QSlider, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSlider, QWidget
 
 from app.bridge import Bridge
 from app.theme import GAP
@@ -37,6 +37,7 @@ class LookBar(QWidget):
 
     filter_changed = Signal()
     look_changed = Signal()
+    trim_changed = Signal()
     base_changed = Signal()
     follow_asked = Signal()
 
@@ -56,6 +57,9 @@ class LookBar(QWidget):
         self._weight = Label(OFF, "faint")
         self._weight.setFixedWidth(self.fontMetrics().horizontalAdvance("0.00") + 2)
         self._kept = QTimer(self, singleShot=True, interval=KEPT_AFTER_MS)
+        self.trimmed = QCheckBox("Ignore outliers")
+        self.trimmed.setObjectName("ignore-outliers")
+        set_tooltip(self.trimmed, "The value axis fits the bulk of the values: a peak may leave the plot.")
         self.axis = unscrolled(QComboBox())
         self.axis.addItems(list(AXES.values()))
         name_for_readers(self.axis, "Horizontal axis")
@@ -69,12 +73,13 @@ class LookBar(QWidget):
         self.follow.hide()
         smoothing = QWidget()
         smoothing.setLayout(row(Label("Smoothing", "faint"), self.smoothing, self._weight, spacing=GAP // 2))
-        self.pieces = Flow(self.filter, smoothing, self.axis, self.base, self.follow)
+        self.pieces = Flow(self.filter, smoothing, self.axis, self.trimmed, self.base, self.follow)
         self.pieces.spacing = GAP * 2 // 3
         self.setLayout(column(self.pieces))
         self.filter.textChanged.connect(lambda _: self.filter_changed.emit())
         self.smoothing.valueChanged.connect(self._on_smoothed)
         self.axis.currentIndexChanged.connect(lambda _: self.look_changed.emit())
+        self.trimmed.toggled.connect(lambda _: self.trim_changed.emit())
         self.base.currentIndexChanged.connect(lambda _: self.base_changed.emit())
 
     def keep_in(self, bridge: Bridge) -> None:
@@ -93,7 +98,11 @@ class LookBar(QWidget):
         """The common look; each plot has its own logarithmic scale."""
         from app.charts.curve import Look
 
-        return Look(axis=get_args(Axis)[self.axis.currentIndex()], smoothing=self.smoothing.value() / 100)
+        return Look(
+            axis=get_args(Axis)[self.axis.currentIndex()],
+            smoothing=self.smoothing.value() / 100,
+            trimmed=self.trimmed.isChecked(),
+        )
 
     def lets_through(self, metric: str) -> bool:
         return self.filter.text().strip().casefold() in metric.casefold()

@@ -68,6 +68,7 @@ class ChartPanel(QWidget):
         self.bar = LookBar()
         self.bar.filter_changed.connect(self._rearrange)
         self.bar.look_changed.connect(self._wear)
+        self.bar.trim_changed.connect(self._trim)
         self.bar.base_changed.connect(self._rearrange)
         self.bar.follow_asked.connect(self.follow)
         self.grid = GridOfPlots()
@@ -319,13 +320,18 @@ class ChartPanel(QWidget):
         if plot.shown in USES:
             return Look(axis=look.axis)
         log = plot.shown in self._logs and self.bar.base_place is None
-        return Look(axis=look.axis, smoothing=look.smoothing, log=log)
+        return Look(axis=look.axis, smoothing=look.smoothing, log=log, trimmed=look.trimmed)
 
     def _wear(self) -> None:
         self._range = self._zoomed = None
         for plot in self.all_plots:
             plot.wear(self._look_of(plot))
         self.bar.show_following(True)
+        self._redraw_soon()
+
+    def _trim(self) -> None:
+        for plot in self.all_plots:
+            plot.dress(self._look_of(plot))
         self._redraw_soon()
 
     def _show_log(self, plot: Plot, on: bool) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app import theme
 from app.charts.band import Band
 from app.charts.canvas import Canvas
-from app.charts.curve import Look, PlotCurve, logarithms
+from app.charts.curve import Look, PlotCurve, extent, logarithms
 from app.charts.grid import Grid
 from app.charts.legend import Legend
 from app.charts.marks import END_CHARACTERS, Marks, TurnMark
@@ -210,14 +210,13 @@ class Plot(QWidget):
             view.setXRange(*seen, padding=0)
         left, right = view.viewRange()[0]
         columns = max(50, int(view.width()))
-        low, high = np.inf, -np.inf
+        seen_values = list[Floats]()
         for curve, items in zip(self.curves, self._items, strict=True):
             for item in items:
                 item.setVisible(not curve.hidden)
             if not curve.hidden:
-                lows, highs = self._draw(curve, items, left, right, columns)
-                if len(lows):
-                    low, high = np.fmin(low, np.fmin.reduce(lows)), np.fmax(high, np.fmax.reduce(highs))
+                seen_values += self._draw(curve, items, left, right, columns)
+        low, high = extent(seen_values, trimmed=self._look.trimmed)
         if self._bounds is not None or low <= high:
             self._follow_y(*(self._bounds or (low, high)))
         self._fresh = False

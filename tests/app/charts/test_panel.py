@@ -657,6 +657,22 @@ def test_a_logarithmic_scale_is_one_plots_own(qtbot: QtBot, panel: ChartPanel) -
     assert (loss.look.log, accuracy.look.log) == (True, False)
 
 
+def test_a_peak_may_be_left_out_of_the_value_axis(qtbot: QtBot, panel: ChartPanel) -> None:
+    """A first step of a thousand times the loss leaves nothing else to see."""
+    losses = [5_000.0, *(2.0 - n / 100 for n in range(100))]
+    shown(qtbot, panel, Source("now", run_of(*(step(n, loss=loss) for n, loss in enumerate(losses)))))
+    (plot,) = panel.plots
+    assert plot.canvas.viewRange()[1][1] > 5_000
+    qtbot.mouseClick(
+        panel.bar.trimmed, Qt.MouseButton.LeftButton, pos=QPoint(8, panel.bar.trimmed.height() // 2)
+    )
+    assert panel.bar.trimmed.isChecked()
+    qtbot.waitUntil(lambda: plot.canvas.viewRange()[1][1] < 3, timeout=LIMIT_MS)
+    assert plot.canvas.viewRange()[1][0] < 1.01, "the newest values stay in sight"
+    panel.bar.trimmed.click()
+    qtbot.waitUntil(lambda: plot.canvas.viewRange()[1][1] > 5_000, timeout=LIMIT_MS)
+
+
 def test_a_click_on_the_legend_hides_a_run_and_shows_it(qtbot: QtBot, panel: ChartPanel) -> None:
     shown(qtbot, panel, *many(3))
     first, second, _ = panel.legend.entries
