@@ -76,7 +76,7 @@ class Conductor(QObject):
         self._notices = RunNotices(window, self.tray, lambda: self.bridge.submit(StopRun()))
         window.offer(CUT_OFF, lambda told: NoticeButton("Resume", partial(self._resume, RunId(told.detail))))
         window.offer(
-            SWEEP_CUT_OFF, lambda told: NoticeButton("Go on", partial(self._resume_sweep, told.detail))
+            SWEEP_CUT_OFF, lambda told: NoticeButton("Resume", partial(self._resume_sweep, told.detail))
         )
         window.offer(
             REPORT_CAME, lambda told: NoticeButton("Open report", partial(self._open_report, told.detail))
@@ -329,6 +329,7 @@ class Conductor(QObject):
         runs = self.window.view(RUNS)
         if isinstance(runs, RunsView):
             runs.show_list()
+            runs.received.head.setChecked(True)  # it stays there
             runs.not_opened.open(Path(path), "report")
 
     def _run_again(self, entry: RunEntry) -> None:
@@ -336,7 +337,6 @@ class Conductor(QObject):
 
     def _on_train(self, do: Callable[[TrainView], object]) -> None:
         """Calls ``do`` now, or when the Train screen is ready."""
-            runs.received.head.setChecked(True)  # it stays there
         self.window.go_to(TRAIN)
         self._for_train.append(do)
         self._do_on_train()

@@ -100,7 +100,7 @@ class Tray(QObject):
         if sweep is not None and (sweep.under_way or self._sweep == sweep.sweep):
             self._sweep = sweep.sweep if sweep.under_way else ""
             if not sweep.under_way:
-                self.tell(f"Sweep {sweep.phase}", f"{sweep.script}: {outcome_words(sweep)}")
+                self.tell(f"Trials {sweep.phase}", f"{sweep.script}: {outcome_words(sweep)}")
         if run is None:
             self._ended = None
         elif not run.over:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.bridge import Bridge
 from app.theme import GAP
-from app.widgets.buttons import button
+from app.widgets.buttons import button, escape_mnemonic
 from app.widgets.card import column
 from app.widgets.flow import Flow
 from app.widgets.fold import Fold
@@ -187,7 +187,7 @@ class ConsentSheet(Sheet):
             self.files.addTopLevelItem(QTreeWidgetItem([_wrapped(spelled(file.path)), units.size(file.size)]))
         if count > FILES_SHOWN:
             self.files.addTopLevelItem(QTreeWidgetItem([f"and {count - FILES_SHOWN:,} more files", ""]))
-        self.always.setText("Always allow this device")
+        self.always.setText(escape_mnemonic(f"Always allow {plain(consent.name, 24)}"))
         name_for_readers(self.always, f"Always allow {consent.name} to run scripts here")
         self._show_deeds(())
         self.look.hide()

@@ -22,7 +22,10 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.state import State
 
-_LEAD = "This laptop is the chief unless you change that. Drag one laptop onto another to swap their roles."
+_LEAD = (
+    "The chief saves the run's model and files. This laptop is the chief unless you change that. Drag one "
+    "laptop onto another to swap their roles."
+)
 _SHARES = "Each laptop's share of a batch follows its speed while it trains, unless you set it by hand."
 _COMPUTES = {Role.CHIEF, Role.WORKER}
 

@@ -49,8 +49,8 @@ class SweepCard(Card):
         self.more.closed.connect(self._show_adds)
         self.stop = button("Stop all trials", self._stop, "danger", name="stop-sweep")
         set_tooltip(self.stop, "Running trials stop at the end of a step. Press again to end them at once.")
-        self.go_on = button("Go on", self._go_on, name="resume-sweep")
-        name_for_readers(self.go_on, "Go on with the trials that have no result")
+        self.go_on = button("Resume", self._go_on, name="resume-sweep")
+        name_for_readers(self.go_on, "Resume the trials that have no result")
         self.longer = button("Train the best on all laptops, longer", self._ask_best, name="train-best")
         set_tooltip(
             self.longer,

@@ -16,7 +16,7 @@ from core.vocabulary import units
 from core.vocabulary.errors import Problem
 from core.vocabulary.sweep import Sweep
 
-_ALL_THERE = "The sweep has these already. Change a value, or separate several by commas: --lr 0.1,0.01."
+_ALL_THERE = "All of these are trials already. Change a value, or separate several by commas: --lr 0.1,0.01."
 
 
 class MoreValues(QWidget):

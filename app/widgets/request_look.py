@@ -21,8 +21,8 @@ LEAST_CHARACTERS = 22
 """Minimum width of the list of files."""
 CHANGES = {"": "", "new": "new", "changed": "changed", "same": "as before", "gone": "gone"}
 NOT_SHOWN = (
-    "This file is no text, or too large to come with the request: it comes after the yes. Its fingerprint is "
-    "part of what you allow."
+    "This file is not text, or too large to be shown before you answer. It is sent after your yes, which is "
+    "about exactly this file."
 )
 GONE = "This file was there when you allowed the script before, and is no more."
 

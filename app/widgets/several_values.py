@@ -18,6 +18,8 @@ from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
 
 _HOW = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
 speed, and a laptop takes the next when it is free."""
+_AGAIN = """Each time with another seed, so with other first weights, unless the script sets its own. This \
+shows how much of a difference is chance."""
 _FIRST = 16
 """Combinations that are drawn unless the user says otherwise; of fewer than twice as many, half."""
 
@@ -40,9 +42,12 @@ class SeveralValues(QWidget):
         self.some = _number(1, MOST_SETS, "Combinations drawn at random")
         self.some.setValue(_FIRST)
         self.some.valueChanged.connect(self._on_some)
-        self.repeat = _number(1, MOST_TRIALS, "Seeds for each combination")
+        self.repeat = _number(1, MOST_TRIALS, "How many times to train each combination")
+        self.repeat.setSpecialValueText("once")
+        self.repeat.setSuffix(" times")
+        set_tooltip(self.repeat, _AGAIN)
         self.repeat.valueChanged.connect(self._on_repeat)
-        label = Label("Seeds for each:", "faint")
+        label = Label("Train each:", "faint")
         label.setBuddy(self.repeat)
         self.count = Label("", "faint", wraps=True)
         self.setLayout(column(Flow(self.random, self.some, label, self.repeat), self.count))
@@ -81,7 +86,7 @@ class SeveralValues(QWidget):
 
 
 def _words(draft: RunDraft) -> str:
-    """``16 of 1,000 combinations, with 3 seeds each: 48 trials.``"""
+    """``16 of 1,000 combinations, each 3 times: 48 trials.``"""
     total = combinations_of(draft)
     if not total:
         return ""
@@ -89,8 +94,8 @@ def _words(draft: RunDraft) -> str:
     if draft.repeat == some == total == 1:
         return "Separate the values to try by commas: --lr 0.1,0.01."
     of = f"{some:,} of " if some < total else ""
-    seeds = f", with {draft.repeat:,} seeds each" if draft.repeat > 1 else ""
-    words = f"{of}{units.number_of(total, 'combination')}{seeds}"
+    times = f", each {draft.repeat:,} times" if draft.repeat > 1 else ""
+    words = f"{of}{units.number_of(total, 'combination')}{times}"
     return f"{words}: {units.number_of(some * draft.repeat, 'trial')}."
 
 

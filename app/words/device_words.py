@@ -26,8 +26,8 @@ STALE_AFTER_S = 5.0
 
 
 _NETWORKS = {
-    "downloads": "the members of the run, and the internet through Tandem's proxy",
-    "none": "the members of the run only",
+    "downloads": "the laptops of the run, and the internet through Tandem's proxy",
+    "none": "the laptops of the run only",
     "": "everything that this laptop reaches",
 }
 _GAPS: Mapping[Gap, str] = {

@@ -296,7 +296,7 @@ def summary_lines(
     lines += difference_lines(summary, names)
     digests = [digest for digest in summary.weights_sha256.values() if digest]
     if len(digests) > 1 and len(set(digests)) == 1:
-        lines.append(f"The same weights on all members: {short(digests[0])}")
+        lines.append(f"All laptops ended with the same weights: {short(digests[0])}")
     if summary.outputs and folder:
         models, written = told_apart(summary.outputs)
         if models:
@@ -316,7 +316,7 @@ def difference_lines(summary: Summary, names: Mapping[DeviceId, str]) -> list[st
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(set(digests.values())) > 1:
         held = ", ".join(f"{names.get(device, short(device))} {short(digests[device])}" for device in digests)
-        lines.append(f"The members' weights differ: {held}")
+        lines.append(f"The laptops' weights differ: {held}")
     return lines
 
 

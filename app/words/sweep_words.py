@@ -57,18 +57,18 @@ def change_words(trial: Trial, before: Trial | None, sweep: Sweep) -> str:
 
 
 def outcome_words(sweep: Sweep) -> str:
-    """``The sweep is finished: 12 of 12 trials have a result.``"""
+    """``Finished: 12 of 12 trials have a result.``"""
     done = sum(trial.status == "finished" for trial in sweep.trials)
     failed = sum(trial.status == "failed" for trial in sweep.trials)
     more = f", {failed} failed" if failed else ""
     match sweep.phase:
         case "finished":
-            return f"The sweep is finished: {done} of {len(sweep.trials)} trials have a result{more}."
+            return f"Finished: {done} of {len(sweep.trials)} trials have a result{more}."
         case "failed":
             why = plain(sweep.problem.what, 400) if sweep.problem is not None else ""
-            return f"The sweep ended with {done} of {len(sweep.trials)} results{more}. {why}".strip()
+            return f"Ended with {done} of {len(sweep.trials)} results{more}. {why}".strip()
         case "stopped":
-            return f"The sweep is stopped: {done} of {len(sweep.trials)} trials have a result{more}."
+            return f"Stopped: {done} of {len(sweep.trials)} trials have a result{more}."
     return f"{done} of {len(sweep.trials)} trials have a result{more}."
 
 

@@ -74,7 +74,8 @@ def steps_words(summary: Summary) -> str:
 def audits_words(audits: Audits) -> str:
     """How many of the shared steps were also computed whole for comparison."""
     if not audits.audited:
-        return f"None of {audits.steps:,} shared steps was audited{f': {audits.why}' if audits.why else ''}"
+        why = f": {audits.why}" if audits.why else ""
+        return f"None of {audits.steps:,} shared steps was compared with one laptop's{why}"
     some = f" (those of a model were not: {audits.why})" if audits.why else ""
     return f"{audits.audited:,} of {audits.steps:,} shared steps were compared with one laptop's{some}"
 
@@ -104,7 +105,8 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
     what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
     if expectation.audit_bytes >= _MUCH_BYTES:
-        what += f" Audited steps need up to {units.size(expectation.audit_bytes)} more memory on one laptop."
+        memory = units.size(expectation.audit_bytes)
+        what += f" Comparing a step with one laptop's needs up to {memory} more memory on one of them."
     return SpeedWords(what, advice(expectation, plan, names))
 
 

@@ -111,6 +111,6 @@ def cut_off(script: str, sweep: str) -> Problem:
     return Problem(
         code=SWEEP_CUT_OFF,
         what=f"Tandem ended while a sweep of {plain(script, 60)} was under way. It can go on.",
-        fix=f"Press Go on under Train, or: tandem sweep --resume {sweep}. A setting makes this automatic.",
+        fix=f"Press Resume under Train, or: tandem sweep --resume {sweep}. A setting makes this automatic.",
         detail=sweep,
     )

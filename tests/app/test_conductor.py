@@ -219,9 +219,12 @@ def test_a_run_that_begins_here_unasked_is_announced_with_one_click_to_stop_it(
     seat: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
+    badges: list[int] = []
     monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(f"{title}: {words}"))
+    monkeypatch.setattr("app.run_notices._badge", badges.append)
     seat.window.go_to(SETTINGS)
     seat.happen(*world.linked(), *world.begun(replace(world.plan(), starter=OTHER)))
+    assert badges == [1], "on the program's icon"
     bar = seat.window.findChild(NoticeBar)
     assert bar is not None and bar.isVisible()
     offer = bar.findChild(QAbstractButton, "notice-offer")
@@ -230,7 +233,7 @@ def test_a_run_that_begins_here_unasked_is_announced_with_one_click_to_stop_it(
     offer.click()
     seat.qtbot.waitUntil(lambda: StopRun() in seat.opening.node.commands, timeout=LIMIT_MS)
     seat.happen(*world.finished())
-    assert not bar.isVisible()
+    assert not bar.isVisible() and badges[-1] == 0
 
 
 def test_a_run_that_its_user_allowed_or_began_is_not_announced(
@@ -244,9 +247,6 @@ def test_a_run_that_its_user_allowed_or_began_is_not_announced(
     assert "Training began here" not in told
 
 
-def test_a_laptop_that_is_back_in_a_run_is_not_told_that_one_began(
-    seat: Seat, monkeypatch: pytest.MonkeyPatch
-) -> None:
 def test_whoever_allows_a_run_is_led_to_it_once(seat: Seat) -> None:
     train = seat.window.view(TRAIN)
     assert isinstance(train, Plain)
@@ -269,6 +269,9 @@ def test_whoever_allows_a_run_is_led_to_it_once(seat: Seat) -> None:
         seat.happen(ev.RunPhaseChanged(run=run, phase=Stopped(by="ben")))
 
 
+def test_a_laptop_that_is_back_in_a_run_is_not_told_that_one_began(
+    seat: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[str] = []
     said: list[Problem] = []
     monkeypatch.setattr(seat.conductor.tray, "tell", lambda title, words: told.append(title))
@@ -538,7 +541,7 @@ def test_a_sweep_that_was_cut_off_goes_on_by_a_click(seat: Seat) -> None:
     bar = seat.window.findChild(NoticeBar)
     assert bar is not None
     offer = bar.findChild(QAbstractButton, "notice-offer")
-    assert isinstance(offer, QAbstractButton) and offer.text() == "Go on"
+    assert isinstance(offer, QAbstractButton) and offer.text() == "Resume"
     offer.click()
     wanted = ResumeSweep(sweep=SweepId("s1"))
     seat.qtbot.waitUntil(lambda: wanted in seat.opening.node.commands, timeout=LIMIT_MS)

@@ -440,6 +440,7 @@ def many(count: int) -> list[Source]:
 def test_a_picture_has_all_that_the_screen_shows_and_nothing_lies_over_another(
     qtbot: QtBot, panel: ChartPanel, tmp_path: Path, count: int, suffix: str
 ) -> None:
+    panel.resize(800, 430)  # the row above the plots needs two lines
     shown(qtbot, panel, *many(count))
     what, path = panel._picture(), tmp_path / f"plots.{suffix}"
     places = [entry.geometry().translated(panel.legend.pos()).toRectF() for entry in panel.legend.entries] + [

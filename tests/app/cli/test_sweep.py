@@ -84,7 +84,7 @@ async def test_every_combination_is_asked_for_and_the_best_is_named() -> None:
     assert spec.run.seed == 7
     assert "Trial 1 of 2 (--lr 0.1) begins on ben." in screen.said
     assert "Trial 2 of 2 (--lr 0.01) finished on ben: loss 0.25." in screen.said
-    assert "The sweep is finished: 2 of 2 trials have a result." in screen.said
+    assert "Finished: 2 of 2 trials have a result." in screen.said
     assert "Best: trial 2 (--lr 0.01), loss 0.25. Its run: run2" in screen.said
 
 

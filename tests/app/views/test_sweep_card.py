@@ -77,7 +77,7 @@ def test_values_are_added_to_a_sweep(card: SweepCard, core: FakeCore) -> None:
     card.adds.click()
     assert card.more.isVisible() and card.adds.isHidden()
     assert card.more.arguments.text() == "--lr 0.1", "as the first trial"
-    assert not card.more.add.isEnabled() and "has these already" in card.more.words.text()
+    assert not card.more.add.isEnabled() and "are trials already" in card.more.words.text()
     card.more.arguments.setText("--lr 0.1,0.5,,")
     assert not card.more.add.isEnabled() and "empty value" in card.more.words.text()
     card.more.arguments.setText("--lr 0.1,0.5,0.25")

@@ -572,13 +572,14 @@ def test_what_came_out_is_shown_with_its_folder(
         ("Time", "0:31", "184 steps in 8 epochs"),
         ("Speed", "590", "samples/s"),
     ]
+    assert "The curve ends with the mean of the newest steps alone." in live.outcome.figures[0].toolTip()
     result = live.outcome.result.text()
     assert result == "The trained model: trained/model.keras. The script wrote digits.keras."
     assert not any(label.isVisible() for label in live.outcome.lines)
     live.outcome.more.head.click()
     words = [label.text() for label in live.outcome.lines if label.isVisible()]
     assert words[0] == "loss 0.0812, accuracy 0.9791, val_loss 0.1023, val_accuracy 0.9722"
-    assert words[-1] == "The same weights on all members: dddddddd"
+    assert words[-1] == "All laptops ended with the same weights: dddddddd"
     live.outcome.open.click()
     (tmp_path / "report.html").write_text("x")
     live.outcome.report.click()
@@ -787,7 +788,6 @@ def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(
     assert view.pages.currentWidget() is view.live
 
 
-def test_the_sample_starts_by_itself_once_everybody_is_there(
 def test_a_form_that_waits_behind_a_run_is_one_click_away_and_as_it_was(
     core: FakeCore, view: TrainView, live: TrainLive
 ) -> None:
@@ -817,6 +817,7 @@ def test_a_form_that_waits_behind_a_run_is_one_click_away_and_as_it_was(
     assert view.setup.draft.arguments == "--epochs 3" and not banner.isVisible()
 
 
+def test_the_sample_starts_by_itself_once_everybody_is_there(
     qtbot: QtBot, core: FakeCore, view: TrainView, tmp_path: Path
 ) -> None:
     core.answers[AnalyseScript] = world.script_read()

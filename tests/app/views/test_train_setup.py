@@ -294,7 +294,7 @@ def test_some_combinations_are_drawn_at_random_and_repeated_with_several_seeds(
     values.some.setValue(6)
     values.repeat.setValue(3)
     settle()
-    assert values.count.text() == "6 of 100 combinations, with 3 seeds each: 18 trials."
+    assert values.count.text() == "6 of 100 combinations, each 3 times: 18 trials."
     assert together.train.text() == "Start 18 trials"
     planned = core.asked(PlanRun)[-1]
     assert isinstance(planned, PlanRun)

@@ -56,7 +56,7 @@ def test_where_a_device_stands_is_said_alike_in_window_and_terminal() -> None:
 
 def test_what_a_script_could_do_here_is_said_with_what_the_system_cannot_refuse() -> None:
     walled = reach_words("default", (), "none")
-    assert walled.endswith("Over the network it reaches the members of the run only.")
+    assert walled.endswith("Over the network it reaches the laptops of the run only.")
     assert "through Tandem's proxy" in reach_words("default", (), "downloads")
     older = reach_words("default", ("network", "processes"), "")
     assert older.endswith(

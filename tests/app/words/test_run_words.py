@@ -79,17 +79,17 @@ def test_numbers_that_no_honest_trainer_says_break_nothing() -> None:
 def test_the_end_says_whether_the_weights_are_the_same() -> None:
     names = {ME: "here", OTHER: "other"}
     same = run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32, OTHER: "ab" * 32}), names, "")
-    assert same == ["The same weights on all members: abababab"]
+    assert same == ["All laptops ended with the same weights: abababab"]
     differ = run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32, OTHER: "cd" * 32}), names, "")
-    assert differ == ["The members' weights differ: here abababab, other cdcdcdcd"]
+    assert differ == ["The laptops' weights differ: here abababab, other cdcdcdcd"]
     assert run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32}), names, "") == []
     audited = run_words.summary_lines(Summary(audits=Audits(steps=1940, audited=21)), names, "")
     assert audited == ["21 of 1,940 shared steps were compared with one laptop's"]
     not_one = run_words.summary_lines(Summary(audits=Audits(steps=30, audited=0)), names, "")
-    assert not_one == ["None of 30 shared steps was audited"]
+    assert not_one == ["None of 30 shared steps was compared with one laptop's"]
     why = Audits(steps=30, audited=0, why="tf.print cannot be done twice")
     assert run_words.summary_lines(Summary(audits=why), names, "") == [
-        "None of 30 shared steps was audited: tf.print cannot be done twice"
+        "None of 30 shared steps was compared with one laptop's: tf.print cannot be done twice"
     ]
     some = run_words.summary_lines(
         Summary(audits=Audits(steps=90, audited=9, why="it runs eagerly")), names, ""

@@ -56,7 +56,8 @@ def test_what_is_expected_is_one_sentence() -> None:
 
 def test_memory_that_audits_take_is_said_where_it_is_much() -> None:
     assert said(replace(measured(), audit_bytes=1_240_000_000)) == (
-        f"{said(measured())} Audited steps need up to 1.2 GB more memory on one laptop."
+        f"{said(measured())} Comparing a step with one laptop's needs up to 1.2 GB more memory "
+        "on one of them."
     )
     assert said(replace(measured(), audit_bytes=99_000_000)) == said(measured())
 
