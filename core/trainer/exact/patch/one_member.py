@@ -44,10 +44,10 @@ class OneMember:
     def prepare(self, model: Any, iterator: Any) -> None:
         private.build(model, iterator.dataset.element_spec)
 
-    def say_once(self, words: str) -> None:
+    def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
             self.said.add(words)
-            self.observer.on_said(words)
+            self.observer.on_said(words, difference)
 
     def flush(self, model: Any, *, whole: bool = False) -> None:
         pass

@@ -18,7 +18,7 @@ from typing import Any
 import keras
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.resume import plain
+from core.trainer.exact.resume import own_generators, plain
 
 _OF_THIS_PROCESS: dict[str, set[str]] = {
     "CSVLogger": {"append", "append_header"},  # its file has been reopened for appending
@@ -42,7 +42,7 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
             continue
         if plain.is_plain(value):
             held[name] = copy.deepcopy(value)
-        elif not _of_keras(callback) and not callable(value):
+        elif not (_of_keras(callback) or callable(value) or own_generators.is_generator(value)):
             say(
                 f"Checkpoints leave out {type(callback).__name__}.{name}: it holds a {type(value).__name__}, "
                 "and only numbers, texts, arrays, lists and dicts of them are kept."

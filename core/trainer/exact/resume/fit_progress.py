@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.resume import callback_state, randomness, trees, writer
+from core.trainer.exact.resume import callback_state, own_generators, randomness, trees, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
 
@@ -40,7 +41,7 @@ class Host(Protocol):
     def prepare(self, model: Any, iterator: Any) -> None:
         """Creates every variable of a fit."""
 
-    def say_once(self, words: str) -> None: ...
+    def say_once(self, words: str, *, difference: bool = False) -> None: ...
 
     def flush(self, model: Any, *, whole: bool = False) -> None:
         """Makes members that meet rarely equal. Every member must call it."""
@@ -104,6 +105,8 @@ class FitProgress:
     """Validations of the previous run, until their data has been read again."""
     _random: dict[str, Any] = field(default_factory=dict)
     """The random states when the fit began."""
+    _data: tuple[Any, ...] = ()
+    """What the script gave to train and to validate on."""
     _before_validation: tuple[Moment, Any] | None = None
     _kept_at_stop: bool = False
 
@@ -132,6 +135,7 @@ class FitProgress:
 
         Raises TandemError if the checkpoint holds something else.
         """
+        self._data = (call.get("x"), call.get("validation_data"))
         if self.outcome is not None:
             trees.check(self.outcome, trees.Outcome)
             call["epochs"] = 0
@@ -165,6 +169,7 @@ class FitProgress:
         self._restore_callbacks(self.outcome, history)
         self.keeper.host.begin_after(self.outcome["step"], self.outcome.get("epochs", 0))
         randomness.restore(self.outcome["random"])
+        self._restore_own(self.outcome["random"], {}, ())
 
     def opened(self, iterator: Positioned) -> None:
         """Keras opened data; the first is the training's."""
@@ -207,8 +212,9 @@ class FitProgress:
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             generators = randomness.Generators()
+            before = own_generators.states()
             iterator.read_again(self._validations_unread)
-            generators.set_back()
+            generators.set_back(before)
             self._validations_unread = 0
         self.logs_before = {}
         if self.kept:
@@ -256,14 +262,24 @@ class FitProgress:
             "model": model,
             "history": callback_state.capture(self._history, self.keeper.host.say_once),
             "callbacks": self.keeper.callbacks(self.callbacks),
-            "random": {"fit": self._random, "epoch": data.pass_random, "now": randomness.capture()},
+            "random": {"fit": self._random, "epoch": data.pass_random, "now": self.random_now()},
         }
+
+    def random_now(self) -> dict[str, Any]:
+        """All random states, the script's own generators among them."""
+        return {**randomness.capture(), "own": own_generators.states(self.callbacks)}
+
+    def _restore_own(self, random: dict[str, Any], before: dict[str, Any], data: Sequence[Any]) -> None:
+        """``before``: the own generators' states before `data` was read again."""
+        say = functools.partial(self.keeper.host.say_once, difference=True)
+        own_generators.restore(random.get("own", {}), before, data, self.callbacks, say)
 
     def _resume(self) -> None:
         tree, self.resumed = self.resumed, None
         assert tree is not None and self._iterator is not None
         host = self.keeper.host
         self._prepared(tree["model"])
+        before = own_generators.states(self.callbacks)
         if passes := tree["passes"]:
             many = "1 epoch" if passes == 1 else f"{passes} epochs"
             host.say_once(f"Reading {many} of data again, to reach the checkpoint.")
@@ -275,6 +291,7 @@ class FitProgress:
         self._validations = self._validations_unread = tree["validations"]
         host.begin_after(tree["step"], tree.get("epochs", 0))
         randomness.restore(tree["random"]["now"])
+        self._restore_own(tree["random"]["now"], before, self._data)
         host.say_once(
             f"Resuming fit {self.number + 1} in epoch {self._epoch + 1}, "
             f"after {self.batch} batches of it and {host.step} steps in all."

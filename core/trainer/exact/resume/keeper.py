@@ -17,7 +17,7 @@ from typing import Any
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.trainer.exact.interface import Checkpointing
-from core.trainer.exact.resume import callback_state, plain, randomness, writer
+from core.trainer.exact.resume import callback_state, plain, writer
 from core.trainer.exact.resume.fit_progress import FitProgress, Host
 from core.trainer.exact.resume.writer import NOW, Writer
 from core.vocabulary.errors import TandemError
@@ -148,6 +148,8 @@ class Keeper:
 
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
         assert self._writer is not None
+        if now is not None:
+            now = {**now, "random": {**now["random"], "now": self._with_chiefs(now["random"]["now"])}}
         if self._by_cost and not wait:
             cost_s = self._captured_s + self._writer.cost_s
             own_s = min(MOST_S, max(FIRST_S, cost_s / COST))
@@ -169,7 +171,7 @@ class Keeper:
             "model": self.capture(progress.model),
             "history": callback_state.capture(history, self.host.say_once),
             "callbacks": self.callbacks(progress.callbacks),
-            "random": randomness.capture(),
+            "random": self._with_chiefs(progress.random_now()),
             "step": self.host.step,
             "epochs": self.host.epochs,
         }
@@ -214,6 +216,10 @@ class Keeper:
         if self._writer is not None:
             self._writer.end()
 
+    def _with_chiefs(self, random: dict[str, Any]) -> dict[str, Any]:
+        """Random states with the chief's of the script's own generators: unseeded ones differ."""
+        return {**random, "own": self.host.from_chief(plain.pack(random["own"]), _generators)}
+
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
         """Their plain values; the chief's for callbacks that only the chief may run."""
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
@@ -239,6 +245,14 @@ def _portions(data: bytes) -> int:
     if len(data) == 4 and (portions := int.from_bytes(data, "big")) <= MOST_PORTIONS:
         return portions
     raise plain.broken("not a number of portions")
+
+
+def _generators(data: bytes) -> Any:
+    """States of the script's own generators. Raises TandemError."""
+    match plain.unpack(data):
+        case dict() as states:
+            return states
+    raise plain.broken("not the states of random generators")
 
 
 def _states(data: bytes, count: int) -> list[Any]:

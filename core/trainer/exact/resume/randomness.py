@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.resume import plain
-
-_WORDS = 624
-"""Words of the Mersenne Twister's state."""
+from core.trainer.exact.resume import own_generators, plain
+from core.trainer.exact.resume.own_generators import WORDS, is_twister
 
 
 def capture() -> dict[str, Any]:
@@ -45,22 +45,25 @@ def restore(state: dict[str, Any]) -> None:
 
 
 class Generators:
-    """The state of the generators that this process has now, to be set back in it: NumPy's may be of a kind
-    that no checkpoint holds."""
+    """The state of the generators that this process has now, the script's own among them, to be set back in
+    it: NumPy's may be of a kind that no checkpoint holds."""
 
     def __init__(self) -> None:
         self._seeds, self._keras = private.tf_seeds(), private.global_seed_generator()
         self._python, self._numpy = random.getstate(), np.random.get_state(legacy=False)
         self._tensorflow = None if self._seeds is None else self._seeds.getstate()
         self._state = None if self._keras is None else self._keras.state.numpy()
+        self._own = own_generators.Held()
 
-    def set_back(self) -> None:
+    def set_back(self, before: Mapping[str, own_generators.State] = MappingProxyType({})) -> None:
+        """``before``: of own generators, see ``own_generators.Held.set_back``."""
         random.setstate(self._python)
         np.random.set_state(self._numpy)
         if self._seeds is not None:
             self._seeds.setstate(self._tensorflow)
         if self._keras is not None:
             self._keras.state.assign(self._state)
+        self._own.set_back(before)
 
 
 def _is_sound(state: Any) -> bool:
@@ -74,8 +77,8 @@ def _is_sound(state: Any) -> bool:
             return (
                 _is_pythons(python)
                 and (tensorflow is None or _is_pythons(tensorflow))
-                and (key.shape, key.dtype.name) == ((_WORDS,), "uint32")
-                and 0 <= place <= _WORDS
+                and (key.shape, key.dtype.name) == ((WORDS,), "uint32")
+                and 0 <= place <= WORDS
                 and (keras is None or (keras.shape, keras.dtype.kind) == ((2,), "i"))
             )
     return False
@@ -83,10 +86,8 @@ def _is_sound(state: Any) -> bool:
 
 def _is_pythons(state: Any) -> bool:
     match state:
-        case (3, np.ndarray() as numbers, None | float()) if (
-            numbers.shape == (_WORDS + 1,) and numbers.dtype.name == "uint64"
-        ):
-            return int(numbers[-1]) <= _WORDS and int(numbers[:-1].max()) < 2**32
+        case (3, np.ndarray() as numbers, None | float()):
+            return is_twister(numbers)
     return False
 
 

@@ -3,14 +3,16 @@
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
 (stopped at its end), `evaluating` (stopped between the fits), `doubted` (an audit finds a fault late) or
-`resumed`; model `noisy` (with Dropout) or `late` (without, and its loss is of the batch as a whole from the
-36th step on); resume: a checkpoint's folder.
+`resumed`; model `noisy` (with Dropout), `drawing` (likewise; generators of the script's own draw in data and
+callbacks) or `late` (without Dropout, and its loss is of the batch as a whole from the 36th step on); resume:
+a checkpoint's folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -46,6 +48,7 @@ class Asked(member.Quiet):
 def train(layout: str, ask: Any, trained: list[Any]) -> Any:
     """Two fits. `ask(fit, epoch, batch)` is called for every batch; in a validation with batch -1, -2 ..."""
     import keras
+    import numpy as np
     import tensorflow as tf
 
     from tests.exactness.scenarios.registry import BATCH, table
@@ -53,6 +56,27 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
     keras.backend.clear_session()
     keras.utils.set_random_seed(SEED)
     x, y = table()
+    generators: dict[str, Any] = {"pcg": np.random.default_rng(3), "old": np.random.RandomState(4)}
+    by_tensorflow = tf.random.Generator.from_seed(5)
+
+    class Drawn(keras.utils.PyDataset):
+        """Data with noise, in another order in each epoch."""
+
+        def __init__(self, rows: int, seed: int) -> None:
+            super().__init__()
+            self.order = np.arange(rows)
+            self.random = np.random.default_rng(seed)
+
+        def __len__(self) -> int:
+            return len(self.order) // BATCH
+
+        def __getitem__(self, batch: int) -> Any:
+            rows = self.order[batch * BATCH : (batch + 1) * BATCH]
+            noise = self.random.normal(0, 0.1, (BATCH, 1)).astype("float32")
+            return x[rows] + noise, y[rows]
+
+        def on_epoch_end(self) -> None:
+            self.random.shuffle(self.order)
 
     class Ask(keras.callbacks.Callback):
         """A callback as a user might write it."""
@@ -63,9 +87,15 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
             self.epoch = 0
             self.losses: list[float] = []
             self.what: Any = object()
+            self.random = random.Random(6)
+            self.drawn: list[float] = []
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self.epoch = epoch
+            if layout == "drawing":
+                of_numpy = [each.uniform() for each in generators.values()]
+                self.drawn += [*of_numpy, self.random.random(), float(by_tensorflow.uniform(()))]
+                self.model.optimizer.learning_rate = 0.01 + 0.001 * self.drawn[-4]
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self.losses.append(float(logs["loss"]))
@@ -76,7 +106,7 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
             ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
-    layers += [keras.layers.Dropout(0.3)] if layout == "noisy" else []
+    layers += [keras.layers.Dropout(0.3)] if layout != "late" else []
     model = keras.Sequential([keras.Input((x.shape[1],)), *layers, keras.layers.Dense(1)])
     trained.append(model)
 
@@ -95,12 +125,14 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
     csv = keras.callbacks.CSVLogger("log.csv")
     stopping = keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True)
     plateau = keras.callbacks.ReduceLROnPlateau("val_loss", factor=0.5, patience=1, min_delta=0.05)
+    given: dict[str, Any]
+    if layout == "drawing":
+        given = {"x": Drawn(len(x), 7), "validation_data": Drawn(2 * BATCH, 8)}
+    else:
+        given = {"x": x, "y": y, "batch_size": BATCH, "validation_data": (x[:100], y[:100])}
     second = model.fit(
-        x,
-        y,
-        batch_size=BATCH,
+        **given,
         epochs=4,
-        validation_data=(x[:100], y[:100]),
         callbacks=[stopping, plateau, csv, own],
         verbose=0,
     )
@@ -109,6 +141,7 @@ def train(layout: str, ask: Any, trained: list[Any]) -> Any:
         "histories": [first.history, second.history],
         "epochs": [first.epoch, second.epoch],
         "losses": own.losses,
+        "drawn": [*own.drawn, float(np.mean([each.uniform() for each in generators.values()]))],
         "best": stopping.best,
         "rate": float(model.optimizer.learning_rate),
         "iterations": int(model.optimizer.iterations),

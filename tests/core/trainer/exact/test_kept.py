@@ -57,6 +57,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ("validating", "validating", "noisy", ""),
         ("evaluating", "evaluating", "noisy", ""),
         ("doubted", "doubted", "late", ""),
+        ("drawing", "whole", "drawing", ""),
+        ("drawing-stopped", "stopped", "drawing", ""),
     )
 
 
@@ -72,6 +74,7 @@ def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
         ("validated", "resumed", "noisy", kept(before[0], "validating")),
         ("evaluated", "resumed", "noisy", kept(before[0], "evaluating")),
         ("gone-back", "resumed", "late", kept(before[1], "doubted")),
+        ("drawn", "resumed", "drawing", kept(before[1], "drawing-stopped")),
     )
 
 
@@ -135,6 +138,17 @@ def test_a_stop_after_a_fit_loses_nothing_of_it(before: list[Path], after: list[
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(now, "evaluated"))
         assert record(now, "evaluated")["histories"] == record(then, "whole")["histories"]
+
+
+def test_generators_of_the_scripts_own_go_on_where_they_were(before: list[Path], after: list[Path]) -> None:
+    """Those that draw data are brought there by reading it again, the others by the checkpoint."""
+    assert record(before[0], "drawing-stopped")["stopped"]
+    for then, now in zip(before, after, strict=True):
+        assert len(record(then, "drawing")["drawn"]) > 4 * 2
+        for told in (*TOLD, "drawn"):
+            assert record(now, "drawn")[told] == record(then, "drawing")[told], told
+        assert_same(weights(then, "drawing"), weights(now, "drawn"))
+        assert not [words for words in record(now, "drawn")["said"] if "generator" in words]
 
 
 def test_what_cannot_be_kept_is_said(before: list[Path]) -> None:
