@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -224,6 +226,111 @@ if __name__ == "__main__":
         assert said.count("answers: [(64, 1), (64, 1), (64, 1)]") == 2
         assert said.count("The script calls fit in one thread while fit 1 runs in another") == 2
         assert told(agent, run, "stdout").count("spawned: (64, 1)") == 2
+
+
+@pytest.mark.cluster
+def test_a_training_in_a_thread_and_processes_beside_it_end_as_one_process_does(
+    laptops: Laptops, tmp_path: Path
+) -> None:
+    text = f"""
+import multiprocessing
+import threading
+{FIT}
+found = {{}}
+
+
+def squares(rows):
+    return float((x[rows] ** 2).sum())
+
+
+def trains(answers):
+    other = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    other.compile("sgd", "mse")
+    answers.put(len(other.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0).history["loss"]))
+
+
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, at):
+        return x[16 * at : 16 * at + 16], x[16 * at : 16 * at + 16, :1]
+
+
+class Asks(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            found["forked"] = pool.map(squares, range(8))
+
+
+def train():
+    data = Batches(workers=2, use_multiprocessing=True)
+    model.fit(data, epochs=3, shuffle=False, verbose=0, callbacks=[Asks()])
+    found["loss"] = model.evaluate(x, x[:, :1], batch_size=16, verbose=0)
+
+
+def main():
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert found["forked"] == [squares(row) for row in range(8)]
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    process = context.Process(target=trains, args=(answers,))
+    process.start()
+    print("epochs in a process:", answers.get(timeout=120), flush=True)
+    process.join()
+    print("loss:", round(found["loss"], 5), flush=True)
+
+
+if __name__ == "__main__":
+    main()
+"""
+    run = laptops.anna.train(script(tmp_path / "project", text))
+
+    alone = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path / "project", capture_output=True, text=True, timeout=300
+    )
+    assert alone.returncode == 0, alone.stderr
+    (loss,) = [line for line in alone.stdout.splitlines() if line.startswith("loss:")]
+    for agent in (laptops.anna, laptops.ben):
+        assert agent.ends(run) == Finished()
+        said = told(agent, run, "stdout")
+        assert said.count("epochs in a process: 2") == 2
+        assert said.count(loss) == 2, (said, loss)
+
+
+@pytest.mark.cluster
+def test_two_threads_that_train_batch_by_batch_at_once_end_the_run_with_a_sentence(
+    laptops: Laptops, tmp_path: Path
+) -> None:
+    text = f"""
+import threading
+{FIT}
+other = keras.models.clone_model(model)
+other.compile("sgd", "mse")
+
+
+def loop(each):
+    for _ in range(100_000):
+        each.train_on_batch(x, x[:, :1])
+
+
+threads = [threading.Thread(target=loop, args=(each,)) for each in (model, other)]
+for thread in threads:
+    thread.start()
+print("both train", flush=True)
+for thread in threads:
+    thread.join()
+"""
+    run = laptops.anna.train(script(tmp_path / "project", text))
+
+    laptops.anna.hears(ev.MemberLogged, lambda event: event.run == run and "both train" in event.lines.text)
+    began_s = time.monotonic()
+    said = failure(laptops, run)
+
+    assert "train_on_batch in one thread while train_on_batch runs in another" in said
+    assert time.monotonic() - began_s < 30
 
 
 @pytest.mark.cluster

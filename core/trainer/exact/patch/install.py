@@ -235,7 +235,8 @@ def _fit(engine: Engine) -> Any:
             epochs=call["epochs"],
             steps=None,
         )
-        with engine.inside(model, "fit", heard, call["epochs"], progress, call["initial_epoch"]):
+        inside = engine.inside(model, "fit", heard, call["epochs"], progress, call["initial_epoch"])
+        with engine.in_thread("fit"), inside:
             progress.began()
             progress.change(call)
             history = original(model, **call)
@@ -265,7 +266,7 @@ def _evaluate(engine: Engine) -> Any:
         )
         as_dict, call["return_dict"] = call["return_dict"], True
         call.update(call.pop("kwargs", {}))
-        with engine.inside(model, "evaluate", heard):
+        with engine.in_thread("evaluate"), engine.inside(model, "evaluate", heard):
             logs = original(model, **call)
         engine.on_evaluated(logs)
         return logs if as_dict else private.metrics_in_order(model, logs)
@@ -287,7 +288,8 @@ def _predict(engine: Engine) -> Any:
             epochs=1,
             steps=None,
         )
-        with engine.inside(model, "predict", callback_kinds.each_batch(call["callbacks"])):
+        heard = callback_kinds.each_batch(call["callbacks"])
+        with engine.in_thread("predict"), engine.inside(model, "predict", heard):
             iterator = data.SharedEpochIterator(
                 x=call["x"],
                 batch_size=call["batch_size"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.fit import Fit
 from core.trainer.exact.steps.reports import Costs, StepReports
 from core.trainer.exact.steps.result import PortionResult
+from core.trainer.exact.steps.threads import OneThread
 from core.trainer.exact.steps.undo import EagerUndo, Undo
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import check_shares
@@ -60,8 +60,7 @@ class Engine:
         """Calls, by kind and number, in which each member draws x itself."""
         self._observer = observer
         self._fits: list[Fit] = []
-        self._thread = threading.current_thread()
-        """The thread in which the calls in ``_fits`` run."""
+        self._one_thread = OneThread()
         self._calls: Counter[str] = Counter()
         """Number of calls by kind, without calls that only the chief made."""
         self._broken_off = ""
@@ -162,17 +161,8 @@ class Engine:
         progress: FitProgress | None = None,
         first_epoch: int = 0,
     ) -> Iterator[Fit]:
-        """A call of fit, evaluate or predict. Raises StopRequested at its end if a stop was agreed on.
-
-        Raises TandemError while a call runs in another thread: members may begin the two in different orders.
-        """
-        if self._fits and self._thread is not threading.current_thread():
-            raise TandemError(
-                code="two-threads",
-                what=f"The script calls {kind} in one thread while {self.fit.name} runs in another.",
-                fix="Call one after the other; only predict may run during a training.",
-            )
-        self._thread = threading.current_thread()
+        """A call of fit, evaluate or predict, in `in_thread`. Raises StopRequested at its end if a stop was
+        agreed on."""
         if kind != "fit" and not self.alone:
             for under_way in self._fits:
                 self.flush(under_way.model)
@@ -200,6 +190,18 @@ class Engine:
             self._observer.on_fit_ended()
         if self.stopping and not self._fits:
             raise StopRequested
+
+    @contextmanager
+    def in_thread(self, kind: str) -> Iterator[None]:
+        """Wraps any call that meets the other members. Raises TandemError while another thread's lasts: then
+        nothing more is shared if the calls are single batches, of which some may have met wrongly."""
+        try:
+            with self._one_thread.calls(kind, lambda: self._fits[-1].name if self._fits else ""):
+                yield
+        except TandemError as error:
+            if error.code == "two-threads" and not self._fits:
+                self.collectives.failure = error
+            raise
 
     @contextmanager
     def by_itself(self) -> Iterator[None]:

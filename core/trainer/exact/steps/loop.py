@@ -77,7 +77,8 @@ class Loop:
         if isinstance(source, Portion):
             with data_end.as_in_keras(self.engine, self.model, self._traced, source):
                 return self._run(source)
-        return self._run_batch(next(source))
+        with self.engine.in_thread("train_on_batch" if self.is_training else "test_on_batch"):
+            return self._run_batch(next(source))
 
     def prepare(self, data_spec: Spec) -> None:
         """Traces the step for batches like `data_spec`, which creates every variable that it needs."""
@@ -153,12 +154,7 @@ class Loop:
         return self._audit(traced, spec, batch, lambda each: self._of_batches(each, [batch], spec), done)
 
     def _audit(
-        self,
-        traced: Traced,
-        spec: Spec,
-        batch: Batch,
-        run: Callable[[Traced], PortionResult],
-        done: int = 0,
+        self, traced: Traced, spec: Spec, batch: Batch, run: Callable[[Traced], PortionResult], done: int = 0
     ) -> PortionResult:
         """Compares a batch's step, done by `run`, with what one member computes from all its rows.
 
