@@ -314,3 +314,23 @@ def planted_a_kernel_off_by_a_ten_thousandth(folder: Path) -> Outcome:
         ]
     )
     return _fitted_with(gradients, "reduce", fault, model, images, 10.0 * images.mean(axis=(1, 2)))
+
+
+@scenario(once=True, core=True, told="an audit found")
+def planted_a_small_gradient_off_by_a_ten_thousandth(folder: Path) -> Outcome:
+    """The other gradients are ten thousand times as large, and that of their bias cancels out."""
+
+    def fault(original: Any, step: Step, grads: Any) -> Any:
+        return [
+            tf.where(_shared(step), 1.0001 * each, each) if each.shape == (4, 1) else each
+            for each in original(step, grads)
+        ]
+
+    x, y = table()
+    given = keras.Input((FEATURES,))
+    large, small = layers.Dense(1)(given), layers.Dense(1)(layers.Dense(4, "tanh")(given))
+    model = keras.Model(given, [large, small])
+    given_y = [10.0 * (y - y.mean()), y]
+    return _fitted_with(
+        gradients, "reduce", fault, model, x, given_y, loss=["mse", "mse"], loss_weights=[1.0, 1e-3]
+    )

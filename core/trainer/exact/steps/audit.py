@@ -276,12 +276,9 @@ class Auditor:
             for name in either
             if name not in traced.course.reported
         }
-        known = traced.course.spread if traced.course.steps < WARM_UP else {}
+        known, is_new = traced.course.spread, traced.course.steps < WARM_UP
         suspects = [
-            name
-            for name, far in apart.items()
-            if far > either[name].rounding
-            and far > either[name].times * known.get(name, 0.0) * either[name].size
+            name for name, far in apart.items() if either[name].is_suspect(far, known.get(name), is_new=is_new)
         ]
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.
@@ -305,7 +302,7 @@ class Auditor:
                 moved, _, _ = seen(whole_on)
                 for name in suspects:
                     spread[name] = max(spread[name], distance(whole.get(name), moved.get(name)))
-                is_open = any(apart[name] > either[name].times * spread[name] for name in suspects)
+                is_open = any(either[name].is_fault(apart[name], spread[name]) for name in suspects)
                 if not self._chiefs([float(is_open)])[0]:
                     break
             # A gradient that is zero on this member may be nonzero on the chief.
@@ -314,7 +311,7 @@ class Auditor:
                 *(name for name in either if either[name].kind != "gradients"),
             ]
             own = [
-                float(name in spread and apart[name] > either[name].times * spread[name]) for name in names
+                float(name in spread and either[name].is_fault(apart[name], spread[name])) for name in names
             ]
             cost_s, *chiefs = self._chiefs([time.perf_counter() - began - usual_s, *own])
             findings = [
@@ -327,7 +324,7 @@ class Auditor:
                 {name: (apart[name], spread[name], either[name].rounding) for name in suspects},
             )
             traced.course.spread |= {
-                name: spread[name] / either[name].size
+                name: (spread[name] or apart[name]) / either[name].size
                 for name in suspects
                 if 0.0 < either[name].size < math.inf
             }

@@ -18,7 +18,8 @@ LAST_BIT = 2.0**-24
 _TOLERANCE = 1e-5
 """Relative to a number's size: smaller differences are rounding."""
 _OF_ALL = 3e-7
-"""Relative to the norm of all gradients: where values cancel out in one, the summands' rounding remains."""
+"""Relative to the norm of all gradients: where values cancel out in one, the summands' rounding remains.
+Smaller differences count only where that rounding shows."""
 
 _TIMES = 8.0
 _LONG = 8192
@@ -37,17 +38,30 @@ Kind = Literal["gradients", "state", "metric"]
 
 
 class AuditedValue(NamedTuple):
-    """One compared value. Differences in `numbers` don't count up to `rounding`, nor up to `times` those that
-    the weights' last bits cause."""
+    """One compared value. Differences in `numbers` don't count up to `least`, nor up to `times` those that
+    the weights' last bits cause. Beyond `rounding` they count even if these cause none."""
 
     kind: Kind
     numbers: np.ndarray
     rounding: float
     times: float = _TIMES
+    least: float = math.inf
 
     @property
     def size(self) -> float:
         return norm(self.numbers)
+
+    def is_suspect(self, far: float, spread: float | None, *, is_new: bool) -> bool:
+        """Whether the weights' last bits must show what rounding is. ``spread``: how far these moved it in an
+        earlier audit, relative to its size. ``is_new``: the trace is new, so that suspects are common."""
+        is_explained = spread is not None and far <= self.times * spread * self.size
+        if far > self.rounding:
+            return not (is_explained and is_new)
+        return far > self.least and not is_explained
+
+    def is_fault(self, far: float, spread: float) -> bool:
+        """``spread``: how far the weights' last bits moved it now."""
+        return far > self.times * spread and (spread > 0.0 or far > self.rounding)
 
 
 class LongSum(NamedTuple):
@@ -125,9 +139,12 @@ class AuditedValues:
             if row.any():
                 size = math.sqrt(row[0]) if np.isfinite(row[0]) else math.inf
                 longer = self._longer.get(place, 1.0)
-                rounding = _TOLERANCE * longer * size + _OF_ALL * total
+                least = _TOLERANCE * longer * size
+                rounding = least + _OF_ALL * total
                 numbers = np.append(row[1:], size)  # alike numbers hardly show in waves
-                found[of_gradient(place)] = AuditedValue("gradients", numbers, rounding, _TIMES * longer)
+                found[of_gradient(place)] = AuditedValue(
+                    "gradients", numbers, rounding, _TIMES * longer, least
+                )
         for place, (handle, name, before) in enumerate(
             zip(self._handles, self._names, self._before, strict=True)
         ):
