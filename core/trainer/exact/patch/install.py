@@ -30,7 +30,6 @@ from core.trainer.exact.patch import (
 )
 from core.trainer.exact.rare.loop import RareLoop
 from core.trainer.exact.steps import data, random_positions
-from core.trainer.exact.steps.course import AuditTime
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.loop import Loop
 from core.vocabulary.options import meet_every
@@ -87,7 +86,7 @@ class Installation:
         """Another training begins: allows messages to be repeated, and renews the audits' time."""
         self._host.said.clear()
         if isinstance(self._host, Engine):
-            self._host.audits = AuditTime()
+            self._host.renew_audits()
 
     def keep_at_stop(self) -> None:
         """Keeps what was trained since the last checkpoint, unless a Stop in a fit already did."""

@@ -1,4 +1,4 @@
-"""Audits, during training, that a step shared by members gives what the whole batch gives on one of them.
+"""Audits that a step of a training or a test, shared by members, gives what one of them gets from all rows.
 
 An audited step is computed twice by the same trace, from the same values and random draws: all rows on one
 member, then shared (a trace's first step is shared first, and reported). Gradients, logs, metrics, and what
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,13 @@ _WATCHED_BY_BATCH = 8
 
 
 class Auditor:
-    """Audits one model's training steps."""
+    """Audits one model's training steps, or those of its tests: validations and ``evaluate``."""
 
     def __init__(self, engine: Engine, model: Any, *, is_training: bool) -> None:
         self._engine = engine
         self._model = model
         self._is_training = is_training
-        self.time = engine.audits
+        self.time = engine.audits if is_training else engine.test_audits
         self.under_way = False
 
     # --- when
@@ -69,6 +69,8 @@ class Auditor:
         if not self._able(traced, rows):
             return
         course.members_are(self._engine.present)
+        if not self._is_training:
+            return
         fit = self._engine.innermost
         place = ("", 0) if fit is None else (fit.name, fit.epoch)
         if fit is not None and fit.batch and not fit.each_batch[0]:
@@ -99,12 +101,12 @@ class Auditor:
         if not self._able(traced) and not traced.course.sums_alone:
             return None
         fit = self._engine.innermost
-        epoch_ends = fit is not None and fit.epoch_ends_after(done + left)
+        epoch_ends = self._is_training and fit is not None and fit.epoch_ends_after(done + left)
         return traced.course.ahead(self.time, left, epoch_ends=epoch_ends)
 
     def passed(self, traced: Traced, result: PortionResult) -> PortionResult:
-        """Records that steps of a training, or of a test, are done."""
-        if self._is_training and not traced.sharing.whole:
+        """Records that steps are done."""
+        if not traced.sharing.whole:
             traced.course.steps += result.done
             traced.course.step_s = result.mean_s
             self.time.steps += result.done
@@ -113,12 +115,13 @@ class Auditor:
 
     def _able(self, traced: Traced, rows: int = 0) -> bool:
         """Whether the step can be computed twice. All members get the same answer."""
-        if not self._is_training or traced.sharing.whole:
+        if traced.sharing.whole:
             return False
         course = traced.course
         if course.able is None:
             why = self._why_not(traced, rows)
-            course.able, course.sums_alone = not why, auditable.sums_alone(self._engine, self._model)
+            sums_alone = self._is_training and auditable.sums_alone(self._engine, self._model)
+            course.able, course.sums_alone = not why, sums_alone
             if course.able:
                 course.written = local_state.written_handles(traced.step.graph)
                 course.watched = auditable.watched(traced.step, course.written)
@@ -156,8 +159,8 @@ class Auditor:
     ) -> tuple[PortionResult, list[Discrepancy]]:
         """Audits the training's `step`-th step: `run` repeats it on one batch of `rows`.
 
-        The state ends as after one step. With findings beyond metrics, values are restored to those before
-        it, and none of it counts.
+        The state ends as after one step. If it is wrong, values are restored to those before it, and none of
+        it counts.
         """
         if traced.course.sums_alone:
             return self._sums_audited(traced, run, step), []
@@ -171,7 +174,7 @@ class Auditor:
         began = time.perf_counter()
         before = StateSnapshot([], traced.course.written)
         result, findings, cost_s = self._compared(traced, rows, run, whole_on, before, began, step)
-        if not is_deep(findings):
+        if not self.is_wrong(findings):
             course.found_right(step)
         elif was_set and course.confirmed < course.steps:
             # Try with the values before the script set them: if that is right, nothing was wrong until here.
@@ -188,6 +191,10 @@ class Auditor:
         course.spend(self.time, cost_s)
         course.reported |= {finding.name for finding in findings}
         return result, findings
+
+    def is_wrong(self, findings: Sequence[Discrepancy]) -> bool:
+        """Whether a step with these findings must be computed whole. A test is made for its metrics alone."""
+        return is_deep(findings) if self._is_training else bool(findings)
 
     def _sums_audited(self, traced: Traced, run: Callable[[], PortionResult], step: int) -> PortionResult:
         """Runs the training's `step`-th step, and checks what members received as sums of their gradients.
@@ -264,7 +271,8 @@ class Auditor:
         else:  # shared first: the user waits for the first step
             shared, result, shared_s = seen(None)
             state = values.state
-            self._engine.on_first_step(self._model, result, step)
+            if self._is_training:
+                self._engine.on_first_step(self._model, result, step)
             after = StateSnapshot([], traced.course.written)
             before.restore()
             whole, _, whole_s = seen(whole_on)
@@ -278,7 +286,9 @@ class Auditor:
         }
         known, is_new = traced.course.spread, traced.course.steps < WARM_UP
         suspects = [
-            name for name, far in apart.items() if either[name].is_suspect(far, known.get(name), is_new=is_new)
+            name
+            for name, far in apart.items()
+            if either[name].is_suspect(far, known.get(name), is_new=is_new)
         ]
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.
@@ -293,11 +303,15 @@ class Auditor:
         elif suspected and not model_state.settle(self._model, self._engine.collectives, self._call):
             after = StateSnapshot([], traced.course.written)
             spread = dict.fromkeys(suspects, 0.0)
-            weights = local_state.written(
-                traced.step.graph, local_state.values_of(self._model.trainable_variables)
-            )
+            weights, unwritten = local_state.values_of(self._model.weights), StateSnapshot([])
+            if self._is_training:
+                trained = local_state.values_of(self._model.trainable_variables)
+                weights = local_state.written(traced.step.graph, trained)
+            else:
+                unwritten = StateSnapshot([], [weight.handle for weight in weights])
             for trial in range(_TRIALS):
                 before.restore()
+                unwritten.restore()
                 _move(weights, trial)
                 moved, _, _ = seen(whole_on)
                 for name in suspects:
@@ -328,7 +342,8 @@ class Auditor:
                 for name in suspects
                 if 0.0 < either[name].size < math.inf
             }
-            (before if is_deep(findings) else after).restore()
+            unwritten.restore()
+            (before if self.is_wrong(findings) else after).restore()
         return result, findings, cost_s
 
     def compare(self, audits: int) -> None:

@@ -12,6 +12,8 @@ SHARE = 0.025
 """Share of the elapsed time for the audits after the first ones."""
 AT_FIRST_S = 2.0
 """Extra time beside that share: while it lasts, every small step is audited."""
+TESTS_FIRST_S = 0.5
+"""The same for steps of validations and ``evaluate``."""
 ENOUGH = 44
 """Random audits that find 99 of 100 faults that show in one step of ten."""
 
@@ -20,6 +22,7 @@ ENOUGH = 44
 class AuditTime:
     """Audit time and counts over all models' training, the same on all members."""
 
+    first_s: float = AT_FIRST_S
     elapsed_s: float = 0.0
     spent_s: float = 0.0
     audited: int = 0
@@ -33,7 +36,7 @@ class AuditTime:
         return self.spent_s + cost_s <= self._given_s
 
     def affords_at_first(self, cost_s: float) -> bool:
-        return self.spent_s + cost_s <= AT_FIRST_S
+        return self.spent_s + cost_s <= self.first_s
 
     def spend(self, cost_s: float, *, is_due: bool) -> None:
         """``is_due``: audited whatever the cost. Any cost beyond the whole budget delays no other audit."""
@@ -42,7 +45,7 @@ class AuditTime:
 
     @property
     def _given_s(self) -> float:
-        return AT_FIRST_S + SHARE * self.elapsed_s
+        return self.first_s + SHARE * self.elapsed_s
 
 
 @dataclass(slots=True)

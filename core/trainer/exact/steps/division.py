@@ -19,6 +19,7 @@ from core.trainer.exact.members.fewer_bits import Residuals
 from core.trainer.exact.members.trace_record import Scalar, Site, TraceRecord, line_of
 from core.trainer.exact.steps import auditable, probe
 from core.trainer.exact.steps.audited_values import Discrepancy, metric_of
+from core.trainer.exact.steps.course import Course
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, metrics_in_gradients, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
@@ -217,6 +218,9 @@ class Sharings:
         ``again``: how many steps before it are repeated. Returns the last step known to be right if later
         ones that are not repeated may be wrong; otherwise None.
         """
+        if not self._is_training:
+            self._report_test(key, traced.course, findings)
+            return None
         which = next(
             ("gradients are" for each in findings if each.kind == "gradients"), f"{findings[0].name} is"
         )
@@ -249,6 +253,25 @@ class Sharings:
             f"{on} {some} not audited: the result may differ from that of one laptop.", difference=True
         )
         return course.certain_at if course.may_have_missed(right) else course.confirmed_at
+
+    def _report_test(self, key: str, course: Course, findings: Sequence[Discrepancy]) -> None:
+        """Likewise for a step of a validation or of ``evaluate``."""
+        self._known[key] = Sharing(whole=True)
+        names = " and ".join(dict.fromkeys(repr(metric_of(finding)) for finding in findings))
+        fit = self._engine.innermost
+        of = "test_on_batch" if fit is None else "a validation" if fit.kind == "fit" else fit.kind
+        on = (
+            f"An audit of {of} found that {names} of {self._model.name} is not what the rows of a batch add "
+            "up to: from there on every laptop computes each of its batches whole."
+        )
+        if course.confirmed < course.steps or course.may_have_missed(course.steps):
+            self._engine.say_once(
+                f"{on} Earlier values may differ from those of one laptop, and so may what a callback did by "
+                "them.",
+                difference=True,
+            )
+        else:
+            self._engine.say_once(f"{on} The result is exact, as far as the audits before it can tell.")
 
     def _report_metric(self, what: str) -> None:
         self._engine.say_once(

@@ -21,7 +21,7 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
-from core.trainer.exact.steps.course import AuditTime
+from core.trainer.exact.steps.course import TESTS_FIRST_S, AuditTime
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.fit import Fit
 from core.trainer.exact.steps.reports import Costs, StepReports
@@ -72,7 +72,7 @@ class Engine:
         """Models for which every member computes whole batches."""
         self._unsettled: weakref.WeakSet[Any] = weakref.WeakSet()
         """Models trained batch by batch since their last fit ended."""
-        self.audits = AuditTime()
+        self.renew_audits()
         self.step = 0
         """Steps done in this training, including those before it was resumed."""
         self.epochs = 0
@@ -84,6 +84,10 @@ class Engine:
         self._given: int | None = None
         self.set_shares(cluster.shares)
         self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
+
+    def renew_audits(self) -> None:
+        """Another training begins."""
+        self.audits, self.test_audits = AuditTime(), AuditTime(first_s=TESTS_FIRST_S)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """Applies from the next call into TensorFlow on. Every member must call it between the same steps."""

@@ -22,7 +22,6 @@ from core.trainer.exact.members.step_meter import StepMeter
 from core.trainer.exact.members.trace_record import TraceRecord
 from core.trainer.exact.steps import auditable, calibration, data_end, log_values, while_loop
 from core.trainer.exact.steps.audit import Auditor
-from core.trainer.exact.steps.audited_values import is_deep
 from core.trainer.exact.steps.batch_queue import BatchQueue
 from core.trainer.exact.steps.calls import TracedCalls
 from core.trainer.exact.steps.data import Portion, next_batches
@@ -62,7 +61,7 @@ class Loop:
         self._sharings = Sharings(engine, model, is_training=is_training)
         self._calls = TracedCalls(engine, model)
         self._queues: dict[str, BatchQueue] = {}
-        self._rerun = Rerun()
+        self._rerun = Rerun() if is_training else Rerun(most_bytes=0)
         self._audits = Auditor(engine, model, is_training=is_training)
         self._positions: defaultdict[str, Positions] = defaultdict(Positions)
         self._record = TraceRecord()
@@ -158,19 +157,21 @@ class Loop:
     ) -> PortionResult:
         """Compares a batch's step, done by `run`, with what one member computes from all its rows.
 
-        If more than metrics differ, the step is repeated from the values before it, and whole from there on;
-        so are earlier steps not known to be right, here or from a checkpoint, where possible.
+        If it is wrong, it is repeated from the values before it, and whole from there on; so are earlier
+        steps not known to be right, here or from a checkpoint, where possible.
         """
         key, step = repr(while_loop.free_rows(spec)), self.engine.step + done + 1
         result, findings = self._audits.audited(traced, steps.count_rows(batch), lambda: run(traced), step)
-        if not is_deep(findings):
+        if not self._audits.is_wrong(findings):
             self._sharings.report_metrics(findings)
             self._rerun.passed(traced, batch)
-            self.engine.keeper.sure_step = step
+            if self.is_training:
+                self.engine.keeper.sure_step = step
             return result
         again = self._rerun.taken_back(traced)
         sure_step = self._sharings.report_findings(key, traced, findings, step, again=len(again))
-        go_back(self.engine, None if self._positions[key] else sure_step)  # no checkpoint keeps positions
+        if self.is_training and not self._positions[key]:  # no checkpoint keeps positions
+            go_back(self.engine, sure_step)
         traced = self._traced[key] = self._trace(while_loop.free_rows(spec))
         if again:
             self._of_batches(traced, again, spec)

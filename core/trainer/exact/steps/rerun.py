@@ -38,6 +38,7 @@ class Rerun:
     """Kept steps of one model's training."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        """``most_bytes``: of batches; with 0 none are kept."""
         self._most_bytes = most_bytes
         self._first = 0
         """How many steps came before the kept ones."""
@@ -48,7 +49,7 @@ class Rerun:
     def begin(self, traced: Traced) -> bool:
         """Call before unaudited steps that follow a confirmed one: whether they are kept."""
         course = traced.course
-        worth_it = course.steps < WARM_UP or course.step_s >= _SLOW_S
+        worth_it = self._most_bytes > 0 and (course.steps < WARM_UP or course.step_s >= _SLOW_S)
         if not self.keeps and course.able and course.confirmed == course.steps and worth_it:
             self.drop()
             self._first = course.steps
