@@ -88,6 +88,7 @@ def write_docs(result: Result, document: Path, readme: Path) -> None:
     text = tables.rewritten(document.read_text(encoding="utf-8"), [result])
     document.write_text(text, encoding="utf-8")
     short = tables.placed(readme.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
+    short = tables.placed(short, "gains", tables.gains(text))
     readme.write_text(short, encoding="utf-8")
 
 

@@ -20,7 +20,7 @@ from bench.wire.link import Link
 
 ROUNDS = 3
 MOST_S = 1380.0
-"""No round begins that would end later, except a script's first: the whole takes up to 25 minutes."""
+"""No round begins that would end later, except a script's first: the whole takes 25 to 50 minutes."""
 MBIT = (240, 100)
 Kind = Literal["exact", "rare"]
 KINDS: tuple[Kind, ...] = ("exact", "rare")

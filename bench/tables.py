@@ -13,6 +13,8 @@ from bench.result import Result, Row
 
 HEAD = ("what", "value", "limit", "kept", "")
 _COMPARES = re.compile("÷|off by")
+_OF_A_SCRIPT = re.compile(r"(.*): (exact at \d+ Mbit|rare at \d+ Mbit|the whole batch)\b(.*)")
+"""A row on one of the typical scripts: its title, how it trains, and what the number is."""
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -63,10 +65,38 @@ def ratios(document: str) -> str:
         if line.startswith("#"):
             heading = line.lstrip("# ")
         row = line.removeprefix("| ").split(" | ")
-        if len(row) == len(HEAD) and row[2] and _COMPARES.search(row[0]):
+        is_of_gains = _OF_A_SCRIPT.fullmatch(row[0]) is not None
+        if len(row) == len(HEAD) and row[2] and _COMPARES.search(row[0]) and not is_of_gains:
             lines.append((heading, *row[:4]))
             heading = ""
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def gains(document: str) -> str:
+    """What a second laptop gains, for each typical script in a document: the time of a step alone ÷
+    together, how far off the expectations were, and what the machine allows."""
+    found: dict[str, dict[str, str]] = {}
+    offs = []
+    for line in document.splitlines():
+        row = line.removeprefix("| ").split(" | ")
+        if row[1:2] != ["not measured"] and (match := _OF_A_SCRIPT.fullmatch(row[0])):
+            title, how, what = match.groups()
+            if what.endswith(("times alone", "half of it")):
+                found.setdefault(title, {})[how] = f"{float(row[1]):.2f}"
+            elif what.endswith("off by"):
+                offs.append(float(row[1]))
+    # The faster network first; exact before rare.
+    ways = sorted({way for each in found.values() for way in each}, key=lambda way: way[:5])
+    ways.sort(key=lambda way: int("".join(filter(str.isdigit, way)) or 0), reverse=True)
+    head = ("script", *(way.replace("the whole batch", "allowed by the machine") for way in ways))
+    lines = [head, ("---",) * len(head)]
+    lines += [(title, *(each.get(way, "") for way in ways)) for title, each in found.items()]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    within = sum(off <= 0.2 for off in offs)
+    return (
+        f"{table}\n\nOf {len(offs)} expectations before the first step, {within} were within 20 %; "
+        f"the farthest was off by {100 * max(offs, default=0):.0f} %."
+    )
 
 
 def placed(document: str, name: str, words: str) -> str:

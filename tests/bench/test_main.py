@@ -95,7 +95,8 @@ def test_the_numbers_go_into_the_document(made_up: Measurements, tmp_path: Path)
     document = tmp_path / "benchmarks.md"
     document.write_text("<!-- begin good --><!-- end good -->", encoding="utf-8")
     readme = tmp_path / "README.md"
-    readme.write_text("<!-- begin ratios --><!-- end ratios -->", encoding="utf-8")
+    marks = "<!-- begin ratios --><!-- end ratios --> <!-- begin gains --><!-- end gains -->"
+    readme.write_text(marks, encoding="utf-8")
     made_up.add("good", lambda: [*kept(), Row(what="x ÷ y", value=1.0, limit=2.0)])
     assert bench.main(["--write-docs"], made_up, document, readme) == 0
     assert "| x | 1 | ≤ 2 | yes |  |" in document.read_text(encoding="utf-8")

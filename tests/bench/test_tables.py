@@ -87,3 +87,23 @@ def test_the_readme_has_a_place_for_what_is_compared() -> None:
     text = README.read_text(encoding="utf-8")
     page = "# A\n## B\n| x ÷ y | 2 | ≤ 3 | yes | note |\n| x | 2 |  |  |  |"
     assert "| B | x ÷ y | 2 | ≤ 3 | yes |" in tables.placed(text, "ratios", tables.ratios(page))
+
+
+def test_the_readme_shows_what_a_second_laptop_gains() -> None:
+    text = README.read_text(encoding="utf-8")
+    rows = {
+        "a step alone": "20 ms",
+        "the whole batch ÷ half of it": "1.5",
+        "rare at 100 Mbit, times alone": "1.25",
+        "exact at 240 Mbit, times alone": "1.4",
+        "rare at 240 Mbit, times alone": "not measured",
+        "exact at 240 Mbit: expected, off by": "0.25",
+        "rare at 100 Mbit: expected, off by": "0.1",
+    }
+    page = "# A\n" + "\n".join(f"| net: {what} | {value} | ≤ 1 | NO |  |" for what, value in rows.items())
+    found = tables.placed(text, "gains", tables.gains(page))
+    assert "| script | exact at 240 Mbit | rare at 100 Mbit | allowed by the machine |" in found
+    assert "| net | 1.40 | 1.25 | 1.50 |" in found
+    assert "Of 2 expectations before the first step, 1 were within 20 %" in found
+    assert "off by 25 %." in found
+    assert "net" not in tables.ratios(page)
