@@ -14,6 +14,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import is_frozen
 
 FILE = "tandem.desktop"
+RESOURCES = Path(__file__).parents[2] / "resources"
 
 
 def set_start(wanted: bool, platform: str = sys.platform, *, window: list[str] | None = None) -> None:
@@ -29,7 +30,7 @@ def set_start(wanted: bool, platform: str = sys.platform, *, window: list[str] |
     try:
         if wanted:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_entry(window or window_command()), encoding="utf-8")
+            path.write_text(entry(window or window_command()), encoding="utf-8")
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -44,19 +45,6 @@ def entry_file() -> Path:
     """Exists if Tandem starts at login."""
     config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return (config if config.is_absolute() else Path.home() / ".config") / "autostart" / FILE
-
-
-def _entry(window: list[str]) -> str:
-    return (
-        "[Desktop Entry]\n"
-        "Type=Application\n"
-        "Name=Tandem\n"
-        "Comment=Train a Keras script on two laptops at once\n"
-        f"Exec={exec_value(window)}\n"
-        "Icon=tandem\n"
-        "Terminal=false\n"
-        "X-GNOME-Autostart-enabled=true\n"
-    )
 
 
 def _by_hand(platform: str) -> TandemError:
@@ -81,6 +69,11 @@ def window_command() -> list[str]:
     if script.exists():
         return [str(script)]
     return spawn.program()
+
+
+def entry(command: list[str]) -> str:
+    """The desktop entry, of the menu and of autostart. ``command``: opens the window. Raises ``OSError``."""
+    return (RESOURCES / "desktop" / FILE).read_text(encoding="utf-8").replace("@EXEC@", exec_value(command))
 
 
 def exec_value(command: list[str]) -> str:

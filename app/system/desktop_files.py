@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.system.autostart import exec_value, window_command
+from app.system.autostart import FILE, RESOURCES, entry, window_command
 from core.vocabulary.errors import TandemError
 
-RESOURCES = Path(__file__).parents[2] / "resources"
 METAINFO = "app.tandem.Tandem.metainfo.xml"
 SIZES = (16, 22, 24, 32, 48, 64, 96, 128, 256, 512)
 REFRESH_LIMIT_S = 10.0
@@ -43,11 +42,10 @@ def write(data: Path, command: list[str]) -> None:
     from app.widgets.icons import APPLICATION, image
 
     svg = APPLICATION.read_bytes()
-    entry = (RESOURCES / "desktop" / "tandem.desktop").read_text(encoding="utf-8")
-    entry = entry.replace("@EXEC@", exec_value(command))
+    words = entry(command)
     for path in files(data):
         path.parent.mkdir(parents=True, exist_ok=True)
-    entry_file(data).write_text(entry, encoding="utf-8")
+    entry_file(data).write_text(words, encoding="utf-8")
     _metainfo(data).write_bytes((RESOURCES / "desktop" / METAINFO).read_bytes())
     _scalable(data).write_bytes(svg)
     for size in SIZES:
@@ -78,7 +76,7 @@ def files(data: Path) -> tuple[Path, ...]:
 
 def entry_file(data: Path) -> Path:
     """The menu's entry."""
-    return data / "applications" / "tandem.desktop"
+    return data / "applications" / FILE
 
 
 def _metainfo(data: Path) -> Path:

@@ -128,23 +128,15 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
     assert "\x1b" not in said
 
 
-async def test_the_end_of_a_long_argument_is_shown_and_where_each_begins() -> None:
-    question = structs.replace(asked(), arguments=("a" * 200 + " --hidden", "b c"))
-    async with Talking() as talking:
-        talking.node.happen(question)
-        await talking.screen.wait_said("May other run this here?")
-    assert "a --hidden' 'b c' on this laptop." in talking.screen.said
-
-
 async def test_what_hides_in_an_argument_or_a_files_name_is_spelled_out_and_nothing_is_cut() -> None:
     file = ProjectFile(path="tr\u202eyp.nia", size=1, sha256="a" * 64)
-    arguments = ("--out=\u200b/etc", "a\nb", "a" * 5_000 + " --end")
+    arguments = ("--out=\u200b/etc", "a\nb", "b c", "a" * 5_000 + " --end")
     question = structs.replace(asked(), arguments=arguments, files=(file,))
     async with Talking() as talking:
         talking.node.happen(question)
         await talking.screen.wait_said("May other run this here?")
     said = talking.screen.said
-    assert "'--out=⟨U+200B⟩/etc' 'a⟨U+000A⟩b' 'aaa" in said and "aaa --end' on this laptop." in said
+    assert "'--out=⟨U+200B⟩/etc' 'a⟨U+000A⟩b' 'b c' 'aaa" in said and "aaa --end' on this laptop." in said
     assert "tr⟨U+202E⟩yp.nia" in said and "\u202e" not in said
 
 

@@ -6,7 +6,8 @@ import pytest
 from PySide6.QtGui import QImage
 
 from app.system import desktop_files
-from app.system.desktop_files import METAINFO, RESOURCES, SIZES, files, install, remove
+from app.system.autostart import RESOURCES
+from app.system.desktop_files import METAINFO, SIZES, files, install, remove
 from core.vocabulary.errors import TandemError
 
 
