@@ -1,10 +1,10 @@
 """Sums and gathers by the exchange, as TensorFlow operations.
 
 A tensor is handed over as soon as it is ready, which does not block; one operation then waits for all sums of
-its stage. Several must never block at once: TensorFlow has only as many threads for operations as the machine
-has cores, and two members that block in different orders wait forever. Python functions are stateful
-operations, which tf.function runs in trace order, within loops and conditions and across them: so all members
-go through the same stages, and agree on the count of those that have ended.
+its stage. Several must never block at once: TensorFlow has hardly more threads for operations than there are
+cores (``tls_cluster``), and two members that block in different orders wait forever. Python functions are
+stateful operations, which tf.function runs in trace order, within loops and conditions and across them: so
+all members go through the same stages, and agree on the count of those that have ended.
 
 In a step, a MirroredStrategy asks for the sums: ``CrossDeviceOps`` is TensorFlow's hook for how its replicas
 are added up.
