@@ -149,7 +149,9 @@ def number(value: float) -> str:
 
 
 def step_words(progress: Progress) -> str:
-    """``epoch 3/8, step 14/23``."""
+    """``epoch 3/8, step 14/23``; ``step 14`` outside of any epoch."""
+    if progress.epochs <= 0:
+        return f"step {progress.step + 1}"
     of = "" if progress.steps_in_epoch is None else f"/{progress.steps_in_epoch}"
     return f"epoch {progress.epoch + 1}/{progress.epochs}, step {progress.batch + 1}{of}"
 

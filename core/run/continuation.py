@@ -53,11 +53,8 @@ def pause_s(losses: int) -> float:
 
 
 def is_in_fit(progress: Progress | None) -> bool:
-    """Whether checkpoints are kept at this point. A batch on its own (``train_on_batch``) is outside of every
-    epoch."""
-    if progress is None or progress.epochs <= 0:
-        return False
-    return progress.batch > 0 or progress.step <= 0 or (progress.steps_in_epoch or 2) <= 1
+    """Whether checkpoints are kept at this point: not in a loop of ``train_on_batch``."""
+    return progress is not None and progress.epochs > 0
 
 
 def is_worth(progress: Progress, restart_s: float) -> bool:

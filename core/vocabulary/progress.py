@@ -47,6 +47,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     fit: int = 0
     epoch: int
     epochs: int
+    """0: the step is a batch on its own (``train_on_batch``), of which no checkpoint is kept."""
     step: int
     batch: int
     steps_in_epoch: int | None = None

@@ -219,6 +219,8 @@ def test_a_loop_of_batches_goes_on_without_a_lost_laptop_and_says_that_it_stays_
     summary = anna.run().summary
     assert summary is not None and summary.weights_sha256.keys() == {anna.device} and not summary.told
     assert newest_step(anna, run) == STEPS - 1
+    progress = anna.run().members[anna.device].progress
+    assert progress is not None and progress.epochs == 0
     got = saved(anna.home.runs / run / "outputs" / "trained" / "model.keras")
     assert got.keys() == wanted.keys() and got
     for name, weights in wanted.items():

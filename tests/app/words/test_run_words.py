@@ -61,6 +61,7 @@ def test_numbers_are_short(value: float, shown: str) -> None:
 def test_progress_in_words() -> None:
     assert run_words.step_words(HALF) == "epoch 2/4, step 10/20"
     assert run_words.step_words(UNKNOWN) == "epoch 1/1, step 7"
+    assert run_words.step_words(replace(UNKNOWN, epochs=0, batch=0)) == "step 7", "train_on_batch"
     assert run_words.fraction(HALF) == 0.375
     assert run_words.fraction(UNKNOWN) is None
     assert run_words.steps_left(HALF) == 50

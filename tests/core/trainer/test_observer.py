@@ -102,6 +102,19 @@ def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept:
     assert second.logs == {"loss": 0.5}
 
 
+def test_a_batch_on_its_own_is_in_no_epoch(observer: ReportingObserver, kept: Kept) -> None:
+    """Screens and returns rely on that: no checkpoint is kept of it, also after a fit."""
+    for count in (1, 2):
+        step(observer, count, 0, 0, None)
+    observer.on_fit_began(5, 10, 64)
+    step(observer, 3, 0, 1)
+    step(observer, 4, 0, 0, None)
+    told = kept.of(Progress)
+    assert [each.epochs for each in told] == [0, 0, 5, 0]
+    assert [each.steps_in_epoch for each in told] == [None, None, 10, None]
+    assert [each.step for each in told[:2]] == [0, 1]
+
+
 def test_an_epochs_end_tells_its_last_step_even_where_it_was_not_told(
     observer: ReportingObserver, kept: Kept
 ) -> None:
