@@ -25,7 +25,11 @@ def numbers(path: Path) -> list[np.ndarray]:
 
 def one_process(folder: Path, *options: str) -> Path:
     """The script's results in plain Keras."""
-    command = [sys.executable, str(SCRIPTS / "dies.py"), "--to", str(folder), *options]
+    return _alone("dies.py", folder, "--to", str(folder), *options)
+
+
+def _alone(script: str, folder: Path, *arguments: str) -> Path:
+    command = [sys.executable, str(SCRIPTS / script), *arguments]
     subprocess.run(command, env=environment(), check=True, timeout=LONG_S)
     return folder / "chief-0.npz"
 
@@ -48,8 +52,7 @@ def lost(*deaths: str, **options: Any) -> Any:
     [
         lost("chief:0 in step", "worker:0 in predict"),
         lost("worker:2 in validation", "chief:0 in between"),
-        lost("chief:0 in batch", "worker:1 in closing"),
-        lost("chief:0 in validation", "worker:1 in batch", marks=complete),
+        lost("chief:0 in validation", "worker:1 in closing", marks=complete),
         lost("chief:0 in callback", "worker:1 in evaluate", marks=complete),
         lost("worker:0 in callback", "chief:0 in evaluate", marks=complete),
         lost("worker:2 in step", "chief:0 in predict", marks=complete),
@@ -72,6 +75,25 @@ async def test_a_chief_is_lost_where_every_member_computes_whole_batches(tmp_pat
 
 async def test_the_chief_leaves_by_an_order_after_its_step(tmp_path: Path, alone: Path) -> None:
     await lose(tmp_path, {"chief:0": "order"}, alone, workers=2)
+
+
+@pytest.mark.parametrize("lost", ["worker:0", pytest.param("chief:0", marks=complete)])
+async def test_the_other_goes_on_in_a_loop_of_batches(tmp_path: Path, lost: str) -> None:
+    alone = _alone("batches_die.py", tmp_path, str(tmp_path), "nobody")
+    (shared := tmp_path / "shared").mkdir()
+    trainers = members(
+        tmp_path, cluster(chief=1, worker=1), script="batches_die.py", arguments=(str(shared), lost)
+    )
+    exit = await trainers[lost].exit()
+    assert exit.reason == "killed", exit
+    (stays,) = set(trainers) - {lost}
+    trainers[stays].order(MeetWithout(generation=1, gone=(list(trainers).index(lost),)))
+    exit = await trainers[stays].exit()
+    assert exit.reason == "finished", trainers[stays].text("stderr")
+    assert trainers[stays].progress()[-1].epochs == 0
+    own = numbers(shared / f"{stays.replace(':', '-')}.npz")
+    for each, one in zip(own, numbers(alone), strict=True):
+        np.testing.assert_allclose(each, one, rtol=2e-5, atol=2e-6)
 
 
 async def lose(

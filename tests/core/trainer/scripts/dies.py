@@ -1,7 +1,7 @@
-"""Fits twice, trains batch by batch, evaluates and predicts. Each ``--dies TASK PLACE`` kills that member
-there: in the first fit's ``step``s, in an ``audit`` of one, in ``validation``, a ``callback``, ``between``
-the fits, at a ``batch`` on its own while the others are in its step, in ``evaluate``, ``predict`` or while
-``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole batches.
+"""Fits twice, evaluates and predicts. Each ``--dies TASK PLACE`` kills that member there: in the first fit's
+``step``s, in an ``audit`` of one, in ``validation``, a ``callback``, ``between`` the fits, in ``evaluate``,
+``predict`` or while ``closing``. With ``--whole`` a layer mixes rows, so that each member computes whole
+batches.
 
 What comes of it is written to ``--to``."""
 
@@ -107,18 +107,12 @@ first = model.fit(
 )
 place("between")
 second = model.fit(rows, labels, batch_size=24, epochs=1, shuffle=True, verbose=0)
-batches = []
-for number, (x, y) in enumerate(data.take(20)):
-    if number == 10:
-        place("batch")
-    batches.append(model.train_on_batch(x, y))
 evaluated = model.evaluate(killing(data, evaluate=30), verbose=0)
 predicted = model.predict(killing(data.map(lambda x, y: x), predict=30), verbose=0)
 np.savez(
     f"{options.to}/{own.replace(':', '-')}.npz",
     *model.get_weights(),
     *[np.array(values) for fit in (first, second) for values in fit.history.values()],
-    np.array(batches),
     np.array(evaluated),
     predicted,
 )
