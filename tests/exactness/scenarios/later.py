@@ -1,4 +1,5 @@
-"""Changes after the first batch: other lengths, many rows after one; and code that must run only once."""
+"""Changes after the first batch: other lengths, many rows after one; code that must run only once; and what
+looks like a mean over rows, but for how it is drawn, looped over or looked up."""
 
 from __future__ import annotations
 
@@ -123,3 +124,86 @@ def variable_of_any_shape(folder: Path) -> Outcome:
     model.compile(keras.optimizers.SGD(0.05), loss="mse")
     model.fit(x, y, batch_size=BATCH, verbose=0)
     return Outcome([model], {})
+
+
+@scenario(once=True, told="is of the batch as a whole, not a mean over its rows")
+def classes_sampled_for_a_softmax(folder: Path) -> Outcome:
+    """word2vec's loss: TensorFlow's samplers keep their position in the runtime."""
+
+    class Sampled(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = layers.Embedding(50, 8)
+            self.kernel = self.add_weight(shape=(50, 8), name="kernel")
+            self.bias = self.add_weight(shape=(50,), initializer="zeros", name="bias")
+
+        def call(self, x: Any) -> Any:
+            return self.words(x)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with tf.GradientTape() as tape:
+                true = tf.cast(y[:, tf.newaxis], tf.int64)
+                each = tf.nn.sampled_softmax_loss(self.kernel, self.bias, true, self(x), 16, 50)
+                loss = tf.reduce_mean(each)
+            weights = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"loss": loss}
+
+    random = np.random.RandomState(1)
+    x, y = random.randint(0, 50, 1280), random.randint(0, 50, 1280)
+    model = Sampled()
+    model.compile(keras.optimizers.SGD(0.5))
+    history = model.fit(x, y, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(once=True, told="is written from the rows of a batch by the script")
+def gradients_clipped_row_by_row(folder: Path) -> Outcome:
+    """Differential privacy: a tape for each row, in a loop over the rows."""
+
+    class Private(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = keras.Sequential(
+                [keras.Input((FEATURES,)), layers.Dense(8, "tanh"), layers.Dense(1)]
+            )
+
+        def call(self, x: Any) -> Any:
+            return self.inner(x)
+
+        def train_step(self, data: Any) -> Any:
+            weights = self.trainable_variables
+
+            def of_row(row: Any) -> Any:
+                x, y = row
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.square(self(x[tf.newaxis]) - y[tf.newaxis]))
+                grads = tape.gradient(loss, weights)
+                return [grad * tf.minimum(1.0, 0.5 / tf.linalg.global_norm(grads)) for grad in grads]
+
+            signature = [tf.TensorSpec(weight.shape, tf.float32) for weight in weights]
+            each = tf.map_fn(of_row, data, fn_output_signature=signature)
+            grads = [tf.reduce_mean(grad, 0) for grad in each]
+            self.optimizer.apply_gradients(zip(grads, weights, strict=True))
+            return {"size": tf.linalg.global_norm(grads)}
+
+    model = Private()
+    model.compile(keras.optimizers.SGD(0.05))
+    x, y = table()
+    history = model.fit(x, y, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(once=True, told="an audit found")
+def sparse_features(folder: Path) -> Outcome:
+    """Keras looks a kernel up by the features that a batch has: each of them once, whoever has it."""
+    random = np.random.RandomState(4)
+    dense = (random.uniform(size=(1280, 30)) < 0.1) * random.normal(size=(1280, 30))
+    features = tf.sparse.from_dense(dense.astype("float32"))
+    data = tf.data.Dataset.from_tensor_slices((features, table()[1])).batch(BATCH)
+    given = keras.Input((30,), sparse=True)
+    model = keras.Model(given, layers.Dense(1)(layers.Dense(8, "tanh")(given)))
+    model.compile(keras.optimizers.SGD(0.05), loss="mse")
+    history = model.fit(data, epochs=2, verbose=0)
+    return Outcome([model], history.history)

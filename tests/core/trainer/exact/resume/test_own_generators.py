@@ -32,14 +32,16 @@ def test_generators_are_found_by_name_and_go_on_where_they_were() -> None:
     def closes() -> float:
         return draw(by_pcg)
 
-    every = (by_pcg, old, plain, twister, held[0].random)
     before = own_generators.states()
     here = "test_generators_are_found_by_name_and_go_on_where_they_were"
     assert {f"{here}.by_pcg", f"{here}.old", f"{here}.plain", f"{here}.twister"} <= set(before)
     assert f"{here}.held.0.random" in before
+    every = (by_pcg, old, plain, twister, held[0].random)
     drawn = [closes(), *map(draw, every)]
+    del every
     said: list[str] = []
     own_generators.restore(before, {}, (), (), said.append)
+    every = (by_pcg, old, plain, twister, held[0].random)
     assert [closes(), *map(draw, every)] == drawn and not said
 
 
