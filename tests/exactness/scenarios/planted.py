@@ -21,6 +21,7 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.patch import gradients, random_numbers
+from tests.exactness.scenarios.rarely import as_quick_steps
 from tests.exactness.scenarios.registry import (
     BATCH,
     FEATURES,
@@ -331,6 +332,8 @@ def planted_a_small_gradient_off_by_a_ten_thousandth(folder: Path) -> Outcome:
     large, small = layers.Dense(1)(given), layers.Dense(1)(layers.Dense(4, "tanh")(given))
     model = keras.Model(given, [large, small])
     given_y = [10.0 * (y - y.mean()), y]
-    return _fitted_with(
-        gradients, "reduce", fault, model, x, given_y, loss=["mse", "mse"], loss_weights=[1.0, 1e-3]
-    )
+    weights = [1.0, 1e-3]
+    with as_quick_steps():
+        return _fitted_with(
+            gradients, "reduce", fault, model, x, given_y, loss=["mse", "mse"], loss_weights=weights
+        )

@@ -284,11 +284,12 @@ class Auditor:
             for name in either
             if name not in traced.course.reported
         }
-        known, is_new = traced.course.spread, traced.course.steps < WARM_UP
+        course = traced.course
+        is_new, finely = course.steps < WARM_UP, course.affords_trials(self.time, _TRIALS)
         suspects = [
             name
             for name, far in apart.items()
-            if either[name].is_suspect(far, known.get(name), is_new=is_new)
+            if either[name].is_suspect(far, course.spread.get(name), is_new=is_new, finely=finely)
         ]
         findings: list[Discrepancy] = []
         # Members with different values have different gradients: judging those is not an audit's job.

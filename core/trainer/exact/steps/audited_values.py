@@ -51,13 +51,14 @@ class AuditedValue(NamedTuple):
     def size(self) -> float:
         return norm(self.numbers)
 
-    def is_suspect(self, far: float, spread: float | None, *, is_new: bool) -> bool:
+    def is_suspect(self, far: float, spread: float | None, *, is_new: bool, finely: bool) -> bool:
         """Whether the weights' last bits must show what rounding is. ``spread``: how far these moved it in an
-        earlier audit, relative to its size. ``is_new``: the trace is new, so that suspects are common."""
+        earlier audit, relative to its size. ``is_new``: the trace is new, so that suspects are common.
+        ``finely``: there is time to try differences below `rounding`, too."""
         is_explained = spread is not None and far <= self.times * spread * self.size
         if far > self.rounding:
             return not (is_explained and is_new)
-        return far > self.least and not is_explained
+        return finely and far > self.least and not is_explained
 
     def is_fault(self, far: float, spread: float) -> bool:
         """``spread``: how far the weights' last bits moved it now."""

@@ -137,6 +137,12 @@ class Course:
         self.audited += 1
         time.audited += not self.sums_alone
 
+    def affords_trials(self, time: AuditTime, count: int) -> bool:
+        """Whether there is time for so many more computations in the next audit."""
+        if self.cost_s is None:
+            return False
+        return time.affords_at_first(count * self.cost_s) or time.affords(count * self.cost_s)
+
     def begins_at(self, step: int) -> None:
         """Call before its steps. ``step``: how many the whole training has done."""
         if not self.steps:

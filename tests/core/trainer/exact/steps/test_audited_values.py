@@ -40,10 +40,13 @@ def test_a_ten_thousandth_of_a_small_gradient_is_suspect_beside_large_ones_that_
 
     # Of all gradients' norm 1, this one has a ten thousandth: its ten thousandth is 1e-8.
     small = AuditedValue("gradients", np.array([1e-4]), rounding=1e-9 + 3e-7, least=1e-9)
-    assert small.is_suspect(1e-8, None, is_new=True)
+    assert small.is_suspect(1e-8, None, is_new=True, finely=True)
+    assert not small.is_suspect(1e-8, None, is_new=True, finely=False), "slow steps"
     assert small.is_fault(1e-8, spread=1e-10)
     assert not small.is_fault(1e-8, spread=2e-9), "its own rounding"
     assert not small.is_fault(1e-8, spread=0.0), "nothing shows its rounding"
     assert small.is_fault(1e-6, spread=0.0)
-    assert not small.is_suspect(1e-8, 2e-5, is_new=False), "an earlier audit has shown its rounding"
-    assert small.is_suspect(1e-6, 2e-3, is_new=False)
+    assert not small.is_suspect(1e-8, 2e-5, is_new=False, finely=True), (
+        "an earlier audit has shown its rounding"
+    )
+    assert small.is_suspect(1e-6, 2e-3, is_new=False, finely=False)
