@@ -35,6 +35,8 @@ SHARES_NOTHING = ("script-shares-nothing", KERAS_TUNER)
 _NO_HINDRANCE = ("network", "doctor")
 """Doctor topics that do not block a run: links show better who can be reached, and a run alone needs
 nobody."""
+BUSY = "busy"
+"""Code of the line that another run keeps this one waiting: no fault of the form."""
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
 _ALONE_HELPS = ("device-offline", "device-busy")
@@ -70,7 +72,7 @@ def lines(
     else:
         found.append(_speed(draft, state, read, plan))
     if state.busy:
-        found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
+        found.append(_line("error", BUSY, "A run is under way.", "Wait until it has ended, or stop it."))
     return found
 
 
@@ -91,6 +93,11 @@ def is_sealed(draft: RunDraft, read: ScriptRead, made: PlanMade | None) -> bool:
     return (draft.strategy or read.kind) == "own" and (sealed or not draft.options.downloads)
 
 
+def waits_only(found: Sequence[Finding]) -> bool:
+    """Whether nothing but another run prevents the start."""
+    return {finding.code for finding in found if finding.level == "error"} == {BUSY}
+
+
 class Headline(NamedTuple):
     """A one-line summary, and a second line about what will happen. ``kind``: a label's."""
 
@@ -104,6 +111,8 @@ def headline(
 ) -> Headline:
     errors = sum(finding.level == "error" for finding in found)
     warnings = sum(finding.level == "warning" for finding in found)
+    if waits_only(found) and not isinstance(plan, Problem):
+        return Headline("Not yet: a run is under way", "warning-heading", "")
     if errors or isinstance(plan, Problem):
         return Headline(f"Not ready: {units.number_of(max(errors, 1), 'problem')}", "bad-heading", "")
     count = len(taking_part(draft, state))

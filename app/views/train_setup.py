@@ -231,7 +231,8 @@ class TrainSetup(QWidget):
         if self._starting:
             return preflight.being_read(self.draft, self._state) or "Starting…"
         if any(finding.level == "error" for finding in found):
-            return "Fix the problems above first."
+            waits = preflight.waits_only(found)
+            return "Wait until the run under way has ended." if waits else "Fix the problems above first."
         return preflight.being_read(self.draft, self._state) or "Making the plan…" if plan is None else ""
 
     # --- the user ------------------------------------------------------------------------------------------

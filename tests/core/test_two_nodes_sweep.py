@@ -17,6 +17,7 @@ from core.vocabulary import trainer_messages
 from core.vocabulary.answers import Done, RunDetails, RunList, SweepAccepted
 from core.vocabulary.commands import (
     AnswerConsent,
+    DeleteReport,
     GetRun,
     ListRuns,
     ResumeSweep,
@@ -138,6 +139,13 @@ async def test_trials_are_shared_out_after_one_question_and_the_best_is_found(tm
         assert await anna.node.submit(shown) == Done()
         told = await wait_for(ben.node, lambda s: any(each.code == REPORT_CAME for each in s.notices))
         assert Path(told.notices[-1].detail).parent == ben.node.home.received
+        listed = await ben.node.submit(ListRuns())
+        assert isinstance(listed, RunList)
+        [report] = listed.reports
+        assert (report.path, report.script) == (told.notices[-1].detail, "train.py")
+        assert report.sender == ben.node.state.devices[id_of(anna.node)].shown_name
+        assert await ben.node.submit(DeleteReport(path=report.path)) == Done()
+        assert not Path(report.path).exists()
         await anna.node._sweeps._disk.do(lambda: None)
         kept = [Path(entry.folder, "outputs", "model.keras") for entry in runs.runs]
         assert sorted(path.read_text() for path in kept if path.exists()) == sorted(RATES[2:])

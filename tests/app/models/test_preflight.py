@@ -170,7 +170,15 @@ def test_a_project_that_is_larger_than_the_room_there_is_said() -> None:
 
 def test_a_run_under_way_forbids_to_train() -> None:
     state = state_of(*world.linked(), ev.RunPlanned(plan=world.plan()))
-    assert found(state)["busy"].level == "error"
+    lines = found(state)
+    assert lines["busy"].level == "error"
+    told = preflight.headline(DRAFT, state, world.script_read(), PLAN, list(lines.values()))
+    assert told.words == "Not yet: a run is under way" and told.kind == "warning-heading", (
+        "no fault of the form"
+    )
+    wrong = Finding(code="x", topic="run", level="error", what="It is wrong.", fix="Mend it.")
+    told = preflight.headline(DRAFT, state, world.script_read(), PLAN, [*lines.values(), wrong])
+    assert told.words == "Not ready: 2 problems"
 
 
 def test_scripts_are_told_apart() -> None:
