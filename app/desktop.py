@@ -101,7 +101,8 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
-    conductor.bridge.changed.connect(collector.look)
+    # In a turn of its own: a collection takes as long as the screens do.
+    conductor.bridge.changed.connect(lambda *_: QTimer.singleShot(0, conductor, collector.look))
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.models.offers import Check, Offer
@@ -35,6 +36,7 @@ class FindingsList(QWidget):
         self.setLayout(layout)
         self._lines = ByKey(layout, self._line)
         self._offers: dict[Finding, dict[str, Offer]] = {}
+        self._waits = False
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
         """Replaces the shown findings, worst first. A line that stays keeps its widgets and the keyboard
@@ -45,6 +47,20 @@ class FindingsList(QWidget):
             offers = each.offers if isinstance(each, Check) else ()
             bare = replace(each, offers=()) if isinstance(each, Check) else each
             self._offers[bare] = {offer.words: offer for offer in offers}
+        # A line takes some milliseconds to make: out of sight, such as behind a run that ends, it waits.
+        self._waits = self.window().isVisible() and not self.isVisible()
+        if not self._waits:
+            self._make_lines()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._waits:
+            self._waits = False
+            self._make_lines()
+            for line in self._lines.values():
+                line.show()  # as those that were there: Qt would show it in the next turn
+
+    def _make_lines(self) -> None:
         if self._lines.keep((finding, tuple(offers)) for finding, offers in self._offers.items()):
             tab_as_seen(self)
 

@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.models.draft import RunDraft
@@ -30,6 +30,24 @@ def test_the_worst_stands_first_and_what_is_gone_goes(qtbot: QtBot) -> None:
     assert said(findings) == ["Warning: A wall.", "All right: The clock is right."]
     findings.show_findings([CLOCK, KEY])
     assert said(findings) == ["Error: Others can read the key.", "All right: The clock is right."]
+
+
+def test_lines_out_of_sight_are_made_once_they_are_seen(qtbot: QtBot) -> None:
+    """A run that ends in front of the form would else wait for them."""
+    pages, findings, run = QStackedWidget(), FindingsList(), QWidget()
+    qtbot.addWidget(pages)
+    pages.addWidget(findings)
+    pages.addWidget(run)
+    pages.show()
+    findings.show_findings([CLOCK])
+    assert said(findings) == ["All right: The clock is right."]
+    pages.setCurrentWidget(run)
+    findings.show_findings([KEY, WALL])
+    assert said(findings) == ["All right: The clock is right."]
+    pages.setCurrentWidget(findings)
+    assert said(findings) == ["Error: Others can read the key.", "Warning: A wall."]
+    lines = [findings.findChild(QWidget, f"finding-{code}") for code in ("key", "wall")]
+    assert all(line is not None and line.isVisible() for line in lines)
 
 
 def test_a_finding_has_a_button_for_its_command_and_for_each_offer(qtbot: QtBot) -> None:
