@@ -85,14 +85,13 @@ class Connection:
 
 
 class Link:
-    """``leads``: this side numbers the connections. ``background`` owns its tasks."""
+    """``background`` owns its tasks."""
 
     def __init__(
         self,
         owner: Owner,
         background: Background,
         *,
-        leads: bool,
         clock: Clock,
         limits: Limits = LIMITS,
         allowance: Allowance | None = None,
@@ -100,9 +99,8 @@ class Link:
         self._owner, self._background, self._clock, self._limits = owner, background, clock, limits
         self._allowance = allowance or Allowance()
         now_s = clock.time()
-        self._session = Session[Connection](leads=leads, can_call=False, limits=limits.session, now_s=now_s)
+        self._session = Session[Connection](leads=False, can_call=False, limits=limits.session, now_s=now_s)
         self._connection: Connection | None = None
-        """The newest, even before the session uses it."""
         self._outbox = Outbox()
         self._unconfirmed: deque[int] = deque()
         """The size of each message that the session keeps."""
@@ -123,20 +121,22 @@ class Link:
 
     # --- the owner's side ---------------------------------------------------------------------------------
 
-    def carry(self, streams: Streams) -> None:
-        """Continue over a new connection, which replaces any other. Both hellos have been exchanged."""
+    @property
+    def number(self) -> int:
+        """The highest of its connections' numbers."""
+        return self._session.number
+
+    def carry(self, streams: Streams, number: int) -> None:
+        """Continue over a new connection, with a higher number than any before. Both hellos have been
+        exchanged."""
         old, connection = self._connection, Connection(streams)
-        self._connection, now_s = connection, self._clock.time()
+        self._connection, self._progress_s = connection, self._clock.time()
         own, peer = (streams[1].get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
         self.ends = own, peer
+        self._session.offer(connection, self._progress_s, number=number)
+        self._session.ready()
         if old is not None:
-            self._session.lost(old)
             old.abort()
-        self._progress_s = now_s
-        if self._session.leads:
-            self._session.offer(connection, now_s, seen=self._session.number)
-            self._session.ready()
-        self._session.heard_s = now_s
         self._background.start(f"the link to {self._owner.name}", self._serve(connection))
 
     def send(self, message: Message) -> bool:
@@ -188,7 +188,7 @@ class Link:
             return
         if now_s - self._session.heard_s >= SILENT_S:
             self._lose(self._connection, problems.silent(self._owner.name, SILENT_S))
-        elif self._session.live is not None and self._session.needs_another(now_s):
+        elif self._session.needs_another(now_s):
             self._lose(self._connection, problems.worn(self._owner.name))
         elif self._unconfirmed and now_s - self._progress_s >= self._limits.stall_s:
             self.leave(problems.stalled(self._owner.name, self._limits.stall_s))
@@ -295,7 +295,7 @@ class Link:
                 while not self._session.is_over and connection is self._connection:
                     if (frame := words.pop(received)) is None:
                         break
-                    if not await self._on_frame(connection, *frame) or self._session.is_over:
+                    if not await self._on_frame(*frame) or self._session.is_over:
                         return
         except (BadFrame, MalformedFrame, NotSent) as error:
             _log.warning("%s: %s", self._owner.name, error)
@@ -326,7 +326,7 @@ class Link:
             self.is_away, self._why = False, None
             self._owner.on_back(self)
 
-    async def _on_frame(self, connection: Connection, kind: int, body: bytes) -> bool:
+    async def _on_frame(self, kind: int, body: bytes) -> bool:
         """Handle one frame. False: the peer said goodbye."""
         if kind == words.PIECE:
             self._session.piece(len(body))
@@ -335,22 +335,16 @@ class Link:
                 await self._arrived(bytes(self._body))
             return True
         word = words.decode(body, words.WORDS)
-        if self._session.live is None:
-            now_s = self._clock.time()
-            if not isinstance(word, Begin) or not self._session.offer(connection, now_s, begin=word):
-                raise MalformedFrame("no beginning")
-            self._session.ready()
-        else:
-            match self._session.receive(word):
-                case MessageHead() as head:
-                    if head.size > MAX_FRAME_BYTES or (head.size and head.about):
-                        raise MalformedFrame(f"a message of {head.size} bytes")
-                    self._body.clear()
-                    if self._session.begin(head):
-                        await self._arrived(head.about)
-                case Goodbye() as goodbye:
-                    self.end(goodbye.problem)
-                    return False
+        match self._session.receive(word):
+            case MessageHead() as head:
+                if head.size > MAX_FRAME_BYTES or (head.size and head.about):
+                    raise MalformedFrame(f"a message of {head.size} bytes")
+                self._body.clear()
+                if self._session.begin(head):
+                    await self._arrived(head.about)
+            case Goodbye() as goodbye:
+                self.end(goodbye.problem)
+                return False
         if isinstance(word, Begin) or len(self._unconfirmed) > self._session.unconfirmed:
             self._note_progress()
         return True

@@ -17,7 +17,9 @@ lost its state.
 
 **Which connection counts.** The leader alone decides, and numbers it; the follower takes the highest number.
 A call from a peer that does not know the present connection crossed it, and is refused. A call from a peer
-that knows it means that the peer has lost it; the new connection replaces it.
+that knows it means that the peer has lost it; the new connection replaces it. On links the leader numbers a
+connection in its hello instead, before any word; there both sides take the highest number, and refuse no
+other call.
 
 **Modules.** ``state`` is the data, ``frames`` the bytes on the wire, ``window`` the unconfirmed messages,
 ``machine`` the protocol, without I/O, clock or thread. ``driver`` runs it with two threads, for the user that

@@ -149,25 +149,33 @@ class Session(Generic[C]):
     # Connections
 
     def offer(
-        self, connection: C, now_s: float, *, seen: int | None = None, begin: Begin | None = None
+        self,
+        connection: C,
+        now_s: float,
+        *,
+        seen: int | None = None,
+        begin: Begin | None = None,
+        number: int | None = None,
     ) -> bool:
         """Whether a new connection becomes the live one; if not, the caller closes it.
 
         ``seen``: what the peer sent when it called. ``begin``: the leader's first word, which the follower
-        must wait for.
+        must wait for. ``number``: the connection's, where the leader has told it before any word.
         """
-        if self.is_over or not self._is_wanted(now_s, seen, begin):
+        number = begin.session if begin else number
+        is_wanted = self._is_wanted(now_s, seen) if number is None else number > self.number
+        if self.is_over or not is_wanted:
             return False
-        self.live, self.number = connection, begin.session if begin else self.number + 1
+        self.live, self.number = connection, self.number + 1 if number is None else number
         self._theirs = begin
         self._is_ready = self._is_begun = self._is_resumed = self._is_goodbye_sent = False
         self._sent_bytes = self._received_bytes = 0
         self.heard_s = self._said_s = now_s
         return True
 
-    def _is_wanted(self, now_s: float, seen: int | None, begin: Begin | None) -> bool:
+    def _is_wanted(self, now_s: float, seen: int | None) -> bool:
         if not self.leads:
-            return begin is not None and begin.session > self.number
+            return False
         # A peer that calls although it knew of the live connection has lost it. Otherwise the calls crossed.
         return self.needs_another(now_s) or (seen is not None and seen >= self.number)
 
@@ -258,7 +266,7 @@ class Session(Generic[C]):
         """
         self._received_bytes += RECORD_BYTES
         match word:
-            case Begin(session=number) if self.leads and not self._is_resumed and number == self.number:
+            case Begin(session=number) if not self._is_resumed and number == self.number:
                 self._resume(word)
             case _ if not self._is_resumed:
                 raise MalformedFrame(f"{type(word).__name__} before the answer to Begin")

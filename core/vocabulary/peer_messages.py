@@ -37,7 +37,10 @@ class Hello(Tagged, frozen=True, kw_only=True):
     hardware: Hardware
     port: int
     busy: bool
-    nonce: Key = b""
+    session: Key = b""
+    """Drawn at random by the sender, anew with each session of the link."""
+    number: int = 0
+    """Of this connection, from the side with the lower device id; the highest one carries the link."""
 
 
 class Bye(Tagged, frozen=True, kw_only=True):

@@ -38,7 +38,6 @@ from core.link.peer.state import (
     TryAddresses,
     WentDown,
 )
-from core.link.tie_break import INCARNATION_BYTES, BadNonce, TieBreak, incarnation_of, tie_break
 from core.net import tls
 from core.net.address import Address, host_of, parse
 from core.runtime.background import Background
@@ -49,6 +48,7 @@ from core.vocabulary.peer_messages import Bye, Hello, Message
 from core.vocabulary.settings import DEFAULT_PORT
 from core.vocabulary.text import fit_name
 
+SESSION_BYTES = 8
 _log = logging.getLogger(__name__)
 
 
@@ -90,9 +90,12 @@ class PeerDriver:
         """This laptop's name in its last hello."""
         self._allowance = Allowance()
         self._hub = hub
-        self._tie_break = self._new_incarnation()
-        self._their_incarnation = b""
-        """The device's incarnation that the link is with."""
+        self._leads = hub.identity.device_id < device
+        """This side numbers the connections: clocks differ, and crossing calls are seen in different
+        orders."""
+        self._numbered = 0
+        self._session, self._their_session = os.urandom(SESSION_BYTES), b""
+        """As in both hellos of the link."""
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
@@ -108,10 +111,6 @@ class PeerDriver:
         self._state: State
         self._enter(begun())
 
-    def _new_incarnation(self) -> TieBreak:
-        """A new incarnation for each session: numbers begin at zero, and the other side must notice that."""
-        return tie_break(self._hub.identity.device_id, self.device, os.urandom(INCARNATION_BYTES))
-
     @property
     def trouble(self) -> Problem | None:
         """Why the last call failed or the last link ended; None while there is one."""
@@ -120,9 +119,7 @@ class PeerDriver:
     @property
     def session_key(self) -> bytes:
         """The same on both sides, and different for each session of the link."""
-        return hashlib.sha256(
-            b"".join(sorted((self._tie_break.incarnation, self._their_incarnation)))
-        ).digest()
+        return hashlib.sha256(b"".join(sorted((self._session, self._their_session)))).digest()
 
     @property
     def address(self) -> Address | None:
@@ -146,20 +143,14 @@ class PeerDriver:
 
     def accept(self, streams: tls.Streams, theirs: Hello) -> None:
         """The device called, authenticated itself, and said hello."""
-        mine = self._hub.hello()
+        mine = self._hello()
         if (problem := greeting.difference(mine, theirs, self.name)) is not None:
             self._turn_away(streams, mine)
             self._happened(TheirsFailed(problem))
             return
-        try:
-            nonce = self._tie_break.judge_call(theirs.nonce)
-        except BadNonce:
-            self._turn_away(streams, Bye(problem=problems.bad_hello(self.name)))
+        if (problem := self._why_not(mine, theirs)) is not None:
+            self._turn_away(streams, Bye(problem=problem))
             return
-        if nonce is None:
-            self._turn_away(streams, Bye(problem=problems.crossed(self.name)))
-            return
-        mine = replace(mine, nonce=nonce)
         greeting.answer(streams, mine)
         port = theirs.port if 1 <= theirs.port <= 65535 else DEFAULT_PORT
         host = host_of(streams[1].get_extra_info("peername") or ("", 0))
@@ -184,7 +175,6 @@ class PeerDriver:
 
     def on_lost(self, link: Link, problem: Problem) -> None:
         if link is self.link:
-            self._tie_break.lost()
             self._happened(WentDown(problem))
 
     def on_away(self, link: Link, problem: Problem) -> None:
@@ -199,36 +189,46 @@ class PeerDriver:
         if link is not self.link:
             return
         self.link = self._shown = None
-        self._tie_break = self._new_incarnation()
+        self._session = os.urandom(SESSION_BYTES)
         if isinstance(self._state, Linked):
             self._happened(WentDown(problem))
         self._hub.went_down(self.device, problem)
+
+    def _hello(self) -> Hello:
+        """For one connection."""
+        self._numbered += self._leads
+        return replace(self._hub.hello(), session=self._session, number=self._numbered)
+
+    def _number(self, mine: Hello, theirs: Hello) -> int:
+        return (mine if self._leads else theirs).number
+
+    def _why_not(self, mine: Hello, theirs: Hello) -> Problem | None:
+        """Why a connection with these hellos cannot become the link; None: it does, in place of any other."""
+        is_same = self.link is not None and theirs.session == self._their_session
+        newest = self.link.number if self.link is not None and is_same else 0
+        number = self._number(mine, theirs)
+        if len(theirs.session) != SESSION_BYTES or number < 1:
+            return problems.bad_hello(self.name)
+        return None if number > newest else problems.crossed(self.name)
 
     def _become(
         self, streams: tls.Streams, mine: Hello, theirs: Hello, address: Address, *, ours: bool
     ) -> None:
         """Continue over this connection, on which both hellos were exchanged."""
-        incarnation = incarnation_of(theirs.nonce)
-        if self.link is not None and incarnation != self._their_incarnation:
+        if self.link is not None and theirs.session != self._their_session:
             old, self.link, self._shown = self.link, None, None
             old.end(problems.renewed(self.name))
             self._hub.went_down(self.device, problems.renewed(self.name))
         if self.link is None:
-            hub, leads = self._hub, self._hub.identity.device_id < self.device
-            self._their_incarnation = incarnation
+            hub, self._their_session = self._hub, theirs.session
             self.link = Link(
-                self,
-                hub.background,
-                leads=leads,
-                clock=hub.clock,
-                limits=hub.limits,
-                allowance=self._allowance,
+                self, hub.background, clock=hub.clock, limits=hub.limits, allowance=self._allowance
             )
         self.name_said = mine.name
         self._happened(CameUp(ours))
-        self.link.carry(streams)
+        self.link.carry(streams, self._number(mine, theirs))
         before = self._shown
-        self._shown = replace(theirs, name=fit_name(theirs.name), nonce=b""), str(address)
+        self._shown = replace(theirs, name=fit_name(theirs.name), session=b"", number=0), str(address)
         if not self.link.is_away and self._shown != before:
             self._hub.came_up(self.device, *self._shown)
 
@@ -284,28 +284,25 @@ class PeerDriver:
 
     async def _greet(self, streams: tls.Streams, address: Address) -> None:
         """Bounded by the greeting's limit."""
-        tie_break, handed_on = self._tie_break, False
-        mine = replace(self._hub.hello(), nonce=tie_break.call())
+        mine, handed_on = self._hello(), False
         try:
             theirs = await greeting.call(streams, mine, self.name)
-            # Ignore the answer if the session ended meanwhile.
-            is_current = tie_break is self._tie_break and not isinstance(self._state, NotCalled)
-            if is_current and tie_break.judge_answer(theirs.nonce):
+            why_not = self._why_not(mine, theirs)
+            if mine.session != self._session or isinstance(self._state, NotCalled):
+                why_not = problems.crossed(self.name)  # the session ended meanwhile
+            if why_not is None:
                 handed_on = True
                 self._become(streams, mine, theirs, address, ours=True)
                 return
-            problem = problems.crossed(self.name)
+            problem = why_not
         except TandemError as failure:
             problem = failure.problem
-        except BadNonce:
-            problem = problems.bad_hello(self.name)
         except asyncio.CancelledError:
             problem = problems.closed(self.name)
         finally:
             self._greeting = None
             if not handed_on:
                 streams[1].transport.abort()
-        tie_break.gave_up()
         self._happened(CallFailed(problem))
 
     def _take_reached(self) -> tuple[tls.Streams, Address]:

@@ -1,8 +1,8 @@
 """Decides when a paired device is called, without I/O: at once, after a growing pause, never while there is a
 link.
 
-One call at a time. The device's own call may become the link while ours is under way; the tie-break says
-which of the two stays.
+One call at a time. The device's own call may become the link while ours is under way; the connection with the
+higher number stays.
 """
 
 from __future__ import annotations

@@ -18,14 +18,17 @@ VERSIONS = Versions(
 )
 
 
-def hello(name: str = "anna", *, port: int = 27600, nonce: bytes = b"", **versions: object) -> Hello:
+def hello(
+    name: str = "anna", *, port: int = 27600, session: bytes = b"", number: int = 0, **versions: object
+) -> Hello:
     return Hello(
         name=name,
         versions=replace(VERSIONS, **versions),
         hardware=Hardware(cpu="a cpu", cores=4, memory_bytes=16_000_000_000),
         port=port,
         busy=False,
-        nonce=nonce,
+        session=session,
+        number=number,
     )
 
 

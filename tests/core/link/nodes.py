@@ -169,7 +169,7 @@ class LinkNode:
         return f"127.0.0.1:{self.listener.port}"
 
     def hello(self) -> Hello:
-        return hello(self.name, port=self.listener.port, nonce=b"", **self.versions)
+        return hello(self.name, port=self.listener.port, **self.versions)
 
     async def start(self, port: int = 0) -> LinkNode:
         await self.listener.start(port, ["127.0.0.1"])

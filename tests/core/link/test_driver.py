@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from core.link.dial import Backoff
 from core.link.driver import Limits, Link
 from core.link.frames import encode
@@ -45,9 +47,16 @@ async def cut(node: LinkNode, other: LinkNode) -> None:
     connection.abort()
 
 
-async def test_a_hundred_cuts_lose_no_message_and_double_none(node: MakeNode) -> None:
+@pytest.mark.parametrize("calls", ["one side", "both sides, often at once"])
+async def test_a_hundred_cuts_lose_no_message_and_double_none(node: MakeNode, calls: str) -> None:
     anna, bert = await node("anna", backoff=AT_ONCE), await node("bert", backoff=AT_ONCE)
-    await linked(anna, bert)
+    if calls == "one side":
+        await linked(anna, bert)
+    else:
+        anna.trust(bert)
+        bert.trust(anna)
+        await anna.diary.wait(Up)
+        await bert.diary.wait(Up)
     chance = random.Random(7)
     sent: dict[str, list[Message]] = {"anna": [], "bert": []}
     connections = {link_of(bert, anna)._connection}

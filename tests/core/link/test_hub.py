@@ -15,7 +15,6 @@ from core.link.driver import Limits
 from core.link.frames import decode, encode, read_body
 from core.link.outbox import LIMIT_BYTES
 from core.link.silence import SILENT_S
-from core.link.tie_break import tie_break
 from core.session import frames as words
 from core.session.frames import Begin
 from core.vocabulary.errors import Problem
@@ -173,8 +172,8 @@ async def test_a_node_of_the_version_before_hears_that_it_is_older_and_is_not_li
     ping = msgspec.msgpack.encode({"type": "ping"})
     for _ in range(2):
         reader, writer = await bert.call(anna)
-        nonce = tie_break(bert.device, anna.device, b"older-01").call()
-        writer.write(encode(replace(bert.hello(), nonce=nonce)) + len(ping).to_bytes(4, "big") + ping)
+        said = replace(bert.hello(), session=b"older-01", number=1)
+        writer.write(encode(said) + len(ping).to_bytes(4, "big") + ping)
         async with asyncio.timeout(LIMIT_S):
             answer = decode(await read_body(reader))
             assert await reader.read() == b""
@@ -209,10 +208,10 @@ class MutePeer:
 
     async def call(self, other: LinkNode) -> None:
         self.reader, self.writer = await self.owner.call(other)
-        nonce = tie_break(self.owner.device, other.device, b"mute-run").call()
-        self.writer.write(encode(replace(self.owner.hello(), nonce=nonce)))
-        self.hello = decode(await read_body(self.reader))
-        self.writer.write(words.encode(Begin(session=1, message=0, bytes=0)))
+        self.writer.write(encode(replace(self.owner.hello(), session=b"mute-run", number=1)))
+        answer = decode(await read_body(self.reader))
+        assert isinstance(answer, Hello)
+        self.writer.write(words.encode(Begin(session=answer.number or 1, message=0, bytes=0)))
         self.writer.transport.pause_reading()  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -257,7 +256,7 @@ async def test_garbage_from_a_paired_device_ends_its_link_and_is_named(node: Mak
         assert (await anna.diary.wait(Down)).problem.code == "bad-frame"
 
 
-async def test_a_hello_with_a_strange_nonce_is_turned_away_with_a_word(node: MakeNode) -> None:
+async def test_a_hello_without_a_session_is_turned_away_with_a_word(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     anna.trust(bert, known=False)
     reader, writer = await bert.call(anna)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.session.frames import PIECE_BYTES, Ack, Alive, Begin, MalformedFrame, MessageHead, Word
+from core.session.frames import PIECE_BYTES, Ack, Alive, Begin, MalformedFrame, MessageHead, Word, encode
 from core.session.machine import REDIAL_S, Session
 from core.session.state import Message, NotSent, SessionLimits
 from core.vocabulary.errors import Problem
@@ -160,6 +160,21 @@ def test_a_follower_takes_the_highest_number() -> None:
     for number, is_taken in ((4, False), (5, False), (6, True)):
         begin = Begin(session=number, message=0, bytes=0)
         assert session.offer(Wire(0, 0), 0.0, begin=begin) == is_taken
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_where_the_leader_has_told_the_number_before_both_take_the_highest_and_begin_at_once(
+    leads: bool,
+) -> None:
+    session = Session[Wire](leads=leads, can_call=False, limits=SessionLimits(), now_s=0.0)
+    for number, is_taken in ((2, True), (1, False), (2, False), (4, True)):
+        assert session.offer(Wire(0, 0), 0.0, number=number) == is_taken
+    session.ready()
+    output = session.next(0.0)
+    assert output is not None and output.frames == encode(Begin(session=4, message=0, bytes=0))
+    assert not session.is_flowing
+    session.receive(Begin(session=4, message=0, bytes=0))
+    assert session.is_flowing
 
 
 def test_a_connection_that_never_resumed_is_no_success() -> None:

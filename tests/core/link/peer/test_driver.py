@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import DEFAULT_PORT
 from tests.core.link.examples import hello
 
-NONCE = struct.pack(">8s8sQ", b"their 01", bytes(8), 1)
+SESSION = b"their 01"
 CLOCK = SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
 
 
@@ -56,7 +55,7 @@ async def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_the
         came_up=lambda device, hello, address: told.append(address),
     )
     peer = PeerDriver(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
-    peer.accept(called(), hello("bert", port=said, nonce=NONCE))
+    peer.accept(called(), hello("bert", port=said, session=SESSION, number=1))
     assert told == [f"10.0.0.2:{port}"]
 
 
@@ -98,7 +97,7 @@ async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refus
     peer = PeerDriver(
         cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ("10.0.0.2:27600", "10.0.0.9:27600")
     )
-    peer.accept(called(), hello("bert", port=27_600, nonce=NONCE))
+    peer.accept(called(), hello("bert", port=27_600, session=SESSION, number=1))
     link = peer.link
     assert link is not None
     await peer._dial()
@@ -110,3 +109,42 @@ async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refus
     await peer._dial()
     assert set(calls) == {"10.0.0.2", "10.0.0.9"}
     assert told == codes
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_the_leaders_numbers_say_which_of_several_connections_is_the_link(
+    tmp_path: Path, leads: bool
+) -> None:
+    two = sorted((load_or_create(tmp_path / each) for each in "ab"), key=lambda each: each.device_id)
+    ours, theirs = two if leads else reversed(two)
+    refused: list[Coroutine[Any, Any, None]] = []
+
+    def start(what: str, call: Coroutine[Any, Any, None]) -> SimpleNamespace:
+        call.close()
+        if what.startswith("turning"):
+            refused.append(call)
+        return SimpleNamespace(cancel=lambda: True)
+
+    hub = SimpleNamespace(
+        identity=ours,
+        background=SimpleNamespace(start=start),
+        clock=CLOCK,
+        limits=LIMITS,
+        hello=hello,
+        came_up=lambda *_: None,
+        went_down=lambda device, problem: told.append(problem.code),
+    )
+    told: list[str] = []
+    peer = PeerDriver(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
+
+    def call(number: int, session: bytes = SESSION) -> bool:
+        """Whether it is the link now."""
+        before = len(refused)
+        peer.accept(called(), hello("bert", session=session, number=number))
+        return len(refused) == before
+
+    assert [call(number) for number in (2, 1, 2, 3)] == ([True] * 4 if leads else [True, False, False, True])
+    assert peer.link is not None and peer.link.number == (4 if leads else 3)
+    assert not call(9, b"short") and call(0) == leads, "a hello that is none"
+    assert call(1, b"their 02") and told == ["link-renewed"], "it has lost its state"
+    assert peer.link.number == (peer._numbered if leads else 1)
