@@ -31,7 +31,16 @@ from core.vocabulary import events as ev
 from core.vocabulary.commands import CodePolicy, Pair
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.peer_messages import (
+    BusyTold,
+    Hello,
+    LinkAway,
+    LinkBack,
+    LinkLost,
+    LinkNews,
+    Message,
+    TelemetrySent,
+)
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from core.vocabulary.text import fit_name
@@ -43,8 +52,8 @@ CLOSING = Problem(code="closed", what="Tandem was closed there.", fix="Open it a
 
 
 class Neighbours:
-    """``emit`` accepts events; ``on_message`` receives links' messages except telemetry; ``on_linked``: a
-    link began or is back; ``on_missed``: it is away; ``on_lost``: it ended.
+    """``emit`` accepts events; ``on_message`` receives links' messages except telemetry; ``on_link`` their
+    news.
 
     ``hello`` is called for each connection.
     """
@@ -56,13 +65,10 @@ class Neighbours:
         hello: Callable[[], Hello],
         emit: Callable[[ev.Event], None],
         on_message: Callable[[DeviceId, Message], None],
-        on_linked: Callable[[DeviceId], None],
-        on_missed: Callable[[DeviceId, Problem], None],
-        on_lost: Callable[[DeviceId, Problem], None],
+        on_link: Callable[[LinkNews], None],
         background: Background,
     ) -> None:
-        self._emit, self._on_message = emit, on_message
-        self._on_linked, self._on_missed, self._on_lost = on_linked, on_missed, on_lost
+        self._emit, self._on_message, self._on_link = emit, on_message, on_link
         self._hello = hello
         self._background = background
         self._settings = opened.settings
@@ -320,7 +326,7 @@ class Neighbours:
                 problem=difference(self._hello().versions, hello.versions, name),
             )
         )
-        self._on_linked(device)
+        self._on_link(LinkBack(device))
         if is_paired:
             self._background.start("saving an address", self._remember(device, where))
         self.tell_name()  # the name may have changed since this link's hello
@@ -342,12 +348,12 @@ class Neighbours:
 
     def _on_away(self, device: DeviceId, problem: Problem) -> None:
         self._emit(ev.LinkDown(device=device, problem=problem))
-        self._on_missed(device, problem)
+        self._on_link(LinkAway(device, problem))
 
     def _on_down(self, device: DeviceId, problem: Problem) -> None:
         self.transfers.ended(device, problem)
         self._emit(ev.LinkDown(device=device, problem=problem))
-        self._on_lost(device, problem)
+        self._on_link(LinkLost(device, problem))
 
     def _on_excess(self, device: DeviceId, problem: Problem) -> None:
         _log.warning("%s: %s", short(device), problem)

@@ -82,9 +82,7 @@ class Node:
             hello=self._hello,
             emit=self._emit,
             on_message=self._on_message,
-            on_linked=lambda device: self._runs.on_link_up(device),
-            on_missed=lambda device, problem: self._runs.on_link_away(device, problem),
-            on_lost=lambda device, problem: self._runs.on_link_down(device, problem),
+            on_link=lambda news: self._runs.on_link(news),
             background=self._background,
         )
         self._trials = Trials(self._neighbours.links, self._background)

@@ -94,9 +94,9 @@ class Invitation:
                 self._end(problem)
         return True
 
-    def on_link_down(self, device: DeviceId, problem: Problem) -> None:
-        if device == self.device:
-            self._end(problem)
+    def on_link_lost(self, news: ms.LinkLost) -> None:
+        if news.device == self.device:
+            self._end(news.problem)
 
     def end(self) -> None:
         """Withdraw the invitation."""

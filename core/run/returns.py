@@ -26,7 +26,7 @@ from core.runtime.timers import Timers
 from core.vocabulary import events as ev
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import LinkBack, LinkLost, Message
 from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
@@ -161,10 +161,6 @@ class Returns:
         if isinstance(last.stage, pa.Gone) and last.stage.goes_on:
             self._succession.take_over(last)
 
-    def on_link_up(self, device: DeviceId) -> None:
-        self._succession.on_link_up(device)
-        self.look()
-
     def look(self) -> None:
         """Something changed that a return may wait for."""
         self.continuation.on_news()
@@ -177,10 +173,10 @@ class Returns:
         self._succession.reconsider()
         self.continuation.on_idle()
 
-    def on_link_down(self, device: DeviceId, problem: Problem) -> None:
-        self._succession.on_link_down(device)
-        if self.invitation is not None:
-            self.invitation.on_link_down(device, problem)
+    def on_link(self, news: LinkBack | LinkLost) -> None:
+        self._succession.on_link(news)
+        if self.invitation is not None and isinstance(news, LinkLost):
+            self.invitation.on_link_lost(news)
         self.look()
 
     def close(self) -> None:

@@ -261,26 +261,18 @@ class NodeRuns:
         elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
             member.on_message(device, message)
 
-    def on_link_up(self, device: DeviceId) -> None:
-        self._tell(device, co.MemberReturned(device), pa.StarterReturned())
-        self.returns.on_link_up(device)
-
-    def on_link_away(self, device: DeviceId, problem: Problem) -> None:
-        """Messages to it wait until it is back, and nothing is lost."""
-        self._tell(device, co.MemberAway(device, problem), pa.StarterAway(problem))
-
-    def on_link_down(self, device: DeviceId, problem: Problem) -> None:
-        self._checkpoints.on_link_down(device)
-        self.returns.on_link_down(device, problem)
-        self._held_request.on_link_down(device)
-        self._tell(device, co.MemberLost(device, problem), pa.StarterLost(problem))
-
-    def _tell(self, device: DeviceId, of_member: co.Input, of_starter: pa.Input) -> None:
-        self.trials.handle(device, of_member)
+    def on_link(self, news: ms.LinkNews) -> None:
+        if isinstance(news, ms.LinkLost):
+            self._checkpoints.on_link_down(news.device)
+            self.returns.on_link(news)
+            self._held_request.on_link_down(news.device)
+        self.trials.on_link(news)
         if self._coordinator is not None:
-            self._coordinator.handle(of_member)
-        elif self._participant is not None and self._participant.starter == device:
-            self._participant.handle(of_starter)
+            self._coordinator.handle(news)
+        elif self._participant is not None and self._participant.starter == news.device:
+            self._participant.handle(news)
+        if isinstance(news, ms.LinkBack):
+            self.returns.on_link(news)
 
     # --- as a member -----------------------------------------
 

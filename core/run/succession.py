@@ -108,9 +108,13 @@ class Succession:
         wait_s = self._context.limits.stand_in_s
         self._continuation.next = Next(plan.run, tuple(them), (me,), (), wait_s, unless_busy=True)
 
-    def on_link_down(self, device: DeviceId) -> None:
-        self._claims.pop(device, None)
-        if self._follows is not None and device == self._follows[1]:
+    def on_link(self, news: ms.LinkBack | ms.LinkLost) -> None:
+        if isinstance(news, ms.LinkBack):
+            if self._standing is not None and self._standing.owner.device == news.device:
+                self._tell_owner()
+            return
+        self._claims.pop(news.device, None)
+        if self._follows is not None and news.device == self._follows[1]:
             last, _ = self._follows
             if self._is_unasked(last):
                 self.take_over(last)
@@ -183,10 +187,6 @@ class Succession:
         """``step``: steps done in the run under way here."""
         if self._standing is not None and plan.owner == self._standing.owner and step is not None:
             self._standing.step = step
-
-    def on_link_up(self, device: DeviceId) -> None:
-        if self._standing is not None and self._standing.owner.device == device:
-            self._tell_owner()
 
     def _tell_owner(self) -> None:
         assert self._standing is not None

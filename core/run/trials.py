@@ -76,10 +76,9 @@ class RemoteTrials:
         if (driver := self._coordinators.get(run)) is not None:
             driver.handle(co.StopWanted(self._my_name(), driver.state.next_force))
 
-    def handle(self, device: DeviceId, news: co.Input) -> None:
-        """News of the link with a laptop."""
+    def on_link(self, news: ms.LinkNews) -> None:
         for driver in tuple(self._coordinators.values()):
-            if device in driver.state.parts:
+            if news.device in driver.state.parts:
                 driver.handle(news)
 
     def on_message(self, device: DeviceId, message: Message) -> bool:

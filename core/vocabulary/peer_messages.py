@@ -369,6 +369,29 @@ class From(msgspec.Struct, frozen=True):
     message: Message
 
 
+class LinkBack(msgspec.Struct, frozen=True):
+    """A device is linked: now, or again, and nothing is lost."""
+
+    device: DeviceId
+
+
+class LinkAway(msgspec.Struct, frozen=True):
+    """Nothing has come from a device for a while. Messages to it wait until it is back."""
+
+    device: DeviceId
+    problem: Problem
+
+
+class LinkLost(msgspec.Struct, frozen=True):
+    """The link to a device is over, and everything under way is lost."""
+
+    device: DeviceId
+    problem: Problem
+
+
+LinkNews = LinkBack | LinkAway | LinkLost
+
+
 def question_of(message: Message) -> tuple[type[Message], object] | None:
     """The type of the answer and its key, for a question or an answer; None: it is neither."""
     match message:

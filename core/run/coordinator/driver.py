@@ -28,7 +28,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import From, Message, Send
+from core.vocabulary.peer_messages import From, LinkLost, Message, Send
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS
 
@@ -102,7 +102,7 @@ class CoordinatorDriver:
             case Send(device, message):
                 if not self.context.send(device, message):
                     # Not at once: this step's effects come first.
-                    lost = co.MemberLost(device, _GONE)
+                    lost = LinkLost(device, _GONE)
                     self.context.clock.call_later(0.0, partial(self.handle, lost))
             case co.OfferFiles(device, listing) if listing is not None:
                 self._offer(device, ListingReader(self.state.manifest, listing))

@@ -39,7 +39,7 @@ from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From, Message
+from core.vocabulary.peer_messages import From, LinkAway, LinkBack, LinkLost, Message
 from core.vocabulary.phases import Preparing, Starting
 from core.vocabulary.plan import Plan, with_ports
 from core.vocabulary.plausible import sound
@@ -67,13 +67,13 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
             _on_report(turn, device, end)  # it has left, and can come back from now on
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
-        case co.MemberAway(device, problem) if device in state.parts and state.parts[device].takes_part:
+        case LinkAway(device, problem) if device in state.parts and state.parts[device].takes_part:
             losses.on_away(turn, device, problem)
-        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
+        case LinkLost(device, problem) if device in state.parts and state.parts[device].linked:
             turn.know(device, replace(state.parts[device], linked=False))
             if state.parts[device].takes_part:
                 losses.on_lost(turn, device, problem)
-        case co.MemberReturned(device) if device in state.parts:
+        case LinkBack(device) if device in state.parts:
             patience.welcome(turn, device)
             _launch_if_ready(turn)
         case co.StopWanted(by, force):
@@ -101,7 +101,7 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
         case co.OutputsFailed(problem) if state.outputs == "coming":
             turn.state = replace(state, outputs="here")
             outputs_lost(turn, problem)
-        case co.MemberAway() | co.MemberLost() | co.MemberReturned():
+        case LinkAway() | LinkLost() | LinkBack():
             pass  # from a laptop that is no member, or no longer one
         case From() | co.SendingFailed() | co.GivesWay() | TimerFired():
             pass  # from a laptop that is no member, or too late

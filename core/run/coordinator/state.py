@@ -15,7 +15,7 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Listing, Manifest
-from core.vocabulary.peer_messages import From, Prepared, Send
+from core.vocabulary.peer_messages import From, LinkNews, Prepared, Send
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.waits import TrainerStatus, WaitsFor
@@ -31,29 +31,6 @@ class Begun:
 @dataclass(frozen=True, slots=True)
 class SendingFailed:
     """The project's files cannot be sent to a member."""
-
-    device: DeviceId
-    problem: Problem
-
-
-@dataclass(frozen=True, slots=True)
-class MemberAway:
-    """Nothing has come from it for a while. Messages to it wait until it is back."""
-
-    device: DeviceId
-    problem: Problem
-
-
-@dataclass(frozen=True, slots=True)
-class MemberReturned:
-    """It is back, and nothing is lost."""
-
-    device: DeviceId
-
-
-@dataclass(frozen=True, slots=True)
-class MemberLost:
-    """Its link is over, and everything under way is lost."""
 
     device: DeviceId
     problem: Problem
@@ -123,9 +100,7 @@ Input = (
     Begun
     | From
     | SendingFailed
-    | MemberAway
-    | MemberReturned
-    | MemberLost
+    | LinkNews
     | StopWanted
     | GoesOn
     | WaitedOn

@@ -140,14 +140,14 @@ class ParticipantDriver:
     def _leave_starter(self, by: str, why: Problem) -> None:
         if not isinstance(self.state.stage, pa.Gone):
             self.context.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))
-            self.handle(pa.StarterLost(why, by))
+            self.handle(pa.Abandoned(why, by))
 
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: pa.Effect) -> None:
         match effect:
             case Send(device, message):
-                self.context.send(device, message)  # a link that is over comes as StarterLost
+                self.context.send(device, message)  # a link that is over comes as LinkLost
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):

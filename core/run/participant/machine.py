@@ -35,7 +35,7 @@ from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import From, Message
+from core.vocabulary.peer_messages import From, LinkAway, LinkBack, LinkLost, Message
 from core.vocabulary.permission import network_of
 from core.vocabulary.phases import Exit, ended
 from core.vocabulary.plan import Plan, without_ports
@@ -103,17 +103,16 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
-        case pa.StarterLost(problem, by) if not state.local and not state.starter_lost:
-            if by:
-                leave(turn, problem, starter_lost=True, by=by)
-            else:
-                lose_starter(turn, problem)
-        case pa.StarterAway(problem) if not state.local and not state.starter_lost:
+        case pa.Abandoned(problem, by) if not state.local and not state.starter_lost:
+            leave(turn, problem, starter_lost=True, by=by)
+        case LinkLost(_, problem) if not state.local and not state.starter_lost:
+            lose_starter(turn, problem)
+        case LinkAway(_, problem) if not state.local and not state.starter_lost:
             if patience.may_wait_for(turn):
                 patience.miss_starter(turn)
             else:
                 patience.give_up(turn, problem)
-        case pa.StarterReturned():
+        case LinkBack():
             patience.welcome_starter(turn)
         case pa.LeaveWanted(why) if isinstance(state.stage, pa.TrainersRunning) and state.leaves is None:
             ending.leave_run(turn, why)
@@ -138,9 +137,10 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
             pa.WorkDone()
             | pa.MadeReady()
             | pa.PreparingFailed()
-            | pa.StarterAway()
-            | pa.StarterLost()
+            | LinkAway()
+            | LinkLost()
             | pa.LeaveWanted()
+            | pa.Abandoned()
             | pa.TrainerSaid()
             | pa.TrainerEnded()
             | TimerFired()

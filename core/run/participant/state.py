@@ -15,7 +15,7 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From, Send
+from core.vocabulary.peer_messages import From, LinkNews, Send
 from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
@@ -104,24 +104,11 @@ class PreparingFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class StarterAway:
-    """Nothing has come from it for a while. Messages to it wait until it is back."""
+class Abandoned:
+    """This laptop's user ends its part without waiting for the starter. ``by``: this laptop's name."""
 
     problem: Problem
-
-
-@dataclass(frozen=True, slots=True)
-class StarterLost:
-    """Its link is over, and everything under way is lost."""
-
-    problem: Problem
-    by: str = ""
-    """This laptop's name, where its user leaves."""
-
-
-@dataclass(frozen=True, slots=True)
-class StarterReturned:
-    """It is back, and nothing is lost."""
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +154,9 @@ class OutputsFound:
 
 _Files = Listed | PiecesCame | WorkDone | FilesHere
 _Preparing = Learned | Asked | Decided | _Files | MadeReady | PreparingFailed
-_FromStarter = From | StarterAway | StarterReturned | StarterLost
+_FromStarter = From | LinkNews
 _FromTrainers = TrainersSeen | TrainerSaid | TrainerWrote | TrainerEnded
-Input = _Preparing | _FromStarter | LeaveWanted | _FromTrainers | OutputsFound | TimerFired[Wait]
+Input = _Preparing | _FromStarter | LeaveWanted | Abandoned | _FromTrainers | OutputsFound | TimerFired[Wait]
 
 # --- effects -----------------------------------------------------------------------------------------------
 

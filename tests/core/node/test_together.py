@@ -48,7 +48,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, LinkLost, LinkNews, StopAsked, TelemetrySent
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.state import State
@@ -243,17 +243,16 @@ async def test_other_messages_are_the_runs_business(
     anna, ben = await paired(laptop)
     came = asyncio.Queue[tuple[DeviceId, object]]()
     monkeypatch.setattr(anna._runs, "on_message", lambda device, message: came.put_nowait((device, message)))
-    lost: list[tuple[DeviceId, str]] = []
-    monkeypatch.setattr(
-        anna._runs, "on_link_down", lambda device, problem: lost.append((device, problem.code))
-    )
+    news: list[LinkNews] = []
+    monkeypatch.setattr(anna._runs, "on_link", news.append)
     assert ben._neighbours.links.send(id_of(anna), StopAsked(run=RunId("r")))
     async with asyncio.timeout(60):
         assert await came.get() == (id_of(ben), StopAsked(run=RunId("r")))
     assert came.empty(), "neither readings nor whether it is busy"
-    anna._neighbours.links.drop(id_of(ben), Problem(code="x", what="Enough."))
+    enough = Problem(code="x", what="Enough.")
+    anna._neighbours.links.drop(id_of(ben), enough)
     await wait_for(anna, lambda s: not s.devices[id_of(ben)].linked)
-    assert lost == [(id_of(ben), "x")]
+    assert news == [LinkLost(id_of(ben), enough)]
 
 
 async def test_other_versions_link_and_say_why_no_run_is_possible(

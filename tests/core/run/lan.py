@@ -28,7 +28,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import LinkAway, LinkBack, LinkLost, Message
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
@@ -230,7 +230,7 @@ class Lan:
         for node, peer in ((one, other), (other, one)):
             node.emit(ev.LinkDown(device=peer.device, problem=LOST))
             node.questions.give_up(peer.device)
-            node.runs.on_link_away(peer.device, LOST)
+            node.runs.on_link(LinkAway(peer.device, LOST))
 
     def lose(self, one: LanNode, other: LanNode, problem: Problem) -> None:
         """The link is over, and messages under way are lost."""
@@ -239,14 +239,14 @@ class Lan:
             node.held.pop(peer.device, None)
             node.emit(ev.LinkDown(device=peer.device, problem=problem))
             node.questions.give_up(peer.device)
-            node.runs.on_link_down(peer.device, problem)
+            node.runs.on_link(LinkLost(peer.device, problem))
 
     def mend(self, one: LanNode, other: LanNode) -> None:
         for broken in (self._cut, self._lost):
             broken.discard(frozenset((one.device, other.device)))
         for node, peer in ((one, other), (other, one)):
             node.meet(peer)
-            node.runs.on_link_up(peer.device)
+            node.runs.on_link(LinkBack(peer.device))
         for node, peer in ((one, other), (other, one)):
             for data in node.held.pop(peer.device, []):
                 self.carry(partial(node.arrive, peer.device, data))

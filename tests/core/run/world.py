@@ -208,16 +208,16 @@ class World:
         """Nothing arrives any more; both sides notice."""
         assert device != self.me
         self.cut.add(device)
-        self.tell(co.MemberAway(device, why))
+        self.tell(ms.LinkAway(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, pa.StarterAway(why))
+            self.tell_member(device, ms.LinkAway(self.plan.starter, why))
 
     def restore_link(self, device: DeviceId) -> None:
         """Both return, and messages sent meanwhile arrive."""
         self.cut.discard(device)
-        self.tell(co.MemberReturned(device))
+        self.tell(ms.LinkBack(device))
         if self.members[device].known is not None:
-            self.tell_member(device, pa.StarterReturned())
+            self.tell_member(device, ms.LinkBack(self.plan.starter))
 
     def lose_link(self, device: DeviceId, why: Problem = LOST) -> None:
         """The link is over for good; both sides notice."""
@@ -226,9 +226,9 @@ class World:
         self.cut.discard(device)
         self.to_member[device].clear()
         self.to_starter[device].clear()
-        self.tell(co.MemberLost(device, why))
+        self.tell(ms.LinkLost(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, pa.StarterLost(why))
+            self.tell_member(device, ms.LinkLost(self.plan.starter, why))
 
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))

@@ -474,12 +474,12 @@ def test_members_of_one_generation_agree_who_is_gone_wherever_links_break(
         alone.add(device)
         world.lost.add(device)
         world.to_member[device].clear()
-        world.tell_member(device, pa.StarterLost(LOST))
+        world.tell_member(device, ms.LinkLost(ANNA, LOST))
 
     def lose_member(device: DeviceId) -> None:
         unheard.add(device)
         world.to_starter[device].clear()
-        world.tell(co.MemberLost(device, LOST))
+        world.tell(ms.LinkLost(device, LOST))
 
     for _ in range(data.draw(st.integers(0, 12))):
         found: list[Callable[[], None]] = list(world.possible())

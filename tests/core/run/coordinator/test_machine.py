@@ -307,7 +307,7 @@ def test_two_members_that_choose_one_address_are_told_so() -> None:
 def test_a_member_lost_while_preparing_is_named() -> None:
     world = World(allowed=False)
     world.settle()
-    world.tell(co.MemberLost(BEN, CLOSED))
+    world.tell(ms.LinkLost(BEN, CLOSED))
     assert verdict(world).code == "device-lost"
     assert "Ben's" in verdict(world).what
 
@@ -512,7 +512,7 @@ def test_a_fault_of_its_own_that_is_reported_at_the_very_end_is_the_cause() -> N
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
     world = training(World(BENS))
-    world.tell(co.MemberLost(BEN, CLOSED))
+    world.tell(ms.LinkLost(BEN, CLOSED))
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
 
@@ -800,14 +800,14 @@ def test_a_chief_lost_before_its_outputs_came_failed() -> None:
         world.trainer_ends(device, task, FINISHED)
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(co.MemberLost(BEN, CLOSED))
+    world.tell(ms.LinkLost(BEN, CLOSED))
     assert verdict(world).code == "outputs-missing"
 
 
 def test_a_worker_lost_after_its_end_does_no_harm() -> None:
     world = training()
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", FINISHED)
     assert isinstance(world.phase, Finished)
 
@@ -871,7 +871,7 @@ def test_a_stranger_is_not_heard() -> None:
     world = training()
     known = world.starter
     world.tell(ms.From(CLEO, ms.StopAsked(run=known.plan.run)))
-    world.tell(co.MemberLost(CLEO, LOST))
+    world.tell(ms.LinkLost(CLEO, LOST))
     assert world.starter == known
 
 
@@ -906,11 +906,11 @@ def of_a_remote_chief(strategy: StrategyKind = "managed") -> World:
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
     world = training(three())
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     world.to_member[BEN].clear()
     known, events = world.starter, len(world.events)
     world.tell(ms.From(BEN, ms.StopAsked(run=known.plan.run, force=2)))
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     assert world.starter == known and len(world.events) == events, "it is lost once"
     world.tell(co.StopWanted("Anna's", 0))
     assert not world.to_member[BEN]
@@ -966,7 +966,7 @@ def test_who_has_all_files_or_is_away_gives_nothing() -> None:
     assert fetches(world, BEN) == [ANNA] and not fetches(world, CLEO)
     world = World(replace(plan, exchange="tls"))
     world.tell(ms.From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=9)))
-    world.tell(co.MemberAway(CLEO, LOST))
+    world.tell(ms.LinkAway(CLEO, LOST))
     assert world.starter.parts[CLEO].away_s is not None
     world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
     assert fetches(world, BEN) == [ANNA] and not gives(world, CLEO)
@@ -1113,7 +1113,7 @@ def test_a_member_has_ended_with_the_last_of_its_trainers() -> None:
 def test_a_member_that_is_lost_with_one_trainer_still_running_fails_the_run() -> None:
     world = served_run()
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).code == "device-lost"
 
@@ -1147,7 +1147,7 @@ def test_a_laptop_that_had_ended_is_not_the_cause_when_its_link_goes() -> None:
     world.end_trainer(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     for device, task in ((ANNA, "chief:0"), (CLEO, "worker:1")):
         world.end_trainer(device, task, failing("killed"))
     assert verdict(world).what == "On Ben's: A peer was lost."
@@ -1157,7 +1157,7 @@ def test_a_laptop_that_is_lost_while_tandem_is_closed_does_not_turn_the_stop_int
     world = training()
     world.tell(co.NodeEnds("Anna's"))
     world.settle()
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert world.phase == Stopped(by="Anna's")
 
@@ -1280,7 +1280,7 @@ def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() ->
     world.end_trainer(BEN, "chief:0", FINISHED)
     assert world.starter.outputs == "here"
     assert set(world.waits) == {"finish"}
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(ms.LinkLost(BEN, LOST))
     assert isinstance(world.starter.stage, co.Running), "its chief has nothing left to give"
     world.end_trainer(ANNA, "worker:0", FINISHED)
     assert isinstance(world.phase, Finished)
@@ -1289,7 +1289,7 @@ def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() ->
 def test_a_worker_that_goes_while_only_outputs_are_waited_for_does_no_harm() -> None:
     world = chief_offers_to_a_run_of_three()
     world.each_trainer_ends()
-    world.tell(co.MemberLost(CLEO, LOST))
+    world.tell(ms.LinkLost(CLEO, LOST))
     assert set(world.waits) == {"outputs"}
     world.tell(co.OutputsStored(("model.keras",)))
     assert isinstance(world.phase, Finished)

@@ -666,8 +666,8 @@ def test_a_word_that_nobody_asked_for_changes_nothing() -> None:
     world = training()
     before = world.starter
     world.tell(co.WaitedOn())
-    world.tell(co.MemberReturned(BEN))
-    world.tell(co.MemberReturned(CLEO))
+    world.tell(ms.LinkBack(BEN))
+    world.tell(ms.LinkBack(CLEO))
     assert world.starter == before
 
 

@@ -139,7 +139,7 @@ def test_a_question_that_nobody_answers_goes_away() -> None:
 def test_the_starter_going_away_takes_the_question_with_it() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(pa.StarterLost(CLOSED))
+    ben.tell(ms.LinkLost(ANNA, CLOSED))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -147,12 +147,12 @@ def test_the_starter_going_away_takes_the_question_with_it() -> None:
 def test_a_starter_that_falls_silent_is_waited_for_with_the_question_open() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(pa.StarterAway(LOST))
+    ben.tell(ms.LinkAway(ANNA, LOST))
     assert isinstance(ben.known.stage, pa.Asking)
     assert ben.known.waits == {"away", "look"}, "whoever reads it has no limit while nobody hears the answer"
-    ben.tell(pa.StarterReturned())
+    ben.tell(ms.LinkBack(ANNA))
     assert ben.known.waits == {"consent", "look"}
-    ben.tell(pa.StarterAway(LOST), TimerFired("away"))
+    ben.tell(ms.LinkAway(ANNA, LOST), TimerFired("away"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -528,7 +528,7 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     ben = Ben().launched()
-    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(CLOSED))
+    assert pa.StopTrainers(2) in ben.tell(ms.LinkLost(ANNA, CLOSED))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     gone, ended, phase = ben.shown()[-3:]
     assert gone == ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="ended", words="its link was lost")
@@ -598,7 +598,7 @@ def test_the_waits_of_a_member_outlast_the_starters() -> None:
 def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
     ben = Ben().launched()
     closed = Problem(code="closed", what="Tandem was closed on Ben's.")
-    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
+    assert pa.StopTrainers(2) in ben.tell(pa.Abandoned(closed, "Ben's"))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Stopped(by="Ben's"))
     assert isinstance(ben.effects[-1], pa.Leave)
