@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import get_args
 
 from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
@@ -60,12 +58,7 @@ class Admission:
         pause = self._pauses.get(sender)
         if pause is not None and (left_s := pause.left_s(self._context.clock.time())):
             return problems.asked_too_often(left_s)
-        me, plan = self._context.me, prepare.plan
-        if prepare.listing is not None and prepare.listing.digest != plan.project:
-            return problems.bad_message("The other laptop")
-        if prepare.written is not None and plan.resume is None:
-            return problems.bad_message("The other laptop")
-        return why_unfit(me, sender, plan, prepare.manifest, prepare.checkpoint) or unlike
+        return why_unfit(self._context.me, sender, prepare) or unlike
 
     def take(self, run: RunId) -> Problem | None:
         """Begin to handle a request; None: it is new."""
@@ -111,7 +104,8 @@ class Admission:
         peer = self._trust.store.peer(asking.plan.starter)
         approved = () if peer is None else peer.approved_projects
         # Not on the files' thread: texts may be crafted to be slow to compare.
-        files = await asyncio.to_thread(look_at, asking.manifest, asking.texts, self._context.store, approved)
+        texts, store = asking.request.texts, self._context.store
+        files = await asyncio.to_thread(look_at, asking.manifest, texts, store, approved)
         return RequestRead(run=asking.plan.run, files=files)
 
     async def _ask(self, asking: pa.Participation) -> pa.Asked:
@@ -179,9 +173,7 @@ class Admission:
         """On the files' thread: a list of files may be long, and crafted to be slow."""
         if self._context.folder(asking.plan.run).exists():
             return problems.known_run()
-        if unsafe := why_unsafe(
-            asking.plan, asking.manifest, asking.checkpoint, asking.texts, asking.written
-        ):
+        if unsafe := why_unsafe(asking.request):
             return unsafe
         try:
             plan, folders, store = asking.plan, self._context.folders(), self._context.store
@@ -191,31 +183,32 @@ class Admission:
                 for data in lacking
             )
             copies = len(plan.tasks_of(self._context.me))
-            coming += 0 if asking.written is None else asking.written.total_bytes * (1 + copies)
+            wrote = asking.request.written
+            coming += 0 if wrote is None else wrote.total_bytes * (1 + copies)
             store.check_room(asking.manifest, copies, coming)
         except TandemError as error:
             return error.problem
         return None
 
 
-def why_unfit(
-    me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None
-) -> Problem | None:
+def why_unfit(me: DeviceId, sender: DeviceId, prepare: Prepare) -> Problem | None:
     """What is wrong with a request at first sight; None: nothing. Quick, whatever was sent."""
+    plan = prepare.plan
     devices = {member.device for member in plan.members}
     fits = (
         is_run_id(plan.run)
         and plan.starter == sender
         and me in devices
         and {task.device for task in plan.tasks} == devices
-        and plan.script == manifest.script
+        and plan.script == prepare.manifest.script
+        and (prepare.listing is None or prepare.listing.digest == plan.project)
         and (plan.trial is None or plan.arguments in plan.trial.argument_sets)
         and all(_is_placed_soundly(task) for task in plan.tasks)
         and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
         and 0.0 <= plan.go_on_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
-        and _resumes_soundly(plan, checkpoint)
+        and _resumes_soundly(prepare)
         and all(map(is_sound, plan.data))
     )
     if not fits:
@@ -231,29 +224,25 @@ def _is_placed_soundly(task: Task) -> bool:
     return _HOST.fullmatch(task.host) is not None and 0 <= task.port < 2**16 and 0 <= task.index < 2**16
 
 
-def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
-    if plan.resume is None or checkpoint is None:
-        return plan.resume is None and checkpoint is None
-    return is_run_id(plan.resume.run) and checkpoint.digest == plan.resume.checkpoint
+def _resumes_soundly(prepare: Prepare) -> bool:
+    resume, checkpoint = prepare.plan.resume, prepare.checkpoint
+    if resume is None or checkpoint is None:
+        return resume is None and checkpoint is None and prepare.written is None
+    return is_run_id(resume.run) and checkpoint.digest == resume.checkpoint
 
 
-def why_unsafe(
-    plan: Plan,
-    manifest: Manifest,
-    checkpoint: Manifest | None = None,
-    texts: Mapping[str, bytes] = MappingProxyType({}),
-    wrote: Manifest | None = None,
-) -> Problem | None:
+def why_unsafe(request: Prepare) -> Problem | None:
     """What is wrong with the announced files. Checks thousands of names: use a thread."""
+    plan, manifest = request.plan, request.manifest
     # The manifest may have come as a file, and differ from the one that the request named.
-    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(texts, manifest):
+    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(request.texts, manifest):
         return problems.bad_message("The other laptop")
     try:
         check_project(manifest)
-        if checkpoint is not None:
-            check_listing(checkpoint)
-        if wrote is not None:
-            written.check(wrote, manifest)
+        if request.checkpoint is not None:
+            check_listing(request.checkpoint)
+        if request.written is not None:
+            written.check(request.written, manifest)
     except TandemError as error:
         return error.problem
     return None

@@ -22,7 +22,6 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed, MemberPhaseChanged
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.manifest import Manifest
 
 SLOWEST_BYTES_S = 50_000.0
 """A laptop that takes longer than this to receive the files would hold up others that are to be invited."""
@@ -54,15 +53,11 @@ class Invitation:
         self._over = False
         self._is_receiving = False
         self._offers: list[Callable[[], None]] = []
-        manifest, listing = self._project.manifest, self._project.listing
-        if listing is not None:
-            self._offer(ListingReader(manifest, listing))
-            manifest = Manifest(script=manifest.script, files=())
+        if (listing := self._project.listing) is not None:
+            self._offer(ListingReader(self._project.manifest, listing))
         for reader in data_readers(self._project.data):
             self._offer(reader)
-        texts = dict(self._project.texts)
-        request = ms.Prepare(plan=planned.plan, manifest=manifest, listing=listing, texts=texts)
-        context.send(device, request)
+        context.send(device, planned.request.for_others)
         data_bytes = sum(each.data.total_bytes for each in self._project.data)
         self._transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
         self._timers = Timers[Literal["answer"]](context.clock, lambda _: self._end(_UNANSWERED))

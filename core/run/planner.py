@@ -27,6 +27,7 @@ from core.vocabulary.events import FilesRead
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.options import RunOptions
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan, RunSpec, TrialOf
 from core.vocabulary.run_folder import RESUMED, WORK
 from core.vocabulary.state import State
@@ -54,6 +55,21 @@ class Planned:
     remarks: tuple[str, ...] = ()
     falls_back: bool = False
     """As in ``Coordination``."""
+
+    @property
+    def request(self) -> Prepare:
+        """What the members are asked."""
+        project, wrote = self.project, self.written
+        return Prepare(
+            plan=self.plan,
+            manifest=project.manifest,
+            listing=project.listing,
+            source=project.folder,
+            checkpoint=None if self.checkpoint is None else self.checkpoint[1],
+            written=None if wrote is None else wrote.files,
+            written_at="" if wrote is None else str(wrote.folder),
+            texts=project.texts,
+        )
 
 
 class Planner:

@@ -30,7 +30,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.manifest import Listing, Manifest, check_files, manifest_of
-from core.vocabulary.plan import Plan
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 RATE_S, LEAST_S = 5.0, 1.0
@@ -67,19 +67,16 @@ class Delivery:
     def __init__(
         self,
         context: RunContext,
-        plan: Plan,
-        manifest: Manifest,
-        checkpoint: Manifest | None,
-        written: Manifest | None = None,
+        request: Prepare,
         *,
         folders: Mapping[str, Grant] = MappingProxyType({}),
         on_work: Callable[[WorkDone], None] | None = None,
     ) -> None:
         self._context = context
-        self._plan = plan
-        self._manifest = manifest
-        self._checkpoint = checkpoint
-        self._written = written if plan.starter != context.me else None
+        self._plan = plan = request.plan
+        self._manifest = manifest = request.manifest
+        self._checkpoint = checkpoint = request.checkpoint
+        self._written = request.written if plan.starter != context.me else None
         self._brought: Receipt | None = None
         self.wrote: tuple[WrittenFiles, ...] = ()
         """Where the files that the script wrote before are here, once all is complete."""

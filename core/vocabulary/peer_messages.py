@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piece, Some, Word, Words
 from core.vocabulary.errors import Problem
@@ -153,6 +154,12 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     """Their folder; like ``source`` only for the starter's own part."""
     texts: ManyBy[FilePath, Piece] = {}
     """The project's texts that the user can read before they answer, by path. The manifest proves each."""
+
+    @property
+    def for_others(self) -> Prepare:
+        """Without paths of this laptop, and short enough for a message."""
+        manifest = self.manifest if self.listing is None else Manifest(script=self.manifest.script, files=())
+        return replace(self, manifest=manifest, source="", written_at="")
 
 
 class FilesFrom(RunMessage, frozen=True, kw_only=True):

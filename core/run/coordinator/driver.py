@@ -49,17 +49,9 @@ class CoordinatorDriver:
     ) -> None:
         self.context = context
         project = planned.project
-        self._checkpoint: Path | None
-        self._checkpoint, files = planned.checkpoint or (None, None)
-        known = co.coordinate(context.me, planned.plan, project.manifest, project.folder, pressed_s)
-        self.state = replace(
-            known,
-            checkpoint=files,
-            written=None if planned.written is None else planned.written.files,
-            written_at="" if planned.written is None else str(planned.written.folder),
-            texts=project.texts,
-            listing=project.listing,
-            falls_back=planned.falls_back,
+        self._checkpoint, _ = planned.checkpoint or (None, None)
+        self.state = co.coordinate(
+            context.me, planned.request, pressed_s, falls_back=planned.falls_back
         )
         self._source = Path(project.folder)
         self._data = project.data
@@ -105,13 +97,14 @@ class CoordinatorDriver:
                     lost = LinkLost(device, _GONE)
                     self.context.clock.call_later(0.0, partial(self.handle, lost))
             case co.OfferFiles(device, listing) if listing is not None:
-                self._offer(device, ListingReader(self.state.manifest, listing))
+                self._offer(device, ListingReader(self.state.request.manifest, listing))
             case co.OfferFiles(device):
-                self._offer(device, ManifestReader(self._source, self.state.manifest))
-                if self.state.checkpoint is not None and self._checkpoint is not None:
-                    self._offer(device, ManifestReader(self._checkpoint, self.state.checkpoint))
-                if self.state.written is not None:
-                    self._offer(device, ManifestReader(Path(self.state.written_at), self.state.written))
+                request = self.state.request
+                self._offer(device, ManifestReader(self._source, request.manifest))
+                if request.checkpoint is not None and self._checkpoint is not None:
+                    self._offer(device, ManifestReader(self._checkpoint, request.checkpoint))
+                if request.written is not None:
+                    self._offer(device, ManifestReader(Path(request.written_at), request.written))
             case co.TakeOutputs(device, manifest):
                 taking = self._take_outputs(device, manifest)
                 self._taking = self.context.background.start("take a run's outputs", taking)

@@ -38,7 +38,6 @@ from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, LinkAway, LinkBack, LinkLost, Message
 from core.vocabulary.phases import Preparing, Starting
 from core.vocabulary.plan import Plan, with_ports
@@ -117,23 +116,10 @@ def _begin(turn: CoordinatorTurn) -> None:
     turn.show(Preparing())
     patience.note_progress(turn)
     patience.mind_preparing(turn)
-    listing = state.listing
-    said = state.manifest if listing is None else Manifest(script=state.manifest.script, files=())
     for device in state.parts:
-        own = device == state.me
-        if listing is not None and not own:
-            turn.effects.append(co.OfferFiles(device, listing))
-        request = ms.Prepare(
-            plan=state.plan,
-            manifest=state.manifest if own else said,
-            listing=None if own else listing,
-            source=state.source if own else "",
-            checkpoint=state.checkpoint,
-            written=state.written,
-            written_at=state.written_at if own else "",
-            texts={} if own else dict(state.texts),
-        )
-        turn.send(device, request)
+        if state.request.listing is not None and device != state.me:
+            turn.effects.append(co.OfferFiles(device, state.request.listing))
+        turn.send(device, state.request if device == state.me else state.request.for_others)
 
 
 def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> None:

@@ -15,7 +15,7 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Listing, Manifest
-from core.vocabulary.peer_messages import From, LinkNews, Prepared, Send
+from core.vocabulary.peer_messages import From, LinkNews, Prepare, Prepared, Send
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.waits import TrainerStatus, WaitsFor
@@ -263,23 +263,12 @@ class LastReport:
 class Coordination:
     me: DeviceId
     plan: Plan
-    manifest: Manifest
-    source: str
-    """The script's own folder, given only to this laptop's own part."""
+    request: Prepare
+    """For this laptop's own part; the others get it without what is this laptop's own."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
     receiver: DeviceId | None = None
     """The member that most recently began to receive files."""
-    checkpoint: Manifest | None = None
-    """The files of the checkpoint from which the run resumes another."""
-    written: Manifest | None = None
-    """The files that the script of that run had written."""
-    written_at: str = ""
-    """Their folder, given only to this laptop's own part."""
-    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """By path: the project's texts that the others' users can read before they answer."""
-    listing: Listing | None = None
-    """Where the manifest is too long for a message."""
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
     back: tuple[str, ...] | None = None
@@ -360,14 +349,11 @@ class Coordination:
         return all(task.name in self.parts[device].exits for task in self.plan.tasks_of(device))
 
 
-def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, pressed_s: float) -> Coordination:
+def coordinate(
+    me: DeviceId, request: Prepare, pressed_s: float, *, falls_back: bool = False
+) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
-    parts = {member.device: Part() for member in plan.members}
-    return Coordination(
-        me=me,
-        plan=plan,
-        manifest=manifest,
-        source=source,
-        parts=MappingProxyType(parts),
-        tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
-    )
+    plan = request.plan
+    parts = MappingProxyType({member.device: Part() for member in plan.members})
+    tally = Tally(chief=plan.chief.device, pressed_s=pressed_s)
+    return Coordination(me, plan, request, parts, tally, falls_back=falls_back)

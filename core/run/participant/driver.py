@@ -60,13 +60,12 @@ class ParticipantDriver:
         on_gone: Callable[[pa.Participation], None],
     ) -> None:
         self.context = context
-        self.state = machine.take_part(context.me, prepare, starter_name)
+        self.state = pa.Participation(context.me, prepare.plan, prepare, starter_name)
         self._emit = emit
         self._on_gone = on_gone
         self._folders = Folders(source=Path(prepare.source) if self.state.local else None)
         if self.state.local and prepare.written is not None:
             self._folders.wrote = (WrittenFiles(Path(prepare.written_at), prepare.written),)
-        self._listing = prepare.listing
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
             context.make_trainer,
@@ -107,11 +106,11 @@ class ParticipantDriver:
 
     async def learn(self) -> None:
         """Fetch the manifest if it was too long for a message. Raises ``TandemError``. Leaving cancels it."""
-        if self._listing is None:
+        if (listing := self.state.request.listing) is None:
             return
         self._receiving = asyncio.current_task()
         try:
-            self.handle(pa.Learned(await fetch_manifest(self.context, self.starter, self._listing)))
+            self.handle(pa.Learned(await fetch_manifest(self.context, self.starter, listing)))
         finally:
             self._receiving = None
 
@@ -205,16 +204,8 @@ class ParticipantDriver:
         state = self.state
         try:
             folders = await self.context.files.do(self.context.data_folders, state.plan)
-            context, handle = self.context, self.handle
-            self._delivery = delivery = Delivery(
-                context,
-                state.plan,
-                state.manifest,
-                state.checkpoint,
-                state.written,
-                folders=folders,
-                on_work=handle,
-            )
+            delivery = Delivery(self.context, state.request, folders=folders, on_work=self.handle)
+            self._delivery = delivery
             total_bytes = await self.context.files.do(delivery.begin)
             self._folders.places = delivery.places
             self._folders.wrote += delivery.wrote

@@ -119,5 +119,5 @@ class Folders:
         if work is not None:
             shown = state.shown.run
             was_lost = shown is None or not isinstance(shown.phase, Stopped) or shown.members[state.me].left
-            before = None if was_lost else state.written or written.NONE
+            before = None if was_lost else state.request.written or written.NONE
             written.keep(work, state.manifest, run, before)

@@ -8,8 +8,9 @@ a lost starter, unless ``patience`` waits for it; every part ends with ``Leave``
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import assert_never
+
+from msgspec import structs
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.cluster.tf_config import check
@@ -44,19 +45,6 @@ from core.vocabulary.state import apply
 Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
 
 
-def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Participation:
-    """The state before ``Asked``."""
-    return pa.Participation(
-        me=me,
-        plan=prepare.plan,
-        manifest=prepare.manifest,
-        starter_name=starter_name,
-        checkpoint=prepare.checkpoint,
-        written=prepare.written,
-        texts=MappingProxyType(prepare.texts),
-    )
-
-
 def same_run(allowed: Plan, launched: Plan) -> bool:
     """Whether ``launched`` is ``allowed`` with other ports and certificates, and nothing else."""
     return without_ports(allowed) == without_ports(launched)
@@ -82,7 +70,7 @@ def _take(turn: ParticipantTurn, input: pa.Input) -> None:
     state = turn.state
     match input:
         case pa.Learned(manifest) if isinstance(state.stage, pa.Invited):
-            turn.state = replace(state, manifest=manifest)
+            turn.state = replace(state, request=structs.replace(state.request, manifest=manifest))
         case pa.Asked() if isinstance(state.stage, pa.Invited):
             _on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
@@ -163,7 +151,7 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
     elif asked.allowed or turn.state.local:
         _join(turn)
     else:
-        state, plan = turn.state, turn.state.plan
+        state, plan, request = turn.state, turn.state.plan, turn.state.request
         walls = asked.reach.walls if asked.reach is not None else "none"
         question = ev.ConsentAsked(
             run=plan.run,
@@ -176,7 +164,7 @@ def _on_asked(turn: ParticipantTurn, asked: pa.Asked) -> None:
             changed=asked.differs is not None,
             differs=asked.differs or {},
             beyond=asked.beyond,
-            checkpoint_bytes=sum(each.total_bytes for each in (state.checkpoint, state.written) if each),
+            checkpoint_bytes=sum(each.total_bytes for each in (request.checkpoint, request.written) if each),
             data=plan.data,
             rate_bytes_s=asked.rate_bytes_s,
             network=network if (network := network_of(plan, walls, asked.gaps)) != "open" else "",
@@ -200,7 +188,7 @@ def _on_decided(turn: ParticipantTurn, allowed: bool) -> None:
 
 
 def _join(turn: ParticipantTurn) -> None:
-    if turn.state.local and turn.state.checkpoint is None:
+    if turn.state.local and turn.state.request.checkpoint is None:
         _on_listed(turn, 0)  # this laptop has the files
         return
     turn.enter(pa.Scanning())

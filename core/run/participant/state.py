@@ -15,7 +15,7 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From, LinkNews, Send
+from core.vocabulary.peer_messages import From, LinkNews, Prepare, Send
 from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
@@ -321,14 +321,9 @@ class Word:
 class Participation:
     me: DeviceId
     plan: Plan
-    manifest: Manifest
+    request: Prepare
+    """As it came, with the whole manifest."""
     starter_name: str
-    checkpoint: Manifest | None = None
-    """The files of the checkpoint from which the run resumes another."""
-    written: Manifest | None = None
-    """The files that the script of that run had written."""
-    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """By path: the project's texts that came with the request, for this user to read."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to check that the starter's events can follow."""
@@ -363,6 +358,10 @@ class Participation:
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
         return replace(self, waits=waits)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.request.manifest
 
     @property
     def chief(self) -> Task:

@@ -22,6 +22,7 @@ from core.run.participant import state as pa
 from core.vocabulary.data import Data
 from core.vocabulary.ids import ProjectId, RunId, SweepId
 from core.vocabulary.manifest import Listing, ProjectFile, manifest_of
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan, Role, StrategyKind, TrialOf
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.project.making import write
@@ -64,7 +65,7 @@ def placed(**fields: Any) -> Plan:
     ],
 )
 def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
-    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
+    problem = why_unfit(BEN, ANNA, Prepare(plan=plan, manifest=MANIFEST))
     assert problem is not None
     assert problem.code == "broken-talk"
 
@@ -73,22 +74,22 @@ def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
     "run", ["", ".", "..", "/home/ben", "a/b", "a\\b", "history.db", "x" * 41, "r\n", "ö"]
 )
 def test_a_runs_id_that_is_no_plain_name_is_refused(run: str) -> None:
-    assert why_unfit(BEN, ANNA, structs.replace(PLAN, run=RunId(run)), MANIFEST) is not None
+    assert why_unfit(BEN, ANNA, Prepare(plan=structs.replace(PLAN, run=RunId(run)), manifest=MANIFEST)) is not None
 
 
 def test_files_other_than_announced_are_refused() -> None:
-    assert why_unsafe(structs.replace(PLAN, project=ProjectId("e" * 64)), MANIFEST) is not None
+    assert why_unsafe(Prepare(plan=structs.replace(PLAN, project=ProjectId("e" * 64)), manifest=MANIFEST)) is not None
 
 
 def test_a_request_with_an_escaping_path_is_refused() -> None:
     bad = manifest_of("train.py", [*MANIFEST.files, ProjectFile(path="../up.py", size=1, sha256="a" * 64)])
-    problem = why_unsafe(plan_of(project=bad.digest), bad)
+    problem = why_unsafe(Prepare(plan=plan_of(project=bad.digest), manifest=bad))
     assert problem is not None
     assert problem.code == "project-refused"
 
 
 def test_a_plan_of_an_exchange_that_a_newer_tandem_has_is_refused_by_name() -> None:
-    problem = why_unfit(BEN, ANNA, structs.replace(PLAN, exchange="quic"), MANIFEST)
+    problem = why_unfit(BEN, ANNA, Prepare(plan=structs.replace(PLAN, exchange="quic"), manifest=MANIFEST))
     assert problem is not None
     assert problem.code == "exchange-unknown"
     assert "'quic'" in problem.what and "Update Tandem" in problem.fix
@@ -98,16 +99,16 @@ def test_a_plan_of_an_exchange_that_a_newer_tandem_has_is_refused_by_name() -> N
 def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(strategy: StrategyKind) -> None:
     """From an older version, or from somebody who wants TensorFlow's port open."""
     plan = structs.replace(plan_of(strategy=strategy, project=MANIFEST.digest), exchange="tensorflow")
-    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
+    problem = why_unfit(BEN, ANNA, Prepare(plan=plan, manifest=MANIFEST))
     assert problem is not None
     assert problem.code == "exchange-tensorflow" and "Update Tandem" in problem.fix
     alone = plan_of((BEN,), starter=ANNA, project=MANIFEST.digest)
-    assert alone.exchange == "tensorflow" and why_unfit(BEN, ANNA, alone, MANIFEST) is None
+    assert alone.exchange == "tensorflow" and why_unfit(BEN, ANNA, Prepare(plan=alone, manifest=MANIFEST)) is None
 
 
 def test_a_good_request_is_taken() -> None:
-    assert why_unfit(BEN, ANNA, PLAN, MANIFEST) is None
-    assert why_unsafe(PLAN, MANIFEST) is None
+    assert why_unfit(BEN, ANNA, Prepare(plan=PLAN, manifest=MANIFEST)) is None
+    assert why_unsafe(Prepare(plan=PLAN, manifest=MANIFEST)) is None
 
 
 def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
@@ -140,7 +141,7 @@ def test_who_asks_again_hears_the_first_refusal_again() -> None:
 def test_a_checkpoint_that_is_none_is_refused_before_anybody_is_asked(name: str, size: int) -> None:
     files = [ProjectFile(path=name, size=size, sha256="a" * 64)]
     files.append(ProjectFile(path="manifest.json", size=9, sha256="a" * 64))
-    assert why_unsafe(PLAN, MANIFEST, manifest_of("", files)) is not None
+    assert why_unsafe(Prepare(plan=PLAN, manifest=MANIFEST, checkpoint=manifest_of("", files))) is not None
 
 
 @pytest.mark.parametrize("free", [1_000, 999])

@@ -27,6 +27,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.phases import Training
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -67,7 +68,7 @@ class Laptop:
         """Something has come."""
 
     async def begins(self) -> None:
-        self.delivery = Delivery(self.context, self.plan, MANIFEST, None)
+        self.delivery = Delivery(self.context, Prepare(plan=self.plan, manifest=MANIFEST))
         assert await self.context.files.do(self.delivery.begin) == MANIFEST.total_bytes
         self.had_bytes = sum(each.received_bytes for each in self.delivery._receipts)
 
@@ -213,7 +214,7 @@ async def test_a_member_that_has_the_files_from_elsewhere_says_so_and_a_silent_o
     """Security invariant: files that were already on a disk are given to nobody."""
     async with chain(tmp_path, silent_s=0.2) as (anna, ben, cleo):
         await ben.fetches(anna.device)
-        has_all = Delivery(ben.context, ben.plan, MANIFEST, None)
+        has_all = Delivery(ben.context, Prepare(plan=ben.plan, manifest=MANIFEST))
         assert await ben.context.files.do(has_all.begin) == 0
         has_all.giving.to(cleo.device)
         asked = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")

@@ -26,6 +26,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Listing, Manifest
 from core.vocabulary.phases import Training
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.run_folder import CHECKPOINTS
 from core.vocabulary.settings import Settings
@@ -507,7 +508,7 @@ def test_unsound_descriptions_are_refused(wrong: dict[str, object]) -> None:
     )
     plan = replace(plan_of(project=MANIFEST.digest), run="20261126-120000-abcdef")
     refusals = [
-        admission.why_unfit(BEN, ANNA, replace(plan, data=(each,)), MANIFEST)
+        admission.why_unfit(BEN, ANNA, Prepare(plan=replace(plan, data=(each,)), manifest=MANIFEST))
         for each in (good, replace(good, **wrong))
     ]
     assert [each is None for each in refusals] == [True, False]

@@ -78,7 +78,8 @@ class World:
         self.me = me
         self.allowed = allowed
         self.now_s = 0.0
-        self.starter = co.coordinate(me, plan, manifest, "/home/anna/project", 0.0)
+        request = ms.Prepare(plan=plan, manifest=manifest, source="/home/anna/project")
+        self.starter = co.coordinate(me, request, 0.0)
         self.members = {member.device: Member() for member in plan.members}
         self.to_member: dict[DeviceId, deque[Message]] = defaultdict(deque)
         self.to_starter: dict[DeviceId, deque[Message]] = defaultdict(deque)
@@ -158,7 +159,7 @@ class World:
         side = self.members[device]
         if isinstance(message, ms.Prepare):
             assert side.known is None, "it is said once"
-            side.known = participant.take_part(device, message, "Anna's")
+            side.known = pa.Participation(device, message.plan, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
         elif side.known is not None:
             self.tell_member(device, ms.From(self.me, message))

@@ -14,6 +14,7 @@ from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
 from core.vocabulary.options import ASK_AFTER_S
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.waits import Activity, Cause, PeerWait, TrainerStatus, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -47,7 +48,7 @@ def seen(
 ) -> dict[DeviceId, WaitsFor]:
     plan = plan_of(members, project=MANIFEST.digest)
     plan = structs.replace(plan, ask_after_s=ask_after_s)
-    state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
+    state = co.coordinate(ANNA, Prepare(plan=plan, manifest=MANIFEST), 0.0)
     parts = {}
     for device, part in state.parts.items():
         phase = (phases or {}).get(device, "training")

@@ -35,7 +35,7 @@ class Ben:
 
     def __init__(self, plan: Plan = PLAN, checkpoint: Manifest | None = None) -> None:
         prepare = ms.Prepare(plan=plan, manifest=MANIFEST, checkpoint=checkpoint)
-        self.known = machine.take_part(BEN, prepare, "Anna's")
+        self.known = pa.Participation(BEN, plan, prepare, "Anna's")
         self.effects: list[pa.Effect] = []
         self.now_s = 0.0
 
@@ -425,7 +425,7 @@ def test_every_step_that_the_trainer_tells_travels() -> None:
 def test_the_laptop_that_has_the_files_looks_for_none() -> None:
     anna = Ben()
     prepare = ms.Prepare(plan=PLAN, manifest=MANIFEST, source="/home/anna/project")
-    anna.known = machine.take_part(ANNA, prepare, "Anna's")
+    anna.known = pa.Participation(ANNA, PLAN, prepare, "Anna's")
     anna.tell(pa.Asked(allowed=True))
     assert anna.told() == [ms.FilesWanted(run=RUN, total_bytes=0)]
     assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
