@@ -251,13 +251,12 @@ class CheckpointAsked(RunMessage, frozen=True, kw_only=True):
     """Also tell what was recorded after this position; None: nothing."""
 
 
-class CheckpointTold(RunMessage, frozen=True, kw_only=True):
-    """The newest one; None: none, or none for you. Also answers ``CheckpointWanted`` with the newest intact
-    one if the wanted one was damaged."""
+class KeptCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint on a member's disk."""
 
-    moment: Moment | None = None
+    moment: Moment
     shares: Few[int] = ()
-    files: Manifest | None = None
+    files: Manifest
     written: Manifest | None = None
     """Files that the script had written there."""
     took_s: float = 0.0
@@ -268,6 +267,13 @@ class CheckpointTold(RunMessage, frozen=True, kw_only=True):
     """Who left and came, the newest; none unless that was asked. ``at_s`` as in the reports of steps."""
     used: Some[LaptopUsed] = ()
     """How busy the laptops were then, some left out. ``second`` is Unix time, as in the reports of steps."""
+
+
+class CheckpointTold(RunMessage, frozen=True, kw_only=True):
+    """The newest one; None: none, or none for you. Also answers ``CheckpointWanted`` with the newest intact
+    one if the wanted one was damaged."""
+
+    kept: KeptCheckpoint | None = None
 
 
 class CheckpointWanted(RunMessage, frozen=True, kw_only=True):

@@ -212,7 +212,8 @@ async def test_a_yes_is_for_those_very_bytes_and_that_very_plan(tmp_path: Path) 
 
 
 def told(run: RunId, moment: Moment, files: Manifest) -> ms.CheckpointTold:
-    return ms.CheckpointTold(run=run, moment=moment, shares=(32, 32), files=files)
+    kept = ms.KeptCheckpoint(moment=moment, shares=(32, 32), files=files)
+    return ms.CheckpointTold(run=run, kept=kept)
 
 
 def file(path: str, size: int = 10) -> ProjectFile:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import asdict, replace
 
 from core.history.read import read_taken_s
 from core.home.private_file import write_atomically
@@ -20,11 +21,14 @@ from core.runtime.regular_file import NotRegular
 from core.runtime.removal import remove_tree
 from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
-from core.vocabulary.events import MemberEndedEpoch, MemberProgressed
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
+from core.vocabulary.peer_messages import (
+    CheckpointAsked,
+    CheckpointTold,
+    CheckpointWanted,
+    KeptCheckpoint,
+)
 from core.vocabulary.plan import Moment, Resumption
 from core.vocabulary.plausible import LATEST_S, a_runs_time, sound_moment, sound_use
 from core.vocabulary.run_folder import BROUGHT, INCOMING
@@ -37,23 +41,11 @@ SLOWEST_READ_BYTES_S = 5_000_000.0
 """A laptop reads its checkpoint before it sends it; a disk is no slower than this."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCheckpoint:
+class FoundCheckpoint(KeptCheckpoint, frozen=True, kw_only=True):
     """A checkpoint of ``run``; ``device`` None: it is on this disk."""
 
     run: RunId
-    moment: Moment
-    shares: tuple[int, ...]
-    files: Manifest
     device: DeviceId | None
-    written: Manifest | None = None
-    """What the script had written on that device."""
-    took_s: float = 0.0
-    """As in ``Resumption``."""
-    recorded: tuple[MemberProgressed | MemberEndedEpoch, ...] = ()
-    """What that device recorded after the newest checkpoint here."""
-    membership: tuple[MembershipChanged, ...] = ()
-    used: tuple[LaptopUsed, ...] = ()
 
     @property
     def resumption(self) -> Resumption:
@@ -159,15 +151,16 @@ class CheckpointSearch:
 
     def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
-        found, took_s = [], read_taken_s(self._context.folder(self.run))
+        found, took_s = list[FoundCheckpoint](), read_taken_s(self._context.folder(self.run))
         for checkpoint in checkpoint_store.complete_by_size(self._checkpoints):
-            try:
-                files = checkpoint_store.listing(checkpoint)
-            except (OSError, NotRegular):
-                continue
-            head = checkpoint.head
-            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, None, took_s=took_s))
+            with contextlib.suppress(OSError, NotRegular):
+                files, head = checkpoint_store.listing(checkpoint), checkpoint.head
+                kept = KeptCheckpoint(moment=head.moment, shares=head.shares, files=files, took_s=took_s)
+                found.append(self._found_at(None, kept))
         return found
+
+    def _found_at(self, device: DeviceId | None, kept: KeptCheckpoint) -> FoundCheckpoint:
+        return FoundCheckpoint(run=self.run, device=device, **asdict(kept))
 
     def on_told(self, device: DeviceId, told: CheckpointTold) -> None:
         if device == self._from and device not in self._corrected and not self._comes(told):
@@ -179,36 +172,26 @@ class CheckpointSearch:
 
     def _comes(self, told: CheckpointTold) -> bool:
         """Whether it is the one being fetched: a late answer to an earlier question."""
-        return (
-            self._coming is not None
-            and told.files is not None
-            and told.files.digest == self._coming.files.digest
-        )
+        coming, kept = self._coming, told.kept
+        return coming is not None and kept is not None and kept.files.digest == coming.files.digest
 
     def _add(self, device: DeviceId, told: CheckpointTold) -> None:
-        if told.moment is not None and told.files is not None and sound_moment(told.moment):
-            try:
-                checkpoint_store.check_listing(told.files)
-                if told.written is not None:
-                    written.check(told.written)
-            except TandemError:
-                return  # as good as none
-            took_s = told.took_s if a_runs_time(told.took_s) else 0.0
-            found = FoundCheckpoint(
-                run=self.run,
-                moment=told.moment,
-                shares=told.shares,
-                files=told.files,
-                device=device,
-                written=told.written,
-                took_s=took_s,
-                recorded=told.recorded,
-                membership=tuple(turn for turn in told.membership if 0 <= turn.at_s <= LATEST_S),
-                used=tuple(filter(sound_use, told.used)),
-            )
-            self._found.append(found)
-            if found is self.best:
-                self._on_better(found)
+        kept = told.kept
+        if kept is None or not sound_moment(kept.moment):
+            return
+        try:
+            checkpoint_store.check_listing(kept.files)
+            if kept.written is not None:
+                written.check(kept.written)
+        except TandemError:
+            return  # as good as none
+        took_s = kept.took_s if a_runs_time(kept.took_s) else 0.0
+        turns = tuple(turn for turn in kept.membership if 0 <= turn.at_s <= LATEST_S)
+        used = tuple(filter(sound_use, kept.used))
+        found = self._found_at(device, replace(kept, took_s=took_s, membership=turns, used=used))
+        self._found.append(found)
+        if found is self.best:
+            self._on_better(found)
 
     async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Path:
         self._from, self._coming = device, found

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from core.history.metrics_file import Report
 from core.history.read import read_plan, read_taken_s, told_after, told_membership, told_uses
 from core.project import checkpoint_store
-from core.project.checkpoint_store import Checkpoint
 from core.project.send import ManifestReader
 from core.run import written
 from core.run.context import RunContext
@@ -24,9 +22,12 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.laptops import LaptopUsed, MembershipChanged
-from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
+from core.vocabulary.peer_messages import (
+    CheckpointAsked,
+    CheckpointTold,
+    CheckpointWanted,
+    KeptCheckpoint,
+)
 from core.vocabulary.run_folder import is_run_id
 
 _log = logging.getLogger(__name__)
@@ -35,13 +36,10 @@ _MOST_SUCCESSORS = 1000
 
 
 class _Found(NamedTuple):
-    checkpoint: Checkpoint
-    files: Manifest
+    kept: KeptCheckpoint
+    place: Path
+    """Its folder."""
     written: WrittenFiles | None
-    took_s: float
-    recorded: tuple[Report, ...]
-    membership: tuple[MembershipChanged, ...]
-    used: tuple[LaptopUsed, ...]
 
 
 class CheckpointServer:
@@ -80,25 +78,13 @@ class CheckpointServer:
         if found is None:
             self._context.links.send(device, CheckpointTold(run=message.run))
             return
-        checkpoint, files, wrote, took_s, recorded, membership, used = found
-        if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
-            head = checkpoint.head
-            told = CheckpointTold(
-                run=message.run,
-                moment=head.moment,
-                shares=head.shares,
-                files=files,
-                written=None if wrote is None else wrote.files,
-                took_s=took_s,
-                recorded=recorded,
-                membership=membership,
-                used=used,
-            )
-            self._context.links.send(device, told)
+        kept, place, wrote = found
+        if isinstance(message, CheckpointAsked) or kept.files.digest != message.checkpoint:
+            self._context.links.send(device, CheckpointTold(run=message.run, kept=kept))
             return
         if device not in self._asked:
-            folder, offer = Path(checkpoint.folder), self._context.transfers.offer
-            readers = [ManifestReader(folder.parent, files, inside=folder.name)]
+            offer = self._context.transfers.offer
+            readers = [ManifestReader(place.parent, kept.files, inside=place.name)]
             if wrote is not None:
                 readers.append(ManifestReader(wrote.folder, wrote.files))
             offers = [offer(device, OfferedFiles(reader)) for reader in readers]
@@ -121,15 +107,18 @@ class CheckpointServer:
         if found is None:
             return None
         after = message.recorded if isinstance(message, CheckpointAsked) else None
-        return _Found(
-            found,
-            checkpoint_store.listing(found),
-            written.find(newest),
-            read_taken_s(newest),
-            () if after is None else told_after(newest, after),
-            () if after is None else told_membership(newest),
-            () if after is None else told_uses(newest, after),
+        wrote = written.find(newest)
+        kept = KeptCheckpoint(
+            moment=found.head.moment,
+            shares=found.head.shares,
+            files=checkpoint_store.listing(found),
+            written=None if wrote is None else wrote.files,
+            took_s=read_taken_s(newest),
+            recorded=() if after is None else told_after(newest, after),
+            membership=() if after is None else told_membership(newest),
+            used=() if after is None else told_uses(newest, after),
         )
+        return _Found(kept, Path(found.folder), wrote)
 
 
 def note_successor(runs: Path, run: RunId, successor: RunId) -> None:

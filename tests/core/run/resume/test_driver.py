@@ -183,8 +183,9 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
         return b"x" * len(data) if how == "other bytes" else data
 
     def send(device: DeviceId, message: ms.Message) -> bool:
-        if isinstance(message, ms.CheckpointTold) and message.moment and how == "another moment":
-            message = replace(message, moment=replace(message.moment, step=1 << 40))
+        if isinstance(message, ms.CheckpointTold) and message.kept and how == "another moment":
+            later = replace(message.kept.moment, step=1 << 40)
+            message = replace(message, kept=replace(message.kept, moment=later))
             asked.append(message)
         return whole(device, message)
 
@@ -456,8 +457,8 @@ async def test_invariant_a_moment_that_cannot_be_is_as_good_as_none(
     whole, sent = ben.send, list[ms.Message]()
 
     def send(device: DeviceId, message: ms.Message) -> bool:
-        if isinstance(message, ms.CheckpointTold):
-            message = replace(message, moment=moment)
+        if isinstance(message, ms.CheckpointTold) and message.kept:
+            message = replace(message, kept=replace(message.kept, moment=moment))
             sent.append(message)
         return whole(device, message)
 
@@ -473,7 +474,8 @@ async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec
     keep(kept(ben, run), 40)
     newest = checkpoint_store.newest(kept(ben, run))
     assert newest is not None
-    told = ms.CheckpointTold(run=run, moment=moment_of(80), files=checkpoint_store.listing(newest))
+    found = ms.KeptCheckpoint(moment=moment_of(80), files=checkpoint_store.listing(newest))
+    told = ms.CheckpointTold(run=run, kept=found)
     heard: list[ms.Message] = []
     on_message = anna.runs.on_message
 
@@ -556,7 +558,7 @@ def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None
     spec = RunSpec(script="train.py", seed=1)
     old = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)})
     files = manifest_of("", ())
-    found = FoundCheckpoint(old.run, Moment(), (6, 6, 4), files, device=None)
+    found = FoundCheckpoint(run=old.run, moment=Moment(), shares=(6, 6, 4), files=files, device=None)
     plan = resume_plan.continued(replace(old, run=RunId("again")), spec, old, found)
     assert [member.share for member in plan.members] == [12, 4]
     assert shares_by_rank(plan) == (6, 6, 4)
