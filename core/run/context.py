@@ -27,11 +27,12 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary import limits
 from core.vocabulary.access import Access, Grant
 from core.vocabulary.data import Data, data_gone
-from core.vocabulary.events import JoinProgressed
-from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event, NoticeRaised
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import NodePin, Plan
-from core.vocabulary.state import State
+from core.vocabulary.state import Device, State
 from core.walls import grants, levels, places
 from core.walls.levels import Level
 
@@ -147,7 +148,8 @@ class RunContext:
     transfers: RunTransfers
     send: Send
     """Over the links; for the two sides of a run, also to this node."""
-    emit: Callable[[JoinProgressed], None]
+    state: Callable[[], State]
+    emit: Callable[[Event], None]
     clock: Clock
     files: WorkerThread
     background: Background
@@ -155,8 +157,6 @@ class RunContext:
     limits: RunLimits
     level: Level
     """How strictly walls confine other laptops' code here."""
-    folders: Callable[[], Mapping[str, str]]
-    """This user's data folders, by name."""
     rates: TransferRates
     """Of the last large transfer from each device."""
 
@@ -165,6 +165,30 @@ class RunContext:
     ) -> Self:
         """For one side of a run, whose messages to this node go to ``deliver``."""
         return replace(self, send=Loopback(self.me, self.links.send, deliver, on_crash).send)
+
+    def known(self, device: DeviceId) -> Device | None:
+        """Another laptop, as screens show it."""
+        return self.state().devices.get(device)
+
+    def is_linked(self, device: DeviceId) -> bool:
+        known = self.known(device)
+        return known is not None and known.linked
+
+    def name_of(self, device: DeviceId) -> str:
+        known = self.known(device)
+        return known.shown_name if known is not None else short(device)
+
+    @property
+    def my_name(self) -> str:
+        return here.name if (here := self.state().me) is not None else "this laptop"
+
+    def folders(self) -> Mapping[str, str]:
+        """This user's data folders, by name."""
+        return here.settings.data if (here := self.state().me) is not None else {}
+
+    def notice(self, problem: Problem) -> None:
+        """Tell this laptop's user, outside of any run."""
+        self.emit(NoticeRaised(problem=problem))
 
     @property
     def unix_s(self) -> float:
@@ -250,7 +274,7 @@ def context_of(
     home: Home,
     me: DeviceId,
     state: Callable[[], State],
-    emit: Callable[[JoinProgressed], None],
+    emit: Callable[[Event], None],
     links: RunLinks,
     transfers: RunTransfers,
     warm: WarmTrainer,
@@ -272,6 +296,7 @@ def context_of(
         links=links,
         transfers=transfers,
         send=links.send,
+        state=state,
         emit=emit,
         clock=clock or asyncio.get_running_loop(),
         files=WorkerThread("files"),
@@ -280,5 +305,4 @@ def context_of(
         limits=limits or RunLimits(),
         level=level or levels.found(),
         rates=TransferRates(home.rates),
-        folders=lambda: here.settings.data if (here := state().me) is not None else {},
     )

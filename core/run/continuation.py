@@ -19,7 +19,6 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Progress
-from core.vocabulary.state import State
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 60.0, 1800.0
 """Pause before a laptop that was lost a second time may come back; it doubles with each further loss."""
@@ -72,15 +71,11 @@ class Continuation:
         self,
         context: RunContext,
         *,
-        state: Callable[[], State],
         start: Start,
-        notice: Callable[[Problem], None],
         on_over: Callable[[], None],
     ) -> None:
         self._context = context
-        self._state = state
         self._start = start
-        self.notice = notice
         self._on_over = on_over
         self.spec: RunSpec | None = None
         """The request behind the newest run that was started here."""
@@ -106,7 +101,7 @@ class Continuation:
 
     def failed(self, run: RunId, why: Problem) -> None:
         """Tell the user that nothing continues this run."""
-        self.notice(_not_followed(run, why))
+        self._context.notice(_not_followed(run, why))
 
     def close(self) -> None:
         self.end()
@@ -144,11 +139,11 @@ class Continuation:
                     await self._news.wait()
 
     def _is_busy(self, device: DeviceId) -> bool:
-        known = self._state().devices.get(device)
+        known = self._context.known(device)
         return known is not None and known.linked and known.busy
 
     def _may_come(self, device: DeviceId) -> bool:
-        known = self._state().devices.get(device)
+        known = self._context.known(device)
         return device == self._context.me or (
             known is not None and abilities.why_not(known, goes_on=True) is None
         )

@@ -23,7 +23,6 @@ from core.vocabulary.commands import AskToInstall, Install
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.peer_messages import InstallAsked, InstallTold
-from core.vocabulary.state import State
 from core.vocabulary.text import plain_lines
 
 LIMIT_S = 3600.0
@@ -49,8 +48,6 @@ class Installs:
     def __init__(
         self,
         context: RunContext,
-        state: Callable[[], State],
-        notice: Callable[[Problem], None],
         *,
         installer: Callable[[], str] = here.installer,
         limit_s: float = LIMIT_S,
@@ -58,8 +55,6 @@ class Installs:
         self.lacking: dict[DeviceId, tuple[str, ...]] = {}
         """Packages that each laptop lacked when its modules were last checked."""
         self._context = context
-        self._state = state
-        self._notice = notice
         self._installer = installer
         self._limit_s = limit_s
         self._asked: dict[DeviceId, tuple[str, ...]] = {}
@@ -72,8 +67,8 @@ class Installs:
         """Raises ``TandemError``."""
         if isinstance(command, Install):
             self._answer(command)
-        elif (me := self._state().me) is not None and command.device == me.device:
-            self._install_own(me.device)
+        elif command.device == self._context.me:
+            self._install_own(command.device)
         else:
             self._ask(command.device)
 
@@ -84,13 +79,13 @@ class Installs:
         self._context.background.start("install packages", self._install(None, wanted))
 
     def _ask(self, device: DeviceId) -> None:
-        wanted, name = self.lacking.get(device, ()), self._name(device)
+        wanted, name = self.lacking.get(device, ()), self._context.name_of(device)
         if not wanted:
             raise TandemError.of(problems.nothing_lacks(name))
         if not self._context.links.send(device, InstallAsked(packages=wanted)):
             raise TandemError.of(problems.not_connected(name))
         self._asked[device] = wanted
-        self._notice(problems.asked(name, wanted))
+        self._context.notice(problems.asked(name, wanted))
 
     def on_asked(self, device: DeviceId, asked: InstallAsked) -> None:
         sound = all(len(each) <= _LONGEST and _PACKAGE.fullmatch(each) for each in asked.packages)
@@ -100,12 +95,12 @@ class Installs:
         if not (installer := self._installer()):
             return  # its user was told so
         self._asking[device] = asked.packages
-        self._notice(problems.wanted_here(self._name(device), device, asked.packages, installer))
+        self._context.notice(problems.wanted_here(self._context.name_of(device), device, asked.packages, installer))
 
     def _answer(self, command: Install) -> None:
         device, wanted = command.device, command.packages
         if self._asking.get(device) != wanted:
-            raise TandemError.of(problems.not_asked(self._name(device)))
+            raise TandemError.of(problems.not_asked(self._context.name_of(device)))
         del self._asking[device]
         if command.allowed:
             self._context.background.start("install packages", self._install(device, wanted))
@@ -115,11 +110,11 @@ class Installs:
     async def _install(self, device: DeviceId | None, wanted: tuple[str, ...]) -> None:
         """``device``: who asked for it; None: this laptop's user."""
         async with self._installing:
-            self._notice(problems.under_way(wanted))
+            self._context.notice(problems.under_way(wanted))
             command = (*shlex.split(self._installer(), posix=os.name != "nt"), *wanted)
             said = await _output_of_failure(command, self._limit_s)
         problem = None if said is None else problems.failed(wanted, said)
-        self._notice(problems.done_here(wanted) if problem is None else problem)
+        self._context.notice(problems.done_here(wanted) if problem is None else problem)
         if device is not None:
             self._context.links.send(device, InstallTold(packages=wanted, problem=problem))
 
@@ -127,11 +122,7 @@ class Installs:
         if self._asked.pop(device, None) != told.packages:
             _log.warning("%s installed what nobody asked it to", short(device))
             return
-        self._notice(problems.done_there(self._name(device), told.packages, told.problem))
-
-    def _name(self, device: DeviceId) -> str:
-        known = self._state().devices.get(device)
-        return known.shown_name if known is not None else short(device)
+        self._context.notice(problems.done_there(self._context.name_of(device), told.packages, told.problem))
 
 
 async def _output_of_failure(command: tuple[str, ...], limit_s: float) -> str | None:

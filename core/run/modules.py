@@ -21,7 +21,6 @@ from core.vocabulary.errors import MODULES_MISSING, Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.paths import shown
 from core.vocabulary.peer_messages import MODULES_ASKED, InstallAsked, InstallTold, ModulesAsked, ModulesTold
-from core.vocabulary.state import State
 from core.vocabulary.text import listed, plain
 
 _log = logging.getLogger(__name__)
@@ -44,17 +43,10 @@ class Lack:
 class Modules:
     """One per node. ``foresee``: another laptop prepares a run with this one."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        state: Callable[[], State],
-        notice: Callable[[Problem], None],
-        foresee: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, context: RunContext, foresee: Callable[[], None] = lambda: None) -> None:
         self._context = context
         self._foresee = foresee
-        self._state = state
-        self.installs = Installs(context, state, notice)
+        self.installs = Installs(context)
         self._numbers = itertools.count(1)
         self._answering: set[DeviceId] = set()
 
@@ -94,8 +86,7 @@ class Modules:
 
     async def _look_here(self, wanted: Sequence[str]) -> Lack:
         lacking = await asyncio.to_thread(packages.missing, wanted)
-        me = self._state().me
-        return Lack(HERE, frozenset(lacking), packages.installer(), me.device if me is not None else None)
+        return Lack(HERE, frozenset(lacking), packages.installer(), self._context.me)
 
     async def _ask(self, device: DeviceId, name: str, wanted: tuple[str, ...]) -> Lack | None:
         question = ModulesAsked(question=next(self._numbers), modules=wanted)

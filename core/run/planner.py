@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,6 @@ from core.vocabulary.options import RunOptions
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan, RunSpec, TrialOf
 from core.vocabulary.run_folder import RESUMED, WORK
-from core.vocabulary.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +77,14 @@ class Planner:
     def __init__(
         self,
         context: RunContext,
-        state: Callable[[], State],
         recorder: Recorder,
         checkpoints: CheckpointDriver,
         modules: Modules,
-        emit: Callable[[FilesRead], None],
     ) -> None:
         self._context = context
-        self._state = state
         self._recorder = recorder
         self._checkpoints = checkpoints
         self._modules = modules
-        self._emit = emit
         self._ended: Problem | None = None
         self.under_way = False
         self.devices: tuple[DeviceId, ...] = ()
@@ -113,7 +108,7 @@ class Planner:
             nonlocal told
             if not over:
                 told = True
-                self._emit(FilesRead(script=script, done=done, total=total))
+                self._context.emit(FilesRead(script=script, done=done, total=total))
 
         over = False
         try:
@@ -121,7 +116,7 @@ class Planner:
         finally:
             over = True
             if told:
-                self._emit(FilesRead(script=script, done=0, total=0))
+                self._context.emit(FilesRead(script=script, done=0, total=0))
 
     async def plan(
         self, spec: RunSpec, back: tuple[str, ...] | None = None, trial: TrialWanted | None = None
@@ -133,9 +128,9 @@ class Planner:
         self.under_way, self._ended = True, None
         try:
             me, goes_on = self._context.me, back is not None
-            self.devices = planning.choose_devices(spec, me, self._state(), goes_on=goes_on)
-            planning.check_company(spec, self.devices, self._state())
-            missing = planning.who_is_missing(spec, self.devices, self._state())
+            self.devices = planning.choose_devices(spec, me, self._context.state(), goes_on=goes_on)
+            planning.check_company(spec, self.devices, self._context.state())
+            missing = planning.who_is_missing(spec, self.devices, self._context.state())
             found: Sequence[LocalData] = ()
             if spec.resume is not None and not spec.script:
                 spec, found = await self._with_stored_project(spec, spec.resume)
@@ -170,7 +165,7 @@ class Planner:
 
     async def preview(self, spec: RunSpec) -> PlanMade:
         """The run's plan and devices, without changing anything."""
-        devices = planning.choose_devices(spec, self._context.me, self._state())
+        devices = planning.choose_devices(spec, self._context.me, self._context.state())
         project = await self.read_project(spec)
         plan = self._make(spec, devices, project)
         warnings = await self._look_for_modules(plan, project)
@@ -179,7 +174,7 @@ class Planner:
     async def _look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
         """Warnings about modules that a laptop may lack. Raises ``TandemError`` for those the script surely
         needs."""
-        known = self._state().devices
+        known = self._context.state().devices
         running = {
             member.device: member.name
             for member in planning.running_the_script(plan, project)
@@ -199,7 +194,7 @@ class Planner:
 
     def _make(self, spec: RunSpec, devices: tuple[DeviceId, ...], project: planning.LocalProject) -> Plan:
         me, links = self._context.me, self._context.links
-        return planning.make(spec, devices, project, me, self._state(), links)
+        return planning.make(spec, devices, project, me, self._context.state(), links)
 
     def _is_of_another(self, project: planning.LocalProject) -> bool:
         """Whether its folder is one of ``_with_stored_project``'s: later runs may name that."""

@@ -11,7 +11,6 @@ from core.run.context import RunContext
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.state import State
 
 MOST_ASKED = 8
 """Questions of one device at once."""
@@ -24,12 +23,10 @@ class Readiness:
         self,
         context: RunContext,
         warm: WarmTrainer,
-        state: Callable[[], State],
         starter: Callable[[], DeviceId | None],
     ) -> None:
         self._context = context
         self._warm = warm
-        self._state = state
         self._starter = starter
         self._numbers = itertools.count(1)
         self._asked: dict[DeviceId, list[int]] = {}
@@ -42,13 +39,12 @@ class Readiness:
 
     async def load(self, devices: Iterable[DeviceId]) -> None:
         """Load here and on these laptops while a run goes on. Returns when all have, or after a limit."""
-        known = self._state().devices
         asked = [
             self._context.links.ask(
                 device, ms.LoadAsked(question=next(self._numbers)), self._context.limits.load_ahead_s
             )
             for device in devices
-            if device in known
+            if self._context.known(device) is not None
         ]
         await asyncio.gather(self._warm.loaded(self._context.limits.load_ahead_s), *asked)
 

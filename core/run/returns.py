@@ -30,7 +30,6 @@ from core.vocabulary.peer_messages import LinkBack, LinkLost, Message
 from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
-from core.vocabulary.state import State
 from core.vocabulary.text import listed
 
 SPARE_S = 120.0
@@ -70,19 +69,16 @@ class Returns:
         context: RunContext,
         planner: Planner,
         *,
-        state: Callable[[], State],
         coordinator: Callable[[], CoordinatorDriver | None],
         is_kept: Callable[[], bool],
         start: Start,
         load: Callable[[Iterable[DeviceId]], Awaitable[None]],
-        notice: Callable[[Problem], None],
         on_over: Callable[[], None],
     ) -> None:
         """``is_kept``: whether the trainer here has written a checkpoint of this run. ``load``: as in
         ``Readiness``. ``on_over``: as in ``Continuation``."""
         self._context = context
         self._planner = planner
-        self._state = state
         self._coordinator = coordinator
         self._is_kept = is_kept
         self._load = load
@@ -90,10 +86,9 @@ class Returns:
         """Everybody's next trainers load TensorFlow, so that whoever is lost is back soon, and the others
         hardly wait for it."""
         self._loads_on: set[DeviceId] = set()
-        self._notice = notice
-        self.continuation = Continuation(context, state=state, start=start, notice=notice, on_over=on_over)
+        self.continuation = Continuation(context, start=start, on_over=on_over)
         self._succession = Succession(
-            context, planner, self.continuation, state=state, coordinator=coordinator, go_on=self._go_on
+            context, planner, self.continuation, coordinator=coordinator, go_on=self._go_on
         )
         self._absent: dict[DeviceId, Absent] = {}
         self._losses: Counter[DeviceId] = Counter()
@@ -261,7 +256,7 @@ class Returns:
         for device in devices:
             if device in present:
                 continue
-            known = self._state().devices.get(device)
+            known = self._context.known(device)
             if known is None:
                 raise TandemError.of(return_problems.unknown())
             if device not in starter.state.parts and (why := abilities.why_not(known)) is not None:
@@ -311,7 +306,7 @@ class Returns:
         return (self._is_kept() or state.plan.resume is not None) and is_in_fit(progress)
 
     def _can_load(self, device: DeviceId, state: co.Coordination) -> bool:
-        known = self._state().devices.get(device)
+        known = self._context.known(device)
         if known is None or not known.linked:
             return device == self._context.me
         return not known.busy or self._watches(device, state)
@@ -337,7 +332,7 @@ class Returns:
         """Whether it watches the run, or is idle and has everything that it needs."""
         if device == self._context.me:
             return state.has_ended(device)
-        known = self._state().devices.get(device)
+        known = self._context.known(device)
         if known is None or not known.linked:
             absent.ready = absent.invited = False
             return False
@@ -346,12 +341,12 @@ class Returns:
     def _has_introduced(self, state: co.Coordination) -> bool:
         """Whether this laptop stands in, with one that is not paired with it. That one goes on with a lost
         starter's run, and with no other: nobody comes in until the starter is there again."""
-        known, others = self._state().devices, state.parts.keys() - {self._context.me}
-        are_paired = all(device in known and known[device].paired for device in others)
+        others = map(self._context.known, state.parts.keys() - {self._context.me})
+        are_paired = all(known is not None and known.paired for known in others)
         return state.plan.owner is not None and not are_paired
 
     def _is_idle(self, device: DeviceId) -> bool:
-        known = self._state().devices.get(device)
+        known = self._context.known(device)
         return known is not None and abilities.why_not(known) is None
 
     async def _invite(self, device: DeviceId, absent: Absent, plan: Plan) -> None:

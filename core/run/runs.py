@@ -79,25 +79,25 @@ class NodeRuns:
             lambda: self._is_in_a_run,
             foresees=make_trainer is None,
         )
-        self.history = Recorder(home.runs, me, self._notice)
         self._context = context_of(
             home, me, state, emit, links, transfers, warm, self._on_crash, clock, make_trainer, limits, level
         )
         # In a run of this laptop's own, each side receives what the other sends to this laptop.
         self._coordinator_context = self._context.looped(self._to_participant, self._broke)
         self._participant_context = self._context.looped(self._to_coordinator, self._broke)
+        self.history = Recorder(home.runs, me, self._context.notice)
         leftovers = Leftovers(self._context.store, home.runs, me)
         self.trimming = Trimming(leftovers, self._context.files, self._context.background)
         self._admission = Admission(self._context, trust)
-        self._checkpoints = CheckpointDriver(self._context, emit)
+        self._checkpoints = CheckpointDriver(self._context)
         self._held_request = HeldRequest()
         self.readiness = Readiness(
-            self._context, self.warm, state, lambda: self._participant.starter if self._participant else None
+            self._context, self.warm, lambda: self._participant.starter if self._participant else None
         )
-        self.modules = Modules(self._context, state, self._notice, self.readiness.foresee)
-        self.planner = Planner(self._context, state, self.history, self._checkpoints, self.modules, emit)
-        elsewhere = Planner(self._context, state, self.history, self._checkpoints, self.modules, emit)
-        self.trials = RemoteTrials(self._context, elsewhere, state, self.history)
+        self.modules = Modules(self._context, self.readiness.foresee)
+        self.planner = Planner(self._context, self.history, self._checkpoints, self.modules)
+        elsewhere = Planner(self._context, self.history, self._checkpoints, self.modules)
+        self.trials = RemoteTrials(self._context, elsewhere, self.history)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
         self.departure = Departure(me, state, lambda: self._participant)
@@ -107,12 +107,10 @@ class NodeRuns:
         self.returns = Returns(
             self._context,
             self.planner,
-            state=state,
             coordinator=lambda: self._coordinator,
             is_kept=lambda: self._participant is not None and self._participant.state.kept,
             start=self.start,
             load=self.readiness.load,
-            notice=self._notice,
             on_over=self._end_work_if_idle,
         )
 
@@ -135,7 +133,7 @@ class NodeRuns:
 
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
-        self._closing, name = True, self._my_name()
+        self._closing, name = True, self._context.my_name
         self.returns.close()
         self._end_work_if_idle()
         self.planner.end(problems.closed(name))
@@ -196,13 +194,13 @@ class NodeRuns:
     def stop(self) -> None:
         """Stop at the end of a step; called again: terminate; a third time: kill."""
         if self._coordinator is not None:
-            self._coordinator.handle(co.StopWanted(self._my_name(), self._coordinator.state.next_force))
+            self._coordinator.handle(co.StopWanted(self._context.my_name, self._coordinator.state.next_force))
         elif self._participant is not None:
-            self._participant.stop(self._my_name())
+            self._participant.stop(self._context.my_name)
         elif not self.returns.continuation.end() and not self.planner.under_way:
             raise TandemError.of(problems.no_run())
         else:
-            self.planner.end(problems.stopped_by(self._my_name()))
+            self.planner.end(problems.stopped_by(self._context.my_name))
 
     def go_on_waiting(self, run: RunId) -> None:
         if self._coordinator is None or self._coordinator.state.plan.run != run:
@@ -358,9 +356,6 @@ class NodeRuns:
         self._coordinator = None
         asyncio.get_running_loop().call_soon(self._end_work_if_idle)
 
-    def _notice(self, problem: Problem) -> None:
-        self._emit_event(ev.NoticeRaised(problem=problem))
-
     def _begin_work(self) -> None:
         if self._idle.is_set():
             self._idle.clear()
@@ -379,11 +374,8 @@ class NodeRuns:
         elif self.warm.always and not self._closing:
             self._context.background.start("hold a trainer warm", self.warm.make_ready())
 
-    def _my_name(self) -> str:
-        return me.name if (me := self._state().me) is not None else "this laptop"
-
     def _on_crash(self, name: str, error: BaseException) -> None:
-        self._notice(problems.work_broke(name, error))
+        self._context.notice(problems.work_broke(name, error))
 
     def _broke(self, name: str, error: BaseException) -> None:
         """A message to this node itself got lost, which the run would wait for."""

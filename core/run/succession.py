@@ -33,7 +33,6 @@ from core.vocabulary import run_folder
 from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import Plan, RunOwner, RunSpec
-from core.vocabulary.state import State
 
 
 class Succession:
@@ -45,7 +44,6 @@ class Succession:
         planner: Planner,
         continuation: Continuation,
         *,
-        state: Callable[[], State],
         coordinator: Callable[[], CoordinatorDriver | None],
         go_on: Callable[[Next], None],
     ) -> None:
@@ -53,7 +51,6 @@ class Succession:
         self._context = context
         self._planner = planner
         self._continuation = continuation
-        self._state = state
         self._coordinator = coordinator
         self._go_on = go_on
         self._standing: Standing | None = None
@@ -89,11 +86,11 @@ class Succession:
         step = 0 if own is None or own.done is None else own.done
         self._standing = Standing(owner, step)
         self._has_handed_back, self._follows = False, None
-        if self._is_linked(owner.device):  # it was restarted meanwhile
+        if self._context.is_linked(owner.device):  # it was restarted meanwhile
             self._tell_owner()
             return
         left = [member.device for member in plan.members if member.device not in last.gone]
-        them = [device for device in left if device == me or self._is_linked(device)]
+        them = [device for device in left if device == me or self._context.is_linked(device)]
         if them[0] != me:  # that one asks this laptop
             self._follows = last, them[0]
             self._context.clock.call_later(self._context.limits.asked_s, partial(self._check_asked, last))
@@ -121,7 +118,7 @@ class Succession:
                 self._continuation.on_idle()
 
     def _is_unasked(self, last: pa.Participation) -> bool:
-        run = self._state().run
+        run = self._context.state().run
         return run is not None and run.over and run.plan.run == last.plan.run
 
     def _check_asked(self, last: pa.Participation) -> None:
@@ -153,14 +150,14 @@ class Succession:
         if go_on:
             self._go_on(following)
         else:
-            self._continuation.notice(return_problems.could_go_on(entry))
+            self._context.notice(return_problems.could_go_on(entry))
 
     async def _recall(self, history: Recorder) -> None:
         """What was kept here for a lost starter still is."""
         standing = await history.last_standing()
         if standing is not None and self._standing is None:
             self._standing = standing
-            if self._is_linked(standing.owner.device):
+            if self._context.is_linked(standing.owner.device):
                 self._tell_owner()
 
     def on_training(self, plan: Plan) -> None:
@@ -197,7 +194,7 @@ class Succession:
         standing, starter = self._standing, self._coordinator()
         if standing is None or standing.owner != RunOwner(device=device, run=run):
             return
-        self._standing, name = None, self._name(device)
+        self._standing, name = None, self._context.name_of(device)
         if starter is not None and starter.state.plan.owner == standing.owner:
             self._has_handed_back = goes_on
             starter.handle(co.GoesOn((name,), elsewhere=True) if goes_on else co.StopWanted(name, 0))
@@ -240,7 +237,7 @@ class Succession:
         """Which half goes on. A laptop whose answer depends on a run that is only starting here, or that has
         to wait for another run of this user's, is answered later."""
         run, step = self._claims[device]
-        starter, name = self._coordinator(), self._name(device)
+        starter, name = self._coordinator(), self._context.name_of(device)
         if starter is None:
             if self._planner.under_way:
                 return
@@ -274,13 +271,6 @@ class Succession:
         run, _ = self._claims.pop(device)
         self._context.send(device, ms.TakenBack(run=run, goes_on=goes_on))
 
-    def _name(self, device: DeviceId) -> str:
-        known = self._state().devices.get(device)
-        return known.shown_name if known is not None else ""
-
-    def _is_linked(self, device: DeviceId) -> bool:
-        known = self._state().devices.get(device)
-        return known is not None and known.linked
 
 
 def _handed_back(name: str) -> Problem:

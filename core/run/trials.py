@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from core.run import planning, problems
+from core.run import problems
 from core.run.context import RunContext
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
@@ -24,18 +24,14 @@ from core.vocabulary.events import MirroredEvent, Shown
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Role, RunSpec
-from core.vocabulary.state import State
 
 
 class RemoteTrials:
     """One per node. ``planner``: its own, as plans are made one at a time."""
 
-    def __init__(
-        self, context: RunContext, planner: Planner, state: Callable[[], State], recorder: Recorder
-    ) -> None:
+    def __init__(self, context: RunContext, planner: Planner, recorder: Recorder) -> None:
         self._context = context
         self._planner = planner
-        self._state = state
         self._recorder = recorder
         self._planning = asyncio.Lock()
         self._coordinators: dict[RunId, CoordinatorDriver] = {}
@@ -52,7 +48,7 @@ class RemoteTrials:
         async with self._planning:
             planned = await self._planner.plan(spec, trial=wanted)
         if self._closing:
-            raise TandemError.of(problems.stopped_by(self._my_name()))
+            raise TandemError.of(problems.stopped_by(self._context.my_name))
 
         def show(event: Shown) -> None:
             if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
@@ -65,7 +61,7 @@ class RemoteTrials:
                 self._none.set()
 
         project = planned.project
-        self._recorder.begin(planned.plan, project.source, spec, project.manifest, self._state())
+        self._recorder.begin(planned.plan, project.source, spec, project.manifest, self._context.state())
         driver = CoordinatorDriver(self._context, planned, pressed_s, emit=show, on_over=over)
         self._coordinators[wanted.run] = driver
         self._none.clear()
@@ -74,7 +70,7 @@ class RemoteTrials:
     def stop(self, run: RunId) -> None:
         """As ``NodeRuns.stop``; nothing where it is over."""
         if (driver := self._coordinators.get(run)) is not None:
-            driver.handle(co.StopWanted(self._my_name(), driver.state.next_force))
+            driver.handle(co.StopWanted(self._context.my_name, driver.state.next_force))
 
     def on_link(self, news: ms.LinkNews) -> None:
         for driver in tuple(self._coordinators.values()):
@@ -94,8 +90,5 @@ class RemoteTrials:
         """End all of them."""
         self._closing = True
         for driver in tuple(self._coordinators.values()):
-            driver.handle(co.NodeEnds(self._my_name()))
+            driver.handle(co.NodeEnds(self._context.my_name))
         await self._none.wait()
-
-    def _my_name(self) -> str:
-        return planning.names_of(self._context.me, self._state())[self._context.me]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,11 +38,8 @@ class FetchedCheckpoint:
 class CheckpointDriver:
     """One per node."""
 
-    def __init__(
-        self, context: RunContext, emit: Callable[[CheckpointFound | CheckpointCame | FetchEnded], None]
-    ) -> None:
+    def __init__(self, context: RunContext) -> None:
         self._context = context
-        self._emit = emit
         self._server = CheckpointServer(context)
         self._asking = Background()
         """Questions that may outlive their asker: closing the node does not wait for their answers."""
@@ -123,7 +119,7 @@ class CheckpointDriver:
                     continue
                 finally:
                     if found.device is not None:
-                        self._emit(FetchEnded(run=old.run))
+                        self._context.emit(FetchEnded(run=old.run))
                 if remarks:
                     remarks.append(plan.taken(found, where))
                 if search.unwritten is not None:
@@ -147,9 +143,9 @@ class CheckpointDriver:
 
     def _tell_found(self, found: FoundCheckpoint) -> None:
         assert found.device is not None  # Local checkpoints are not announced.
-        self._emit(CheckpointFound(run=found.run, device=found.device, moment=found.moment))
+        self._context.emit(CheckpointFound(run=found.run, device=found.device, moment=found.moment))
 
     def _tell_piece(self, found: FoundCheckpoint, received: int) -> None:
         assert found.device is not None
         total = found.files.total_bytes
-        self._emit(CheckpointCame(run=found.run, device=found.device, done=received, total=total))
+        self._context.emit(CheckpointCame(run=found.run, device=found.device, done=received, total=total))

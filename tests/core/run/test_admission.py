@@ -157,7 +157,8 @@ def test_data_that_has_partly_come_needs_room_for_the_rest_only(
     context = SimpleNamespace(
         me=CLEO, store=store, folder=tmp_path.joinpath, folders=dict, lacking_data=lambda plan: plan.data
     )
-    asking = SimpleNamespace(plan=plan, manifest=MANIFEST, checkpoint=None, written=None, texts={})
+    request = Prepare(plan=plan, manifest=MANIFEST)
+    asking = SimpleNamespace(plan=plan, manifest=MANIFEST, request=request)
     room = SimpleNamespace(free=copy.SPARE_BYTES + MANIFEST.total_bytes + free)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: room)
     problem = Admission(cast("RunContext", context), cast("SavedTrust", None))._why_not(

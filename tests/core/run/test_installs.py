@@ -16,9 +16,8 @@ from core.run.installs import MOST_PACKAGES, Installs
 from core.runtime.background import Background
 from core.vocabulary.commands import AskToInstall, Install
 from core.vocabulary.errors import INSTALL_ASKED, INSTALLED, Problem, TandemError
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.peer_messages import InstallAsked, InstallTold, Message
-from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN
 
 PACKAGES = ("rare-tables==1.0", "pandas")
@@ -31,7 +30,6 @@ class Side:
         self.sent: list[tuple[DeviceId, Message]] = []
         self.notices: list[Problem] = []
         self.linked = True
-        self.me: DeviceId | None = None
         self.told = asyncio.Event()
         self.ended = asyncio.Event()
         self.done = folder / "done"
@@ -41,11 +39,11 @@ class Side:
             or f"import pathlib, sys\npathlib.Path({str(self.done)!r}).write_text(' '.join(sys.argv[1:]))\n"
         )
         self.background = Background(lambda name, error: pytest.fail(f"{name}: {error}"))
-        context = SimpleNamespace(links=self, background=self.background)
+        self.context = SimpleNamespace(
+            me=DeviceId(""), links=self, background=self.background, notice=self._notice, name_of=short
+        )
         self.installs = Installs(
-            cast(Any, context),
-            lambda: cast(State, SimpleNamespace(me=self.me and SimpleNamespace(device=self.me), devices={})),
-            self._notice,
+            cast(Any, self.context),
             installer=lambda: shlex.join([sys.executable, str(program), "install"]),
         )
 
@@ -116,7 +114,7 @@ async def test_a_no_is_heard_by_the_asker_at_once_and_ends_the_question(ben: Sid
 
 
 async def test_what_this_laptop_lacks_is_installed_here_and_nobody_else_is_told(ben: Side) -> None:
-    ben.me = BEN
+    ben.context.me = BEN
     with pytest.raises(TandemError, match="Nothing is known to be missing on this laptop"):
         ben.installs.do(AskToInstall(device=BEN))
     ben.installs.lacking[BEN] = PACKAGES

@@ -19,7 +19,6 @@ from core.script.syntax import Usage
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
-from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN
 
 NEEDS = Needs(
@@ -42,11 +41,10 @@ class Side:
         self.sent: list[Message] = []
         self.broke: list[BaseException] = []
         background = Background(lambda name, error: self.broke.append(error))
-        context = SimpleNamespace(links=self, background=background, limits=RunLimits(modules_s=limit_s))
+        limits = RunLimits(modules_s=limit_s)
+        context = SimpleNamespace(me=me, links=self, background=background, limits=limits)
         self.questions = Questions(self.send)
-        self.notices: list[Problem] = []
-        state = SimpleNamespace(me=SimpleNamespace(device=me), devices={})
-        self.modules = Modules(cast(Any, context), lambda: cast(State, state), self.notices.append)
+        self.modules = Modules(cast(Any, context))
 
     def send(self, device: DeviceId, message: Message) -> bool:
         self.sent.append(message)
