@@ -261,7 +261,6 @@ class NodeRuns:
 
     def on_link(self, news: ms.LinkNews) -> None:
         if isinstance(news, ms.LinkLost):
-            self._checkpoints.on_link_down(news.device)
             self.returns.on_link(news)
             self._held_request.on_link_down(news.device)
         self.trials.on_link(news)

@@ -63,10 +63,6 @@ class CheckpointDriver:
         """The files that a run began with, if recorded. Blocks."""
         return read_project(self._context.folder(old.run)) or self._context.store.manifest(old.project)
 
-    def on_link_down(self, device: DeviceId) -> None:
-        if self._fetching is not None:
-            self._fetching.on_link_down(device)
-
     async def look(self, old: Plan) -> None:
         """Emits ``CheckpointFound``. Waits no longer than the limit; later answers still count."""
         async with self._one_look:  # A laptop answers only the newest question.

@@ -85,7 +85,8 @@ class CheckpointSearch:
         self._found: list[FoundCheckpoint] = []
         self._from: DeviceId | None = None
         self._coming: FoundCheckpoint | None = None
-        self._fetch: asyncio.Task[None] | None = None
+        self._patience: asyncio.Timeout | None = None
+        """For the transfer under way."""
         self.written: WrittenFiles | None = None
         """What came with the newest checkpoint that was fetched."""
         self.unwritten: TandemError | OSError | None = None
@@ -144,11 +145,6 @@ class CheckpointSearch:
             )
         return Path(here.folder)
 
-    def on_link_down(self, device: DeviceId) -> None:
-        """A device that is only away continues when it is back, within ``PIECE_S``."""
-        if device == self._from:
-            self._give_up()
-
     def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
         found, took_s = list[FoundCheckpoint](), read_taken_s(self._context.folder(self.run))
@@ -168,7 +164,8 @@ class CheckpointSearch:
             # never end.
             self._corrected.add(device)
             self._add(device, told)
-            self._give_up()
+            if self._patience is not None:
+                self._patience.reschedule(0.0)
 
     def _comes(self, told: CheckpointTold) -> bool:
         """Whether it is the one being fetched: a late answer to an earlier question."""
@@ -223,30 +220,23 @@ class CheckpointSearch:
     async def _transfer(
         self, device: DeviceId, receipt: Receipt, on_piece: Callable[[], None] = lambda: None
     ) -> None:
-        """Raises ``TandemError``, also if nothing comes for too long."""
+        """Raises ``TandemError``, also if nothing comes for too long: a device that is away may come back."""
         first_piece_s = self._context.limits.first_piece_s
         first_piece_s += receipt.manifest.total_bytes / SLOWEST_READ_BYTES_S
         try:
             async with asyncio.timeout(first_piece_s) as patience:
+                self._patience = patience
 
                 def came() -> None:
                     if not patience.expired():
                         patience.reschedule(asyncio.get_running_loop().time() + PIECE_S)
                     on_piece()
 
-                self._fetch = asyncio.ensure_future(self._context.transfers.fetch(device, receipt, came))
-                try:
-                    await asyncio.wait({self._fetch})
-                finally:
-                    self._fetch.cancel()
-                    await asyncio.wait({self._fetch})  # It writes no more.
-                if self._fetch.cancelled():
-                    raise _lost()
-                self._fetch.result()
+                await self._context.transfers.fetch(device, receipt, came)
         except TimeoutError:
             raise _lost() from None
         finally:
-            self._fetch = None
+            self._patience = None
 
     def _begin(self, found: FoundCheckpoint) -> Receipt:
         """On the files' thread. Bytes of the same checkpoint that came before need not come again.
@@ -272,10 +262,6 @@ class CheckpointSearch:
         lines = b"".join(wire.to_json(each) + b"\n" for each in recorded)
         with contextlib.suppress(OSError):
             write_atomically(self._context.folder(self.run) / run_folder.LATER, lines)
-
-    def _give_up(self) -> None:
-        if self._fetch is not None:
-            self._fetch.cancel()
 
 
 def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:

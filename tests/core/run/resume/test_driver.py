@@ -221,9 +221,9 @@ async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_wit
     async def send_block(device: DeviceId, digest: ProjectId, extents: tuple[Extent, ...]) -> bytes:
         if digest == wrote.files.digest and how != "disk":
             failed.append(how)
-            if how == "gone":
-                lan.lose(anna, ben, LOST)
-            await asyncio.Event().wait()
+            if how == "never":
+                await asyncio.Event().wait()
+            lan.lose(anna, ben, LOST)
         return await block(device, digest, extents)
 
     def finished(receipt: Receipt) -> Path:
