@@ -1,4 +1,4 @@
-"""A run's plot: its metrics over steps, each with its validation, one panel per metric. Pure."""
+"""A run's plots: its metrics over steps, each with its validation, one panel per metric. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from core.report.points import USES, Points, RunPoints, by_use
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 
-MOST_PANELS = 4
-"""Panels of the picture."""
-MOST_PANELS_ON_PAGE = 60
+MOST_PANELS = 60
 MOST_CURVES = 8
 MOST = 1e300
 """Largest value; beyond it nobody reads a plot, and differences overflow."""
@@ -39,8 +37,8 @@ class Panel:
     turns: list[tuple[float, str]] = field(default_factory=list)
 
 
-def panels(details: RunDetails, most: int = MOST_PANELS) -> list[Panel]:
-    """At most ``most`` metrics, and the use of graphics cards, or of processors where no card reports it.
+def panels(details: RunDetails) -> list[Panel]:
+    """At most ``MOST_PANELS`` metrics, and the use of graphics cards, or of processors where no card reports it.
     Empty if nothing was reported."""
     points, names, shown = RunPoints.of(details), member_names(details), shown_devices(details)
     found: dict[str, list[Curve]] = {}
@@ -57,7 +55,7 @@ def panels(details: RunDetails, most: int = MOST_PANELS) -> list[Panel]:
         for turn in points.turns[:MOST_TURNS]
     ]
     there = [title for title in found if any(curve.points for curve in found[title])]
-    ordered = [title for title in by_use(there) if title not in NOT_CURVES][:most]
+    ordered = [title for title in by_use(there) if title not in NOT_CURVES][:MOST_PANELS]
     uses = [title for title in USES if title in there][:1] if ordered else []
     return [Panel(title, found[title][:MOST_CURVES], turns) for title in (*ordered, *uses)]
 

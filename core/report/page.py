@@ -1,12 +1,11 @@
 """A run on one self-contained HTML page: no network, no other file.
 
 Names, metrics, texts and paths come from other laptops and from scripts: the template escapes everything
-inserted into it, and the page itself forbids all but its own style, picture and script (``plots``).
+inserted into it, and the page itself forbids all but its own style and script (``plots``).
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,6 @@ from urllib.parse import quote
 
 from core.report import laptops, plots
 from core.report.curves import (
-    MOST_PANELS_ON_PAGE,
     NOT_CURVES,
     loss_first,
     member_names,
@@ -89,11 +87,11 @@ class _Epochs:
 
 
 def page(
-    details: RunDetails, plot: str | None, exits: Exits, here: Collection[str], said: Sequence[str] = ()
+    details: RunDetails, exits: Exits, here: Collection[str], said: Sequence[str] = ()
 ) -> str:
-    """``plot``: an SVG, for browsers without scripts. ``here``: outputs to link. ``said``: Tandem's own
-    messages about the training. The first call loads Jinja2: not on the core loop."""
-    entry = details.entry
+    """``here``: outputs to link. ``said``: Tandem's own messages about the training. The first call loads
+    Jinja2: not on the core loop."""
+    entry, shown = details.entry, panels(details)
     files = entry.summary.outputs
     return _template().render(
         name=entry.name or entry.script,
@@ -102,9 +100,8 @@ def page(
         lead=_lead(entry),
         figures=_figures(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
-        plot=plot,
         script=plots.script(),
-        curves=plots.data(panels(details, MOST_PANELS_ON_PAGE)),
+        curves=plots.data(shown) if shown else "",
         members=_members(details, exits),
         machines=laptops.machines(details),
         turns=laptops.timeline(details),
@@ -134,14 +131,10 @@ def _template() -> Template:
     def link(path: str) -> Markup:
         return Markup(escape(quote(path)))
 
-    def picture(svg: str) -> Markup:
-        # As an image it can have no links and run nothing, whatever its content.
-        return Markup(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}")
-
     environment = Environment(
         autoescape=True, finalize=upto, undefined=StrictUndefined, keep_trailing_newline=True
     )
-    environment.filters.update(upto=upto, link=link, picture=picture, whole=Markup)
+    environment.filters.update(upto=upto, link=link, whole=Markup)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Writes a run's files for people into its folder: history.csv, history.json, plot.svg and report.html.
+"""Writes a run's files for people into its folder: history.csv, history.json and report.html.
 
 Blocks: runs on a separate thread after the run. Failures are reported or logged, and do not affect the run.
 """
@@ -13,13 +13,11 @@ from urllib.parse import urlsplit
 from core.history.read import read_exits, read_run, read_words
 from core.history.record import RunRecord
 from core.home.private_file import write_atomically
-from core.report.curves import Panel, panels
 from core.report.page import MOST_FILES, page
-from core.report.svg import svg
 from core.report.table import history_csv, history_json
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.paths import shown
-from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, PLOT, REPORT
+from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, REPORT
 
 MOST_EPOCHS = 100_000
 """Per member, in the history's files; more are thinned."""
@@ -28,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_report(record: RunRecord) -> None:
-    """Write all four files once a run's record is closed. A run that never got a folder gets none."""
+    """Write all three files once a run's record is closed. A run that never got a folder gets none."""
     if record.folder.is_dir():
         _write(record.entry, record.folder, record.trouble)
 
@@ -42,27 +40,14 @@ def renew_report(entry: RunEntry, folder: Path) -> None:
 def _write(entry: RunEntry, folder: Path, trouble: Callable[[str], None]) -> None:
     details = read_run(entry, folder, MOST_EPOCHS)
     exits = [(end.device, end.task, end.exit) for end in read_exits(folder)]
-    plot = _plot(panels(details))
     try:
         write_atomically(folder / HISTORY_CSV, history_csv(details).encode())
         write_atomically(folder / HISTORY_JSON, history_json(details))
-        if plot is not None:
-            write_atomically(folder / PLOT, plot.encode())
         here = _outputs_here(entry, folder / OUTPUTS)
-        text = page(details, plot, exits, here, read_words(folder))
+        text = page(details, exits, here, read_words(folder))
         write_atomically(folder / REPORT, text.encode())
     except OSError as error:
         trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")
-
-
-def _plot(shown_panels: list[Panel]) -> str | None:
-    if not shown_panels:
-        return None
-    try:
-        return svg(shown_panels)
-    except Exception:
-        _log.exception("the plot of a run could not be drawn")
-        return None
 
 
 def _outputs_here(entry: RunEntry, folder: Path) -> set[str]:

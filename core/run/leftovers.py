@@ -32,8 +32,7 @@ DAY_S, GB = 86_400, 10**9
 RECORD = frozenset(
     (
         *(run_folder.PLAN, run_folder.PROJECT, run_folder.EVENTS, run_folder.METRICS, run_folder.SUMMARY),
-        *(run_folder.REPORT, run_folder.PLOT, run_folder.HISTORY_CSV, run_folder.HISTORY_JSON),
-        run_folder.TENSORBOARD,
+        *(run_folder.REPORT, run_folder.HISTORY_CSV, run_folder.HISTORY_JSON, run_folder.TENSORBOARD),
     )
 )
 """In a run's folder; everything else in there came from the starter's laptop, or from its script."""

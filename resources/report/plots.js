@@ -123,7 +123,6 @@
   }
   const redraw = () => plots.forEach(draw);
   redraw();
-  document.getElementById("picture").hidden = true;
   document.getElementById("smoothing").hidden = false;
   document.querySelector("#smoothing input").oninput = event => {
     weight = Number(event.target.value);

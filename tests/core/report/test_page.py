@@ -24,7 +24,6 @@ from core.vocabulary.versions import Versions
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 
-PLOT = "<svg/>"
 FINISHED = Exit(reason="finished")
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\x1b[31m\u202e"
 
@@ -63,9 +62,9 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def shown(details: RunDetails, plot: str | None = PLOT, **more: Any) -> Page:
+def shown(details: RunDetails, **more: Any) -> Page:
     exits = more.pop("exits", [(ANNA, "chief:0", FINISHED), (BEN, "worker:0", FINISHED)])
-    return Page(page(details, plot, exits, more.pop("here", ()), more.pop("said", ())))
+    return Page(page(details, exits, more.pop("here", ()), more.pop("said", ())))
 
 
 SUMMARY = Summary(
@@ -138,24 +137,21 @@ def test_the_four_numbers_of_a_run_come_first() -> None:
 
 def test_the_page_needs_nothing_else() -> None:
     found = shown(run_told(summary=SUMMARY), here={"digits.keras"})
-    assert [attributes["src"] for attributes in found.all("img")] == [
-        "data:image/svg+xml;base64," + base64.b64encode(PLOT.encode()).decode()
-    ]
-    assert found.all("link") == []
+    assert found.all("img") == found.all("link") == []
     assert found.all("script") == [{"type": "application/json", "id": "curves"}, {}]
-    text = page(run_told(summary=SUMMARY), PLOT, [], ())
+    text = page(run_told(summary=SUMMARY), [], ())
     ((run,),) = [re.findall("<script>(.*?)</script>", text, re.DOTALL)]
     digest = base64.b64encode(hashlib.sha256(run.encode()).digest()).decode()
     policy = next(meta["content"] for meta in found.all("meta") if "http-equiv" in meta)
     assert policy == (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     )
     assert not re.search("https?://", text)
 
 
 def test_a_metric_of_any_name_is_data_on_the_page_and_nothing_else() -> None:
     steps = {ANNA: [replace(step, logs={EVIL: 1.0}) for step in steps_of(3)]}
-    text = page(replace(run_told(summary=SUMMARY), steps=steps, epochs={}), PLOT, [], ())
+    text = page(replace(run_told(summary=SUMMARY), steps=steps, epochs={}), [], ())
     (told,) = re.findall('<script type="application/json" id="curves">(.*?)</script>', text, re.DOTALL)
     assert "<" not in told and ">" not in told and "&" not in told
     (panel,) = [panel for panel in json.loads(told) if "alert" in panel["title"]]

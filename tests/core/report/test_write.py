@@ -22,7 +22,7 @@ from tests.core.run.told import epochs_of, steps_of
 
 PLAN = plan_of()
 RUN = PLAN.run
-FILES = {"history.csv", "history.json", "plot.svg", "report.html"}
+FILES = {"history.csv", "history.json", "report.html"}
 
 
 class Ended:
@@ -53,7 +53,7 @@ def told() -> list[ev.MirroredEvent]:
     return [ev.RunPlanned(plan=PLAN), *steps, *epochs]
 
 
-def test_an_ended_run_leaves_its_history_its_plot_and_its_page(tmp_path: Path) -> None:
+def test_an_ended_run_leaves_its_history_and_its_page(tmp_path: Path) -> None:
     ended = Ended(tmp_path, *told())
     write_report(ended.record)
     folder = ended.record.folder
@@ -61,19 +61,19 @@ def test_an_ended_run_leaves_its_history_its_plot_and_its_page(tmp_path: Path) -
     assert ended.troubles == []
     assert len(list(csv.reader((folder / "history.csv").read_text().splitlines()))) == 5
     assert len(json.loads((folder / "history.json").read_text())["members"][0]["epochs"]) == 4
-    assert (folder / "plot.svg").read_text().startswith("<svg ")
     text = (folder / "report.html").read_text()
     assert "Ben&#x27;s" in text
-    assert "data:image/svg+xml;base64," in text
+    assert 'id="curves"' in text
     assert all((folder / name).stat().st_mode & 0o077 == 0 for name in FILES)
     assert read_run(ended.record.entry, folder).report == str(folder / "report.html")
 
 
-def test_a_run_that_reported_nothing_has_no_plot(tmp_path: Path) -> None:
+def test_a_run_that_reported_nothing_has_a_page_without_curves(tmp_path: Path) -> None:
     ended = Ended(tmp_path, ev.RunPlanned(plan=PLAN))
     assert read_run(ended.record.entry, ended.record.folder).report == ""
     write_report(ended.record)
-    assert ended.written() == FILES - {"plot.svg"}
+    assert ended.written() == FILES
+    assert "The script reported no numbers." in (ended.record.folder / "report.html").read_text()
 
 
 def test_a_folder_that_is_gone_gets_no_report(tmp_path: Path) -> None:
@@ -95,19 +95,6 @@ def test_a_full_disk_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (trouble,) = ended.troubles
     assert "its report" in trouble.what
     assert "No space left" in trouble.what
-
-
-def test_a_plot_that_cannot_be_drawn_leaves_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(*_: object) -> str:
-        raise RuntimeError("no fonts here")
-
-    monkeypatch.setattr("core.report.write.svg", broken)
-    ended = Ended(tmp_path, *told())
-    write_report(ended.record)
-    assert ended.written() == FILES - {"plot.svg"}
-    assert "no fonts here" in caplog.text
 
 
 def test_only_outputs_inside_the_runs_own_folder_can_be_opened(tmp_path: Path) -> None:
