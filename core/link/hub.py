@@ -20,7 +20,7 @@ from core.runtime.background import Background
 from core.runtime.timers import Clock, LaptopClock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Bye, Hello, Message
+from core.vocabulary.peer_messages import BusyTold, Bye, Hello, Message
 from core.vocabulary.plan import NodePin
 
 _CLOSE_FLUSHES = 3
@@ -128,6 +128,8 @@ class Links:
         peer = self._peers.get(device)
         if peer is None or peer.link is None or (peer.link.is_away and kind_of(message)[0] == "questions"):
             return False
+        if isinstance(message, BusyTold) and message.name:
+            peer.name_said = message.name
         return peer.link.send(message)
 
     async def ask(self, device: DeviceId, question: Message, limit_s: float) -> Message | None:
@@ -163,7 +165,7 @@ class Links:
         return NodePin(certificate=peer.certificate, port=address.port)
 
     def name_said(self, device: DeviceId) -> str | None:
-        """This laptop's name in the hello of the link; None: no link."""
+        """This laptop's name as the device was told last over its link; None: no link."""
         return self._peers[device].name_said if self._present(device) is not None else None
 
     def _present(self, device: DeviceId) -> Link | None:
@@ -195,12 +197,6 @@ class Links:
         peer = self._peers.get(device)
         if peer is not None and peer.link is not None:
             peer.link.leave(problem)
-
-    def renew(self, device: DeviceId, problem: Problem) -> None:
-        """End the link and call at once: a hello is said only once, and its contents have changed."""
-        self.drop(device, problem)
-        if peer := self._peers.get(device):
-            peer.try_now()
 
     async def close(self, problem: Problem) -> None:
         """Say goodbye on every link and stop calling. Takes a few seconds at most."""

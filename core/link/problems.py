@@ -110,14 +110,6 @@ def bad_hello(name: str) -> Problem:
     )
 
 
-def renamed(before: str, name: str) -> Problem:
-    return Problem(
-        code="renamed",
-        what=f"{before} is called {name} now.",
-        fix="Nothing: the two laptops reconnect in a moment.",
-    )
-
-
 def forgotten() -> Problem:
     return Problem(
         code="forgotten",

@@ -17,7 +17,6 @@ from core.home.opened_home import OpenedHome
 from core.home.trust import TrustedPeer, TrustStore
 from core.home.trust_file import SavedTrust
 from core.link.hub import Links
-from core.link.problems import renamed
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.strangers import Strangers
@@ -163,20 +162,11 @@ class Neighbours:
         self.links.send_all(message, but=self.introduced.nodes)
 
     def tell_name(self) -> None:
-        """Tell linked paired devices this laptop's new name, if it has one.
-
-        Renaming a paired device takes a hello, and so a new link. Ending the old link would end a run, so
-        while either laptop has a run, the name is sent over the existing link.
-        """
+        """Tell linked paired devices this laptop's name, if it has another one since it told them."""
         mine = self._hello()
         for device in self.links.linked:
-            before = self.links.name_said(device) or mine.name
-            if before == mine.name or device in self.introduced.nodes:
-                continue
-            if mine.busy or self._busy.get(device):
+            if device not in self.introduced.nodes and self.links.name_said(device) != mine.name:
                 self.links.send(device, BusyTold(busy=mine.busy, name=mine.name))
-            else:
-                self.links.renew(device, renamed(before, mine.name))
 
     def meet_paired(self) -> None:
         """Report the paired devices, and begin to call them."""
@@ -370,13 +360,10 @@ class Neighbours:
         elif message.seal is not None:
             self._emit(ev.SealChanged(device=device, seal=message.seal))
         said = message.name if isinstance(message, BusyTold) else ""
-        changed = self._busy.get(device) != message.busy
-        if said or changed:
+        if said or self._busy.get(device) != message.busy:
             self._busy[device] = message.busy
             name = self._name_for(device, fit_name(said)) if said else ""
             self._emit(ev.BusyChanged(device=device, busy=message.busy, name=name))
-        if changed:
-            self.tell_name()
 
 
 def _hosts(settings: Settings) -> Sequence[str]:

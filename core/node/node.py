@@ -384,7 +384,6 @@ class Node:
 
     def _on_busy(self, busy: bool) -> None:
         self._neighbours.links.send_all(BusyTold(busy=busy))
-        self._neighbours.tell_name()
         self._stay_awake(busy=busy)
         self._sweeps.check_laptops()
 

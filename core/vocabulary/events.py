@@ -128,7 +128,7 @@ class LinkDown(DeviceEvent, frozen=True, kw_only=True):
 
 
 class BusyChanged(DeviceEvent, frozen=True, kw_only=True):
-    """A device started or ended a run, or was renamed during one."""
+    """A device started or ended a run, or was renamed."""
 
     busy: bool
     name: str = ""

@@ -57,7 +57,7 @@ class TelemetrySent(Tagged, frozen=True, kw_only=True):
 
 class BusyTold(Tagged, frozen=True, kw_only=True):
     """Changes to the hello: this laptop started or ended a run, its trainers are now sealed in another way,
-    or it was renamed during a run, which keeps the link."""
+    or it was renamed."""
 
     busy: bool
     seal: Word | None = None

@@ -44,7 +44,7 @@ from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.peer_messages import Bye, Hello, Message
+from core.vocabulary.peer_messages import BusyTold, Bye, Hello, Message
 from core.vocabulary.settings import DEFAULT_PORT
 from core.vocabulary.text import fit_name
 
@@ -87,7 +87,7 @@ class PeerDriver:
         self.name = name or short(device)
         self.link: Link | None = None
         self.name_said = ""
-        """This laptop's name in its last hello."""
+        """This laptop's name, as it was told last."""
         self._allowance = Allowance()
         self._hub = hub
         self._leads = hub.identity.device_id < device
@@ -167,8 +167,13 @@ class PeerDriver:
     # --- events from its link --------------------------------------------------------------------------
 
     def on_message(self, link: Link, message: Message) -> None:
-        if link is self.link:
-            self._hub.received(self.device, message)
+        if link is not self.link:
+            return
+        if isinstance(message, BusyTold) and self._shown is not None:
+            hello, address = self._shown
+            name = fit_name(message.name) if message.name else hello.name
+            self._shown = replace(hello, name=name, busy=message.busy), address
+        self._hub.received(self.device, message)
 
     def on_excess(self, problem: Problem) -> None:
         self._hub.exceeded(self.device, problem)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from core.home import settings_file, trust
 from core.home.trust import TrustedPeer
-from core.link.problems import renamed
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.strangers import AT_ONCE, Strangers
 from core.node import neighbours
@@ -81,7 +80,7 @@ async def test_once_a_laptop_is_linked_again_its_files_are_called_for_at_once(
     anna, ben = await paired(laptop)
     reached = list[DeviceId]()
     monkeypatch.setattr(anna._neighbours.transfers, "reached", reached.append)
-    anna._neighbours.links.renew(id_of(ben), renamed("anna", "anna"))
+    anna._neighbours.links.drop(id_of(ben), Problem(code="x", what="Enough."))
     await wait_for(anna, lambda state: bool(reached))
     assert reached == [id_of(ben)]
 
@@ -280,32 +279,25 @@ async def test_a_record_that_claims_a_paired_laptops_id_changes_nothing_proven(l
     assert not anna.state.devices[GONE].paired
 
 
-async def test_a_new_name_reaches_the_paired_laptops_at_once(laptop: MakeNode) -> None:
-    anna, ben = await paired(laptop)
-    me, heard = id_of(anna), Heard(anna)
-    assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
-    state = await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
-    assert state.devices[me].problem is None
-    await linked(anna, ben)
-    assert await anna.submit(ChangeSettings(change=SettingsChange(theme="dark"))) == Done()
-    downs = [event.problem.code for event in heard.events if isinstance(event, ev.LinkDown)]
-    assert downs.count("renamed") == 1, "only a new name takes a new link"
-
-
-async def test_a_laptop_renamed_during_a_run_is_renamed_on_the_same_link_and_takes_a_new_one_afterwards(
+async def test_a_new_name_reaches_the_paired_laptops_at_once_over_the_same_link(
     laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = await paired(laptop)
-    me, heard = id_of(anna), Heard(anna)
+    me, heard, told = id_of(anna), Heard(anna), Heard(ben)
+    assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
+    await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
+    assert "LinkDown" not in heard.kinds(), "a run may be under way"
+    assert await anna.submit(ChangeSettings(change=SettingsChange(theme="dark"))) == Done()
     with monkeypatch.context() as under_way:
         under_way.setattr(NodeRuns, "busy", True)
-        assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
-        state = await wait_for(ben, lambda s: s.devices[me].name == "Annas Büro")
-        assert state.devices[me].linked and state.devices[me].busy
-        assert "LinkDown" not in heard.kinds()
-    anna._on_busy(False)
-    await wait_for(anna, lambda s: "LinkDown" in heard.kinds())
-    await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
+        assert anna._neighbours.links.send(id_of(ben), BusyTold(busy=True))
+        await wait_for(ben, lambda s: s.devices[me].busy)
+        names = [event.name for event in told.events if isinstance(event, ev.BusyChanged)]
+        assert names == ["Annas Büro", ""], "told once"
+        peer = ben._neighbours.links._peers[me]
+        assert peer.link is not None
+        peer.on_back(peer.link)
+        assert ben.state.devices[me].name == "Annas Büro" and ben.state.devices[me].busy
 
 
 async def test_a_new_name_arrives_though_the_old_one_was_just_said_on_a_new_link(laptop: MakeNode) -> None:
@@ -320,10 +312,10 @@ async def test_a_new_name_arrives_though_the_old_one_was_just_said_on_a_new_link
             neighbours.tell_name()
 
     ben.subscribe(rename)
-    neighbours.links.renew(id_of(ben), renamed("anna", "anna"))
+    neighbours.links.drop(id_of(ben), Problem(code="x", what="Enough."))
     await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
     ups = [event.name for event in heard.events if isinstance(event, ev.LinkUp)]
-    assert ups == ["anna", "Annas Büro"], "the old name was said, and only the new link named the new one"
+    assert ups == ["anna"], "the old name was said, and the new one over the same link"
 
 
 async def test_a_laptop_cannot_take_the_name_of_another(laptop: MakeNode) -> None:
