@@ -335,7 +335,7 @@ class Flood:
                 if isinstance(message, ms.Declined) and message.run == plan.run:
                     raise RuntimeError(str(message.problem))
         for event in (ev.RunPlanned(plan=plan), ev.RunPhaseChanged(run=plan.run, phase=Preparing())):
-            await link.say(ms.Mirrored(event=event))
+            await link.say(ms.EventTold(event=event))
         return plan
 
     def _readings(self) -> Iterator[ms.Message]:
@@ -356,18 +356,18 @@ class Flood:
             event = ev.MemberPhaseChanged(
                 run=plan.run, device=device, phase="training", words="x" * 4_000, done=done
             )
-            yield ms.Mirrored(event=event)
+            yield ms.EventTold(event=event)
 
     def _output(self, plan: Plan) -> Iterator[ms.Message]:
         lines = LogLines(task="chief:0", stream="stdout", text="x" * 20_000)
         event = ev.MemberLogged(run=plan.run, device=self._bad.device_id, lines=lines)
-        return (ms.Mirrored(event=event) for _ in range(1_000_000))
+        return (ms.EventTold(event=event) for _ in range(1_000_000))
 
     def _tasks(self, plan: Plan) -> Iterator[ms.Message]:
         for number in range(100_000):
             lines = LogLines(task=f"worker:{number}", stream="stdout", text="x")
             event = ev.MemberLogged(run=plan.run, device=self._bad.device_id, lines=lines)
-            yield ms.Mirrored(event=event)
+            yield ms.EventTold(event=event)
 
 
 MANIFEST = manifest_of(

@@ -112,7 +112,7 @@ def kind_of(message: Message) -> tuple[Kind, float]:
     match message:
         case ms.TelemetrySent():
             return "readings", 1
-        case ms.Mirrored(event=event) | ms.Reported(event=event):
+        case ms.EventTold(event=event):
             return _kind_of_event(event)
         case ms.StatusTold():
             return "events", 1

@@ -12,7 +12,7 @@ import struct
 import msgspec
 
 from core.vocabulary.errors import TandemError
-from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Message, Mirrored, Reported, TelemetrySent
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, EventTold, Message, TelemetrySent
 
 _LENGTH = struct.Struct(">I")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -56,7 +56,7 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
         message = _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadFrame(str(error)[:200]) from error
-    if isinstance(message, TelemetrySent | Reported | Mirrored) and not _finite(msgspec.to_builtins(message)):
+    if isinstance(message, TelemetrySent | EventTold) and not _finite(msgspec.to_builtins(message)):
         # JSON has no such numbers: they would become null on the local socket and in the history.
         raise BadFrame("an infinite number or NaN")
     return message

@@ -71,11 +71,9 @@ def _replaces(message: Message, is_away: bool) -> object:
     match message:
         case ms.TelemetrySent():
             return type(message)
-        case ms.Mirrored(event=ev.MemberProgressed() as event) if is_away:
-            return type(message), event.device
-        case ms.Reported(event=ev.MemberProgressed() as event) if is_away:
-            return type(message), event.device
-        case ms.Mirrored(event=ev.WaitingChanged() as waits) if is_away:
+        case ms.EventTold(event=ev.MemberProgressed() as event) if is_away:
+            return type(event), event.run, event.device
+        case ms.EventTold(event=ev.WaitingChanged() as waits) if is_away:
             return type(waits)
         case ms.StatusTold() if is_away:
             return type(message), message.run, message.task

@@ -31,11 +31,11 @@ FOLLOWS_S = limits.CONSENT_S
 """How long members that lost their starter stay linked if no run follows."""
 FIRST_PORT = 1024
 _OF_A_STARTER = (
-    *(ms.FilesFrom, ms.GiveFiles, ms.Launch, ms.StopAsked, ms.GoOnWithout, ms.RunAbandoned, ms.Mirrored),
+    *(ms.FilesFrom, ms.GiveFiles, ms.Launch, ms.StopAsked, ms.GoOnWithout, ms.RunAbandoned, ms.EventTold),
     ms.OutputsReceived,
 )
 _OF_A_MEMBER = (
-    *(ms.FilesWanted, ms.Prepared, ms.Declined, ms.Reported, ms.StatusTold, ms.OutputsOffered, ms.StopAsked),
+    *(ms.FilesWanted, ms.Prepared, ms.Declined, ms.EventTold, ms.StatusTold, ms.OutputsOffered, ms.StopAsked),
 )
 
 

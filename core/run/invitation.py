@@ -79,7 +79,7 @@ class Invitation:
                     self._context.send(device, ms.FilesFrom(run=self.run, giver=self._context.me))
                 self._ends_s = 0.0  # Its user has answered.
                 self._wait(limits.RECEIVE_S + limits.SLACK_S + self._transfer_s)
-            case ms.Reported(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
+            case ms.EventTold(event=MemberPhaseChanged(phase="receiving", done=done, total=total) as told):
                 self._wait(limits.RECEIVE_S + limits.SLACK_S)
                 if self._is_receiving and 0 <= done <= total:
                     self._tell(done, total, told.rate_bytes_s, told.words)

@@ -82,7 +82,7 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
         self.emit(event)
         for device, part in self.state.parts.items():
             if part.joined and device != self.state.me:
-                self.send(device, ms.Mirrored(event=event))
+                self.send(device, ms.EventTold(event=event))
 
     def show(self, phase: Phase) -> None:
         """Enter a new phase. This laptop's own part gets only the last one: its screen has the others."""
@@ -90,7 +90,7 @@ class CoordinatorTurn(Turn[co.Coordination, co.OwnEffect]):
         event = ev.RunPhaseChanged(run=self.state.plan.run, phase=phase)
         self.share(event)
         if ended(phase) and self.state.me in self.state.parts:
-            self.send(self.state.me, ms.Mirrored(event=event))
+            self.send(self.state.me, ms.EventTold(event=event))
 
     def say(self, text: str) -> None:
         chief = self.state.chief
@@ -118,7 +118,7 @@ class ParticipantTurn(Turn[pa.Participation, pa.OwnEffect]):
         if self.state.starter_lost:
             self.show(event)
             return
-        self.tell_starter(ms.Reported(event=event))
+        self.tell_starter(ms.EventTold(event=event))
 
     def show(self, event: MirroredEvent) -> None:
         """On this screen alone."""

@@ -204,12 +204,6 @@ class RunAbandoned(RunMessage, frozen=True, kw_only=True):
     problem: Problem
 
 
-class Mirrored(Tagged, frozen=True, kw_only=True):
-    """The starter's events of the run, for the member's screen."""
-
-    event: MirroredEvent
-
-
 class OutputsReceived(RunMessage, frozen=True, kw_only=True):
     """The starter has every output file: the chief may clean up."""
 
@@ -311,8 +305,9 @@ class Declined(RunMessage, frozen=True, kw_only=True):
     problem: Problem
 
 
-class Reported(Tagged, frozen=True, kw_only=True):
-    """An event at this member: the starter checks its device and mirrors it to all."""
+class EventTold(Tagged, frozen=True, kw_only=True):
+    """An event of the run. From a member: at itself; the starter checks its device. From the starter: for the
+    member's screen, whichever member it came from."""
 
     event: MirroredEvent
 
@@ -351,7 +346,6 @@ Message = (
     | StopAsked
     | GoOnWithout
     | RunAbandoned
-    | Mirrored
     | OutputsReceived
     | ReportSent
     | TookOver
@@ -362,7 +356,7 @@ Message = (
     | FilesWanted
     | Prepared
     | Declined
-    | Reported
+    | EventTold
     | StatusTold
     | OutputsOffered
 )
@@ -424,7 +418,7 @@ def run_of(message: Message) -> RunId | None:
     match message:
         case Prepare(plan=plan) | Launch(plan=plan):
             return plan.run
-        case Reported(event=event) | Mirrored(event=event):
+        case EventTold(event=event):
             return event.run
         case RunMessage(run=run):
             return run

@@ -260,7 +260,7 @@ PROSE: list[Message] = [
         run=PLAN.run,
         problem=Problem(code="script-error", what="w" * 9_000, fix="f" * 9_000, detail="d" * 900_000),
     ),
-    ms.Reported(
+    ms.EventTold(
         event=ev.MemberLogged(
             run=PLAN.run,
             device=ANNA,

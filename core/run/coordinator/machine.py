@@ -62,7 +62,7 @@ def _take(turn: CoordinatorTurn, input: co.Input) -> None:
             _begin(turn)
         case From(device, message) if device in state.parts and state.parts[device].takes_part:
             _on_message(turn, device, message)
-        case From(device, ms.Reported(event=ev.MemberEnded() as end)) if device in state.parts:
+        case From(device, ms.EventTold(event=ev.MemberEnded() as end)) if device in state.parts:
             _on_report(turn, device, end)  # it has left, and can come back from now on
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
@@ -133,7 +133,7 @@ def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> No
             ev.RunPlanned(plan=state.plan),
             ev.RunPhaseChanged(run=state.plan.run, phase=state.phase),
         ):
-            turn.send(device, ms.Mirrored(event=event))
+            turn.send(device, ms.EventTold(event=event))
     if total_bytes:
         _let_fetch(turn, device)
     turn.wait("receive", limits.RECEIVE_S)
@@ -228,7 +228,7 @@ def _on_message(turn: CoordinatorTurn, device: DeviceId, message: Message) -> No
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)
-        case ms.Reported(event=event):
+        case ms.EventTold(event=event):
             _on_report(turn, device, event)
         case ms.StatusTold(task=task, status=status):
             patience.hear_status(turn, device, task, status)

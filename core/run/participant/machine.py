@@ -274,7 +274,7 @@ def _on_message(turn: ParticipantTurn, message: Message) -> None:
             go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
-        case ms.Mirrored(event=event):
+        case ms.EventTold(event=event):
             _on_mirrored(turn, event)
         case ms.OutputsReceived():
             turn.state = replace(turn.state, outputs_taken=True)

@@ -17,18 +17,18 @@ from core.vocabulary.progress import LogLines, Progress, Summary
 from tests.core.link.examples import reading
 
 RUN, BEN = RunId("run"), DeviceId("b" * 64)
-STEP = ms.Mirrored(
+STEP = ms.EventTold(
     event=ev.MemberProgressed(
         run=RUN, device=BEN, progress=Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1)
     )
 )
 READING = ms.TelemetrySent(reading=reading(), busy=False)
-WORDS = ms.Mirrored(event=ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", words="x"))
+WORDS = ms.EventTold(event=ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", words="x"))
 
 
-def output(text: str) -> ms.Mirrored:
+def output(text: str) -> ms.EventTold:
     lines = LogLines(task="worker:0", stream="stdout", text=text)
-    return ms.Mirrored(event=ev.MemberLogged(run=RUN, device=BEN, lines=lines))
+    return ms.EventTold(event=ev.MemberLogged(run=RUN, device=BEN, lines=lines))
 
 
 def said(
@@ -75,7 +75,7 @@ def test_a_flood_of_replaceable_reports_is_thinned_and_that_is_reported_once(
     ("message", "kind"),
     [
         (WORDS, "events"),
-        (ms.Mirrored(event=ev.RunSummarised(run=RUN, summary=Summary())), "changes"),
+        (ms.EventTold(event=ev.RunSummarised(run=RUN, summary=Summary())), "changes"),
         (ms.ModulesAsked(question=1, modules=()), "questions"),
     ],
 )

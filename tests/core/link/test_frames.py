@@ -20,8 +20,7 @@ from core.vocabulary.peer_messages import (
     BusyTold,
     Bye,
     Message,
-    Mirrored,
-    Reported,
+    EventTold,
     StopAsked,
     TelemetrySent,
 )
@@ -111,8 +110,7 @@ def test_a_number_that_is_none_ends_the_reading(number: float) -> None:
     event = MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress)
     messages: tuple[Message, ...] = (
         TelemetrySent(reading=reading(number), busy=False),
-        Reported(event=event),
-        Mirrored(event=event),
+        EventTold(event=event),
     )
     for message in messages:
         with pytest.raises(BadFrame):

@@ -20,7 +20,7 @@ from core.session.frames import Begin
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import MemberProgressed
 from core.vocabulary.ids import RunId
-from core.vocabulary.peer_messages import BusyTold, Bye, Hello, Reported, StopAsked, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, Bye, Hello, EventTold, StopAsked, TelemetrySent
 from core.vocabulary.progress import Progress
 from core.vocabulary.versions import LINK_PROTOCOL
 from tests.core.link.conftest import MakeNode
@@ -310,7 +310,7 @@ async def test_a_flood_is_left_out_and_named_and_the_link_stays(node: MakeNode) 
     anna, bert = await node("anna"), await node("bert")
     await linked(anna, bert)
     progress = Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1)
-    step = Reported(event=MemberProgressed(run=RunId("run"), device=anna.device, progress=progress))
+    step = EventTold(event=MemberProgressed(run=RunId("run"), device=anna.device, progress=progress))
     for _ in range(5_500):
         assert anna.links.send(bert.device, step)
     assert anna.links.send(bert.device, StopAsked(run=RunId("run")))

@@ -9,7 +9,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import (
     BusyTold,
     Message,
-    Reported,
+    EventTold,
     StatusTold,
     StopAsked,
     TelemetrySent,
@@ -58,14 +58,14 @@ def test_more_than_the_limit_is_not_taken() -> None:
     assert len(taken(outbox)) == count
 
 
-def step(number: int) -> Reported:
+def step(number: int) -> EventTold:
     progress = Progress(at_s=1.0, epoch=0, epochs=1, step=number, batch=number)
-    return Reported(event=MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress))
+    return EventTold(event=MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress))
 
 
-def output(size: int) -> Reported:
+def output(size: int) -> EventTold:
     lines = LogLines(task="worker:0", stream="stdout", text="x" * size)
-    return Reported(event=MemberLogged(run=RunId("r"), device=DeviceId("d"), lines=lines))
+    return EventTold(event=MemberLogged(run=RunId("r"), device=DeviceId("d"), lines=lines))
 
 
 def test_a_newer_step_takes_the_place_of_an_older_one_while_there_is_no_connection() -> None:

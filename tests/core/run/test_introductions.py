@@ -191,8 +191,8 @@ def test_another_run_ends_them(cleo: Introductions) -> None:
 # --- what they may say -------------------------------------------------------------------------------------
 
 STARTERS = {ms.FilesFrom, ms.GiveFiles, ms.Launch, ms.StopAsked, ms.GoOnWithout, ms.RunAbandoned}
-STARTERS |= {ms.Mirrored, ms.OutputsReceived}
-MEMBERS = {ms.FilesWanted, ms.Prepared, ms.Declined, ms.Reported, ms.StatusTold, ms.OutputsOffered}
+STARTERS |= {ms.EventTold, ms.OutputsReceived}
+MEMBERS = {ms.FilesWanted, ms.Prepared, ms.Declined, ms.EventTold, ms.StatusTold, ms.OutputsOffered}
 MEMBERS |= {ms.StopAsked}
 CHECKPOINTS = {ms.CheckpointAsked, ms.CheckpointTold, ms.CheckpointWanted}
 NOTHING = {ms.Hello, ms.Bye, ms.TelemetrySent, ms.ReachAsked, ms.ReachTold, ms.ModulesAsked, ms.ModulesTold}
@@ -207,9 +207,8 @@ def message_of(kind: type[ms.Message], run: RunId) -> ms.Message:
         return ms.BusyTold(busy=False)
     if kind is ms.Launch:
         return ms.Launch(plan=replace(ALL, run=run))
-    if kind in (ms.Reported, ms.Mirrored):
-        event = MemberPhaseChanged(run=run, device=BEN, phase="training")
-        return ms.Reported(event=event) if kind is ms.Reported else ms.Mirrored(event=event)
+    if kind is ms.EventTold:
+        return ms.EventTold(event=MemberPhaseChanged(run=run, device=BEN, phase="training"))
     message: ms.Message = sample(kind)
     return replace(message, run=run) if isinstance(message, ms.RunMessage) else message
 

@@ -424,13 +424,13 @@ async def test_a_laptop_that_reads_its_files_for_long_is_not_taken_for_silent(
     while waited_s < 2 * CONSENT_S:
         three.clock.advance(RECEIVE_S)
         waited_s += RECEIVE_S
-        invited.on_message(cleo.device, ms.Reported(event=told))
+        invited.on_message(cleo.device, ms.EventTold(event=told))
     assert anna.runs.returns.invitation is invited
     invited.on_message(cleo.device, FilesWanted(run=invited.run, total_bytes=1))
     while waited_s < CONSENT_S + WORK_S + 3 * SLACK_S:
         three.clock.advance(RECEIVE_S)
         waited_s += RECEIVE_S
-        invited.on_message(cleo.device, ms.Reported(event=told))
+        invited.on_message(cleo.device, ms.EventTold(event=told))
     await three.wait_until(lambda: "Cleo does not take part: it did not answer in time" in said(anna))
     await finish(three, anna, ben)
 
@@ -811,7 +811,7 @@ async def test_what_a_laptop_says_of_files_before_it_wants_any_is_not_shown(
     run = await train(three, spec, anna, ben)
     asked = await unanswered(three, run)
     told = ev.MemberPhaseChanged(run=asked.run, device=cleo.device, phase="receiving", done=4, total=10)
-    asked.on_message(cleo.device, ms.Reported(event=told))
+    asked.on_message(cleo.device, ms.EventTold(event=told))
     assert anna.state.joining is None
     await stop(three, anna, ben)
 

@@ -19,10 +19,8 @@ PREPARING = ev.RunPhaseChanged(run=RUN, phase=Preparing())
     [
         ms.Prepare(plan=plan_of(), manifest=MANIFEST),
         ms.Launch(plan=plan_of()),
-        ms.Reported(event=PLANNED),
-        ms.Mirrored(event=PLANNED),
-        ms.Reported(event=PREPARING),
-        ms.Mirrored(event=PREPARING),
+        ms.EventTold(event=PLANNED),
+        ms.EventTold(event=PREPARING),
         ms.FilesWanted(run=RUN, total_bytes=0),
     ],
 )

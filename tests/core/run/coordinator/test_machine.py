@@ -113,7 +113,7 @@ def test_only_the_chief_measures_and_only_what_can_be() -> None:
     odd = replace(EXPECTED, shares=(1, 2, 3))
     for device, expectation in ((BEN, EXPECTED), (ANNA, odd)):
         event = ev.MemberMeasured(run=world.starter.plan.run, device=device, expectation=expectation)
-        world.tell(ms.From(device, ms.Reported(event=event)))
+        world.tell(ms.From(device, ms.EventTold(event=event)))
     assert world.state.run is not None and world.state.run.expectation is None
     assert not [event for event in world.events if isinstance(event, ev.MemberMeasured)]
 
@@ -214,7 +214,7 @@ def test_receiving_slowly_is_a_sign_of_life() -> None:
     world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     del world.waits["receive"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
-    world.tell(ms.From(BEN, ms.Reported(event=event)))
+    world.tell(ms.From(BEN, ms.EventTold(event=event)))
     assert world.waits["receive"] == limits.RECEIVE_S
 
 
@@ -222,7 +222,7 @@ def test_checking_files_before_any_is_asked_for_is_a_sign_of_life_too() -> None:
     world = World()
     del world.waits["consent"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
-    world.tell(ms.From(BEN, ms.Reported(event=event)))
+    world.tell(ms.From(BEN, ms.EventTold(event=event)))
     assert world.waits["consent"] == limits.CONSENT_S
 
 
@@ -862,7 +862,7 @@ def test_a_member_speaks_for_itself_alone() -> None:
         ),
         ev.MemberLogged(run=run, device=BEN, lines=LogLines(task="made up", stream="stdout", text="x")),
     ):
-        world.tell(ms.From(BEN, ms.Reported(event=event)))
+        world.tell(ms.From(BEN, ms.EventTold(event=event)))
     assert len(world.events) == before
     assert isinstance(world.phase, Training)
 
@@ -888,11 +888,11 @@ def test_a_wait_that_was_called_off_does_nothing() -> None:
 
 
 def said_by(device: DeviceId, event: ev.MirroredEvent) -> ms.From:
-    return ms.From(device, ms.Reported(event=event))
+    return ms.From(device, ms.EventTold(event=event))
 
 
 def mirrored_to(world: World, device: DeviceId) -> list[ev.MirroredEvent]:
-    return [message.event for message in world.to_member[device] if isinstance(message, ms.Mirrored)]
+    return [message.event for message in world.to_member[device] if isinstance(message, ms.EventTold)]
 
 
 def three() -> World:

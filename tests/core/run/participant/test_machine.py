@@ -48,8 +48,8 @@ class Ben:
 
     def ready(self) -> Ben:
         self.tell(pa.Asked(allowed=True), pa.Listed(0), pa.MadeReady({"worker:0": 20001}))
-        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=self.known.plan)))
-        self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
+        self.hear(ms.EventTold(event=ev.RunPlanned(plan=self.known.plan)))
+        self.hear(ms.EventTold(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
         return self
 
     def launched(self) -> Ben:
@@ -64,7 +64,7 @@ class Ben:
         return [effect.message for effect in self.effects if isinstance(effect, Send)]
 
     def reported(self) -> list[ev.MirroredEvent]:
-        return [message.event for message in self.told() if isinstance(message, ms.Reported)]
+        return [message.event for message in self.told() if isinstance(message, ms.EventTold)]
 
     def shown(self) -> list[object]:
         return [effect for effect in self.effects if isinstance(effect, Shown)]
@@ -204,7 +204,7 @@ def test_work_on_files_is_a_sign_of_life_before_the_first_byte_and_after_the_las
 def test_a_member_that_is_ready_waits_for_others_that_still_receive() -> None:
     ben = Ben(THREE).ready()
     coming = ev.MemberPhaseChanged(run=RUN, device=CLEO, phase="receiving", done=1, total=9)
-    assert SetTimer("launch", limits.LAUNCH_S) in ben.hear(ms.Mirrored(event=coming))
+    assert SetTimer("launch", limits.LAUNCH_S) in ben.hear(ms.EventTold(event=coming))
 
 
 def test_files_come_from_the_member_that_the_starter_names_first() -> None:
@@ -479,13 +479,13 @@ LEFT = ev.MemberLeft(run=RUN, device=BEN, problem=LOST)
 
 def test_who_has_left_trains_no_more_and_hears_how_the_run_ends() -> None:
     ben = Ben().launched()
-    ben.hear(ms.Mirrored(event=LEFT))
+    ben.hear(ms.EventTold(event=LEFT))
     assert pa.StopTrainers(2) in ben.hear(ms.GoOnWithout(run=RUN, generation=1, gone=(BEN,)))
     assert ben.known.gone == (BEN,) and ben.shown()[-1] == LEFT
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Trained)
     for phase in (Starting(), Training(), Finished()):
-        ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=phase)))
+        ben.hear(ms.EventTold(event=ev.RunPhaseChanged(run=RUN, phase=phase)))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Finished())
     assert isinstance(ben.effects[-1], pa.Leave)
 
@@ -553,7 +553,7 @@ def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
 def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
     ben = Ben().launched()
     failed = Failed(problem=Problem(code="x", what="It is over."))
-    effects = ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
+    effects = ben.hear(ms.EventTold(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
     assert pa.StopTrainers(2) in effects
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert isinstance(ben.known.stage, pa.Gone)
@@ -569,7 +569,7 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
         ev.RunPlanned(plan=structs.replace(PLAN, arguments=("--delete",))),
         ev.MemberLogged(run=RUN, device=BEN, lines=LogLines(task="worker:17", stream="stdout", text="x")),
     ):
-        ben.hear(ms.Mirrored(event=event))
+        ben.hear(ms.EventTold(event=event))
     assert ben.shown() == before
     assert ben.known.left_out == 4
 
@@ -609,7 +609,7 @@ def test_what_makes_a_difference_is_reported_as_such() -> None:
     said = trainer_messages.Said(words="Local times differ.", difference=True)
     ben.tell(pa.TrainerSaid("worker:0", said))
     messages = [effect.message for effect in ben.effects if isinstance(effect, Send)]
-    (event,) = [message.event for message in messages[-1:] if isinstance(message, ms.Reported)]
+    (event,) = [message.event for message in messages[-1:] if isinstance(message, ms.EventTold)]
     assert isinstance(event, ev.MemberLogged) and event.lines.difference
 
 
