@@ -339,7 +339,7 @@ class Flood:
         return plan
 
     def _readings(self) -> Iterator[ms.Message]:
-        return (ms.TelemetrySent(reading=READING, busy=False) for _ in range(1_000_000))
+        return (ms.TelemetrySent(reading=READING) for _ in range(1_000_000))
 
     def _questions(self) -> Iterator[ms.Message]:
         return (ms.ModulesAsked(question=number, modules=("keras",)) for number in range(100_000))

@@ -137,8 +137,8 @@ class Links:
         return await self._questions.ask(device, question, limit_s)
 
     def send_all(self, message: Message, *, but: Container[DeviceId] = ()) -> None:
-        """Queue a message for every linked device, except some."""
-        for device in self.linked:
+        """Queue a message for every linked device, away or not, except some."""
+        for device in self._peers:
             if device not in but:
                 self.send(device, message)
 

@@ -75,7 +75,6 @@ class Neighbours:
         self._identity = identity
         self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
-        self._busy: dict[DeviceId, bool] = {}
         self._reached: dict[DeviceId, str] = {}
         """Each device's host in a link since the start, which may be a name."""
         self._strangers = strangers = Strangers()
@@ -299,7 +298,6 @@ class Neighbours:
     # --- links ---------------------------------------------------------------------------------------------
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
-        self._busy[device] = hello.busy
         self.transfers.reached(device)
         if is_paired := device not in self.introduced.nodes:
             self._reached[device] = self.links.peer_host(device)
@@ -352,18 +350,16 @@ class Neighbours:
     def _on_link_message(self, device: DeviceId, message: Message) -> None:
         if self.introduced.refuses(device, message):
             return
-        if not isinstance(message, TelemetrySent | BusyTold):
-            self._on_message(device, message)
-            return
-        if isinstance(message, TelemetrySent):
-            self._emit(ev.TelemetryReported(device=device, reading=message.reading))
-        elif message.seal is not None:
-            self._emit(ev.SealChanged(device=device, seal=message.seal))
-        said = message.name if isinstance(message, BusyTold) else ""
-        if said or self._busy.get(device) != message.busy:
-            self._busy[device] = message.busy
-            name = self._name_for(device, fit_name(said)) if said else ""
-            self._emit(ev.BusyChanged(device=device, busy=message.busy, name=name))
+        match message:
+            case TelemetrySent(reading=reading):
+                self._emit(ev.TelemetryReported(device=device, reading=reading))
+            case BusyTold(seal=str(seal)):
+                self._emit(ev.SealChanged(device=device, seal=seal))
+            case BusyTold(busy=busy, name=said):
+                name = self._name_for(device, fit_name(said)) if said else ""
+                self._emit(ev.BusyChanged(device=device, busy=busy, name=name))
+            case _:
+                self._on_message(device, message)
 
 
 def _hosts(settings: Settings) -> Sequence[str]:

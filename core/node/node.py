@@ -377,7 +377,7 @@ class Node:
 
     def _on_reading(self, reading: Reading) -> None:
         self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
-        self._neighbours.tell_paired(TelemetrySent(reading=reading, busy=self._runs.busy))
+        self._neighbours.tell_paired(TelemetrySent(reading=reading))
         self._runs.warm.on_memory(reading.memory_total_bytes - reading.memory_used_bytes)
         if problem := self._runs.departure.on_reading(reading, self._settings.leave_below_pct):
             self._notice(problem)

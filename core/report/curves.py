@@ -38,8 +38,8 @@ class Panel:
 
 
 def panels(details: RunDetails) -> list[Panel]:
-    """At most ``MOST_PANELS`` metrics, and the use of graphics cards, or of processors where no card reports it.
-    Empty if nothing was reported."""
+    """At most ``MOST_PANELS`` metrics, and the use of graphics cards, or of processors where no card reports
+    it. Empty if nothing was reported."""
     points, names, shown = RunPoints.of(details), member_names(details), shown_devices(details)
     found: dict[str, list[Curve]] = {}
     for key, line in points.curves.items():

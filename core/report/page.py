@@ -86,9 +86,7 @@ class _Epochs:
     cut: str
 
 
-def page(
-    details: RunDetails, exits: Exits, here: Collection[str], said: Sequence[str] = ()
-) -> str:
+def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequence[str] = ()) -> str:
     """``here``: outputs to link. ``said``: Tandem's own messages about the training. The first call loads
     Jinja2: not on the core loop."""
     entry, shown = details.entry, panels(details)

@@ -29,7 +29,7 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.data import is_sound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.manifest import Manifest, check_project
+from core.vocabulary.manifest import check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Permission, asked_by, beyond, covers
 from core.vocabulary.phases import Stopped
@@ -235,7 +235,9 @@ def why_unsafe(request: Prepare) -> Problem | None:
     """What is wrong with the announced files. Checks thousands of names: use a thread."""
     plan, manifest = request.plan, request.manifest
     # The manifest may have come as a file, and differ from the one that the request named.
-    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(request.texts, manifest):
+    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(
+        request.texts, manifest
+    ):
         return problems.bad_message("The other laptop")
     try:
         check_project(manifest)

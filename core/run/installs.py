@@ -20,7 +20,7 @@ from core.run import install_problems as problems
 from core.run.context import RunContext
 from core.script import packages as here
 from core.vocabulary.commands import AskToInstall, Install
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.peer_messages import InstallAsked, InstallTold
 from core.vocabulary.text import plain_lines
@@ -95,7 +95,9 @@ class Installs:
         if not (installer := self._installer()):
             return  # its user was told so
         self._asking[device] = asked.packages
-        self._context.notice(problems.wanted_here(self._context.name_of(device), device, asked.packages, installer))
+        self._context.notice(
+            problems.wanted_here(self._context.name_of(device), device, asked.packages, installer)
+        )
 
     def _answer(self, command: Install) -> None:
         device, wanted = command.device, command.packages

@@ -36,7 +36,7 @@ from core.vocabulary import answers
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.commands import Decision
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event, Shown
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message

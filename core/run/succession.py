@@ -272,7 +272,6 @@ class Succession:
         self._context.send(device, ms.TakenBack(run=run, goes_on=goes_on))
 
 
-
 def _handed_back(name: str) -> Problem:
     return Problem(code="handed-back", what=f"{name} is there again, and goes on with its run itself.")
 

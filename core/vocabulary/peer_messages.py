@@ -52,7 +52,6 @@ class Bye(Tagged, frozen=True, kw_only=True):
 
 class TelemetrySent(Tagged, frozen=True, kw_only=True):
     reading: Reading
-    busy: bool
 
 
 class BusyTold(Tagged, frozen=True, kw_only=True):

@@ -49,10 +49,8 @@ class CoordinatorDriver:
     ) -> None:
         self.context = context
         project = planned.project
-        self._checkpoint, _ = planned.checkpoint or (None, None)
-        self.state = co.coordinate(
-            context.me, planned.request, pressed_s, falls_back=planned.falls_back
-        )
+        self._checkpoint = planned.checkpoint
+        self.state = co.coordinate(context.me, planned.request, pressed_s, falls_back=planned.falls_back)
         self._source = Path(project.folder)
         self._data = project.data
         self._remarks = (*project.warnings, *planned.remarks)
@@ -101,8 +99,8 @@ class CoordinatorDriver:
             case co.OfferFiles(device):
                 request = self.state.request
                 self._offer(device, ManifestReader(self._source, request.manifest))
-                if request.checkpoint is not None and self._checkpoint is not None:
-                    self._offer(device, ManifestReader(self._checkpoint, request.checkpoint))
+                if self._checkpoint is not None:
+                    self._offer(device, ManifestReader(*self._checkpoint))
                 if request.written is not None:
                     self._offer(device, ManifestReader(Path(request.written_at), request.written))
             case co.TakeOutputs(device, manifest):

@@ -349,9 +349,7 @@ class Coordination:
         return all(task.name in self.parts[device].exits for task in self.plan.tasks_of(device))
 
 
-def coordinate(
-    me: DeviceId, request: Prepare, pressed_s: float, *, falls_back: bool = False
-) -> Coordination:
+def coordinate(me: DeviceId, request: Prepare, pressed_s: float, *, falls_back: bool = False) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
     plan = request.plan
     parts = MappingProxyType({member.device: Part() for member in plan.members})

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from core.home.identity import load_or_create
 from core.link.dial import Backoff
@@ -141,7 +141,7 @@ class LinkNode:
         self.sockets: list[socket.socket] = []
         self.proofs: list[bytes] = []
         self.excess: list[Problem] = []
-        self.versions: dict[str, object] = {}
+        self.versions: dict[str, Any] = {}
         self.links = Links(
             self.identity,
             self.hello,

@@ -22,7 +22,7 @@ STEP = ms.EventTold(
         run=RUN, device=BEN, progress=Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1)
     )
 )
-READING = ms.TelemetrySent(reading=reading(), busy=False)
+READING = ms.TelemetrySent(reading=reading())
 WORDS = ms.EventTold(event=ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", words="x"))
 
 

@@ -19,8 +19,8 @@ from core.vocabulary.peer_messages import (
     MAX_FRAME_BYTES,
     BusyTold,
     Bye,
-    Message,
     EventTold,
+    Message,
     StopAsked,
     TelemetrySent,
 )
@@ -109,10 +109,10 @@ def test_a_number_that_is_none_ends_the_reading(number: float) -> None:
     progress = Progress(at_s=1.0, epoch=0, epochs=1, step=0, batch=0, logs={"loss": number})
     event = MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress)
     messages: tuple[Message, ...] = (
-        TelemetrySent(reading=reading(number), busy=False),
+        TelemetrySent(reading=reading(number)),
         EventTold(event=event),
     )
     for message in messages:
         with pytest.raises(BadFrame):
             decode(encode(message)[4:])
-    assert decode(encode(TelemetrySent(reading=reading(), busy=False))[4:])
+    assert decode(encode(TelemetrySent(reading=reading()))[4:])

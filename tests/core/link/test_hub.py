@@ -20,7 +20,7 @@ from core.session.frames import Begin
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import MemberProgressed
 from core.vocabulary.ids import RunId
-from core.vocabulary.peer_messages import BusyTold, Bye, Hello, EventTold, StopAsked, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, Bye, EventTold, Hello, StopAsked, TelemetrySent
 from core.vocabulary.progress import Progress
 from core.vocabulary.versions import LINK_PROTOCOL
 from tests.core.link.conftest import MakeNode
@@ -299,7 +299,7 @@ async def test_a_port_where_nobody_answers_is_tried_in_growing_pauses(node: Make
 async def test_telemetry_is_sent_to_all_and_a_device_without_link_is_said_so(node: MakeNode) -> None:
     anna, bert, cleo = [await node(name) for name in ("anna", "bert", "cleo")]
     await linked(anna, bert)
-    bert.links.send_all(TelemetrySent(reading=reading(), busy=True))
+    bert.links.send_all(TelemetrySent(reading=reading()))
     assert isinstance((await anna.diary.wait(Came)).message, TelemetrySent)
     assert not bert.links.send(cleo.device, BusyTold(busy=True))
     with contextlib.suppress(KeyError):

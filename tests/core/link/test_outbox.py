@@ -8,8 +8,8 @@ from core.vocabulary.events import MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import (
     BusyTold,
-    Message,
     EventTold,
+    Message,
     StatusTold,
     StopAsked,
     TelemetrySent,
@@ -37,7 +37,7 @@ def test_messages_go_out_in_order() -> None:
 
 def test_only_the_newest_telemetry_waits() -> None:
     outbox = Outbox()
-    old, new = (TelemetrySent(reading=reading(at_s), busy=False) for at_s in (1.0, 2.0))
+    old, new = (TelemetrySent(reading=reading(at_s)) for at_s in (1.0, 2.0))
     for message in (old, PING, new):
         outbox.put(message)
     assert outbox.waiting_bytes == len(body(new)) + len(body(PING))

@@ -74,11 +74,17 @@ def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
     "run", ["", ".", "..", "/home/ben", "a/b", "a\\b", "history.db", "x" * 41, "r\n", "ö"]
 )
 def test_a_runs_id_that_is_no_plain_name_is_refused(run: str) -> None:
-    assert why_unfit(BEN, ANNA, Prepare(plan=structs.replace(PLAN, run=RunId(run)), manifest=MANIFEST)) is not None
+    assert (
+        why_unfit(BEN, ANNA, Prepare(plan=structs.replace(PLAN, run=RunId(run)), manifest=MANIFEST))
+        is not None
+    )
 
 
 def test_files_other_than_announced_are_refused() -> None:
-    assert why_unsafe(Prepare(plan=structs.replace(PLAN, project=ProjectId("e" * 64)), manifest=MANIFEST)) is not None
+    assert (
+        why_unsafe(Prepare(plan=structs.replace(PLAN, project=ProjectId("e" * 64)), manifest=MANIFEST))
+        is not None
+    )
 
 
 def test_a_request_with_an_escaping_path_is_refused() -> None:
@@ -103,7 +109,10 @@ def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(strategy: St
     assert problem is not None
     assert problem.code == "exchange-tensorflow" and "Update Tandem" in problem.fix
     alone = plan_of((BEN,), starter=ANNA, project=MANIFEST.digest)
-    assert alone.exchange == "tensorflow" and why_unfit(BEN, ANNA, Prepare(plan=alone, manifest=MANIFEST)) is None
+    assert (
+        alone.exchange == "tensorflow"
+        and why_unfit(BEN, ANNA, Prepare(plan=alone, manifest=MANIFEST)) is None
+    )
 
 
 def test_a_good_request_is_taken() -> None:

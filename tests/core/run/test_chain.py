@@ -26,8 +26,8 @@ from core.transfer.offer import OfferedFiles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.phases import Training
 from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.phases import Training
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.state import State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of

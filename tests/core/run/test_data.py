@@ -25,8 +25,8 @@ from core.vocabulary.data import Data
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Listing, Manifest
-from core.vocabulary.phases import Training
 from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.phases import Training
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.run_folder import CHECKPOINTS
 from core.vocabulary.settings import Settings

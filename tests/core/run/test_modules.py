@@ -16,7 +16,7 @@ from core.run.modules import HERE, Lack, Modules, check_here, missing
 from core.runtime.background import Background
 from core.script.needs import Needs
 from core.script.syntax import Usage
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
 from tests.core.cluster.laptops import ANNA, BEN

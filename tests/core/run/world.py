@@ -211,14 +211,14 @@ class World:
         self.cut.add(device)
         self.tell(ms.LinkAway(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkAway(self.plan.starter, why))
+            self.tell_member(device, ms.LinkAway(self.me, why))
 
     def restore_link(self, device: DeviceId) -> None:
         """Both return, and messages sent meanwhile arrive."""
         self.cut.discard(device)
         self.tell(ms.LinkBack(device))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkBack(self.plan.starter))
+            self.tell_member(device, ms.LinkBack(self.me))
 
     def lose_link(self, device: DeviceId, why: Problem = LOST) -> None:
         """The link is over for good; both sides notice."""
@@ -229,7 +229,7 @@ class World:
         self.to_starter[device].clear()
         self.tell(ms.LinkLost(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkLost(self.plan.starter, why))
+            self.tell_member(device, ms.LinkLost(self.me, why))
 
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))

@@ -474,8 +474,8 @@ async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec
     keep(kept(ben, run), 40)
     newest = checkpoint_store.newest(kept(ben, run))
     assert newest is not None
-    found = ms.KeptCheckpoint(moment=moment_of(80), files=checkpoint_store.listing(newest))
-    told = ms.CheckpointTold(run=run, kept=found)
+    copy = ms.KeptCheckpoint(moment=moment_of(80), files=checkpoint_store.listing(newest))
+    told = ms.CheckpointTold(run=run, kept=copy)
     heard: list[ms.Message] = []
     on_message = anna.runs.on_message
 
