@@ -30,19 +30,11 @@ from core.vocabulary import events as ev
 from core.vocabulary.commands import CodePolicy, Pair
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.peer_messages import (
-    BusyTold,
-    Hello,
-    LinkAway,
-    LinkBack,
-    LinkLost,
-    LinkNews,
-    Message,
-    TelemetrySent,
-)
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from core.vocabulary.text import fit_name
+from core.vocabulary.traffic import LinkAway, LinkBack, LinkLost, LinkNews
 from core.vocabulary.versions import LINK_PROTOCOL, difference
 
 _log = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Outcome, Stopped
 from core.vocabulary.plan import Member, Plan, RunOwner
 from core.vocabulary.text import fit_name
+from core.vocabulary.traffic import run_of
 
 FOLLOWS_S = limits.CONSENT_S
 """How long members that lost their starter stay linked if no run follows."""
@@ -130,7 +131,7 @@ class Introductions:
                 return self.lost and run in self.runs
             case ms.LoadAsked():
                 return device == self.stand_in and self.ends_in_s is None
-        about = ms.run_of(message)
+        about = run_of(message)
         if isinstance(message, _OF_A_STARTER) and about == self.asked.get(device):
             return True
         return isinstance(message, _OF_A_MEMBER) and about in self.runs and self.stand_in == self.me

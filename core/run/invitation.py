@@ -13,6 +13,7 @@ from typing import Literal
 
 from core.project.send import ListingReader, ManifestReader
 from core.run.context import RunContext
+from core.run.coordinator.state import for_others
 from core.run.planner import Planned
 from core.run.transfer import data_readers
 from core.runtime.timers import Timers
@@ -22,6 +23,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import JoinProgressed, MemberPhaseChanged
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.traffic import LinkLost, run_of
 
 SLOWEST_BYTES_S = 50_000.0
 """A laptop that takes longer than this to receive the files would hold up others that are to be invited."""
@@ -57,7 +59,7 @@ class Invitation:
             self._offer(ListingReader(self._project.manifest, listing))
         for reader in data_readers(self._project.data):
             self._offer(reader)
-        context.send(device, planned.request.for_others)
+        context.send(device, for_others(planned.request))
         data_bytes = sum(each.data.total_bytes for each in self._project.data)
         self._transfer_s = (self._project.manifest.total_bytes + data_bytes) / SLOWEST_BYTES_S
         self._timers = Timers[Literal["answer"]](context.clock, lambda _: self._end(_UNANSWERED))
@@ -69,7 +71,7 @@ class Invitation:
 
     def on_message(self, device: DeviceId, message: ms.Message) -> bool:
         """False: the message is about something else."""
-        if device != self.device or ms.run_of(message) != self.run:
+        if device != self.device or run_of(message) != self.run:
             return False
         match message:
             case ms.FilesWanted(total_bytes=total_bytes) if not self._is_receiving:
@@ -89,7 +91,7 @@ class Invitation:
                 self._end(problem)
         return True
 
-    def on_link_lost(self, news: ms.LinkLost) -> None:
+    def on_link_lost(self, news: LinkLost) -> None:
         if news.device == self.device:
             self._end(news.problem)
 

@@ -26,11 +26,12 @@ from core.runtime.timers import Timers
 from core.vocabulary import events as ev
 from core.vocabulary.errors import LEFT_RUN, Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.peer_messages import LinkBack, LinkLost, Message
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Failed, Finished, Stopped, Training, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.text import listed
+from core.vocabulary.traffic import LinkBack, LinkLost
 
 SPARE_S = 120.0
 """With less left to do, no trainers are loaded for a return that may never come."""

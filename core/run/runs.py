@@ -42,6 +42,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.state import State
+from core.vocabulary.traffic import LinkBack, LinkLost, LinkNews, run_of
 from core.walls.levels import Level
 
 CLOSE_S = 8.0
@@ -247,7 +248,7 @@ class NodeRuns:
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
         starter = self._coordinator
-        if starter is None or isinstance(message, ms.Prepare) or ms.run_of(message) != starter.state.plan.run:
+        if starter is None or isinstance(message, ms.Prepare) or run_of(message) != starter.state.plan.run:
             return False
         starter.on_message(device, message)
         return True
@@ -256,11 +257,11 @@ class NodeRuns:
         member = self._participant
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
-        elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
+        elif member is not None and run_of(message) == member.state.plan.run and member.starter == device:
             member.on_message(device, message)
 
-    def on_link(self, news: ms.LinkNews) -> None:
-        if isinstance(news, ms.LinkLost):
+    def on_link(self, news: LinkNews) -> None:
+        if isinstance(news, LinkLost):
             self.returns.on_link(news)
             self._held_request.on_link_down(news.device)
         self.trials.on_link(news)
@@ -268,7 +269,7 @@ class NodeRuns:
             self._coordinator.handle(news)
         elif self._participant is not None and self._participant.starter == news.device:
             self._participant.handle(news)
-        if isinstance(news, ms.LinkBack):
+        if isinstance(news, LinkBack):
             self.returns.on_link(news)
 
     # --- as a member -----------------------------------------

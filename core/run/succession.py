@@ -33,6 +33,7 @@ from core.vocabulary import run_folder
 from core.vocabulary.errors import OVERTAKEN, Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import Plan, RunOwner, RunSpec
+from core.vocabulary.traffic import LinkBack, LinkLost
 
 
 class Succession:
@@ -105,8 +106,8 @@ class Succession:
         wait_s = self._context.limits.stand_in_s
         self._continuation.next = Next(plan.run, tuple(them), (me,), (), wait_s, unless_busy=True)
 
-    def on_link(self, news: ms.LinkBack | ms.LinkLost) -> None:
-        if isinstance(news, ms.LinkBack):
+    def on_link(self, news: LinkBack | LinkLost) -> None:
+        if isinstance(news, LinkBack):
             if self._standing is not None and self._standing.owner.device == news.device:
                 self._tell_owner()
             return

@@ -24,6 +24,7 @@ from core.vocabulary.events import MirroredEvent, Shown
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.traffic import LinkNews, run_of
 
 
 class RemoteTrials:
@@ -72,14 +73,14 @@ class RemoteTrials:
         if (driver := self._coordinators.get(run)) is not None:
             driver.handle(co.StopWanted(self._context.my_name, driver.state.next_force))
 
-    def on_link(self, news: ms.LinkNews) -> None:
+    def on_link(self, news: LinkNews) -> None:
         for driver in tuple(self._coordinators.values()):
             if news.device in driver.state.parts:
                 driver.handle(news)
 
     def on_message(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a trial that was started here."""
-        run = None if isinstance(message, ms.Prepare) else ms.run_of(message)
+        run = None if isinstance(message, ms.Prepare) else run_of(message)
         driver = self._coordinators.get(run) if run is not None else None
         if driver is None:
             return False

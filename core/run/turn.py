@@ -17,10 +17,11 @@ from core.vocabulary.errors import IllegalTransition
 from core.vocabulary.events import MirroredEvent, Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import Message, Send
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import MemberPhase, Phase, ended
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import apply
+from core.vocabulary.traffic import Send
 
 _ORDER: tuple[MemberPhase, ...] = ("starting", "meeting", "training", "stopping")
 

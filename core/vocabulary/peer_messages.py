@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from core.vocabulary.bounds import Few, FewBy, FilePath, Key, ManyBy, Name, Piece, Some, Word, Words
 from core.vocabulary.errors import Problem
@@ -153,12 +152,6 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     """Their folder; like ``source`` only for the starter's own part."""
     texts: ManyBy[FilePath, Piece] = {}
     """The project's texts that the user can read before they answer, by path. The manifest proves each."""
-
-    @property
-    def for_others(self) -> Prepare:
-        """Without paths of this laptop, and short enough for a message."""
-        manifest = self.manifest if self.listing is None else Manifest(script=self.manifest.script, files=())
-        return replace(self, manifest=manifest, source="", written_at="")
 
 
 class FilesFrom(RunMessage, frozen=True, kw_only=True):
@@ -361,43 +354,6 @@ Message = (
 )
 
 
-class Send(msgspec.Struct, frozen=True):
-    """A message for a device, over the loopback if that is this node."""
-
-    device: DeviceId
-    message: Message
-
-
-class From(msgspec.Struct, frozen=True):
-    """A message with the authenticated device it came from."""
-
-    device: DeviceId
-    message: Message
-
-
-class LinkBack(msgspec.Struct, frozen=True):
-    """A device is linked: now, or again, and nothing is lost."""
-
-    device: DeviceId
-
-
-class LinkAway(msgspec.Struct, frozen=True):
-    """Nothing has come from a device for a while. Messages to it wait until it is back."""
-
-    device: DeviceId
-    problem: Problem
-
-
-class LinkLost(msgspec.Struct, frozen=True):
-    """The link to a device is over, and everything under way is lost."""
-
-    device: DeviceId
-    problem: Problem
-
-
-LinkNews = LinkBack | LinkAway | LinkLost
-
-
 def question_of(message: Message) -> tuple[type[Message], object] | None:
     """The type of the answer and its key, for a question or an answer; None: it is neither."""
     match message:
@@ -410,16 +366,3 @@ def question_of(message: Message) -> tuple[type[Message], object] | None:
         case CheckpointAsked(run=run) | CheckpointTold(run=run):
             return CheckpointTold, run
     return None
-
-
-def run_of(message: Message) -> RunId | None:
-    """The run that a message is about; None where it is about none."""
-    match message:
-        case Prepare(plan=plan) | Launch(plan=plan):
-            return plan.run
-        case EventTold(event=event):
-            return event.run
-        case RunMessage(run=run):
-            return run
-        case _:
-            return None

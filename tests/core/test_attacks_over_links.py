@@ -27,6 +27,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
 from core.vocabulary.manifest import Manifest, ProjectFile
 from core.vocabulary.plan import Moment, Plan, Role, RunSpec
+from core.vocabulary.traffic import run_of
 from tests.core.nodes import LIMIT_S, Heard, id_of, refusal, wait_for
 from tests.core.project.making import manifest_for
 from tests.core.run.lan import keep, project
@@ -73,7 +74,7 @@ class Hostile:
         async with asyncio.timeout(LIMIT_S):
             while True:
                 for message in self.heard:
-                    if isinstance(message, kind) and ms.run_of(message) == run:
+                    if isinstance(message, kind) and run_of(message) == run:
                         return message
                 self._news.clear()
                 await self._news.wait()
@@ -174,7 +175,7 @@ async def test_an_answer_that_crosses_an_exchange_on_the_wire_allows_what_was_sh
                 await ben.node.submit(AnswerConsent(run=each.run, decision="no"))
             await wait_for(ben.node, lambda s: not s.consents)
             await asyncio.wait_for(ben.node._runs._idle.wait(), LIMIT_S)
-        wanted = {ms.run_of(each) for each in hostile.heard if isinstance(each, ms.FilesWanted)}
+        wanted = {run_of(each) for each in hostile.heard if isinstance(each, ms.FilesWanted)}
         assert not wanted & {plan.run for plan in evil[1::2]}
         approved = ben.node._neighbours.trust.store.peer(id_of(mallory.node))
         assert approved is not None and EVIL.digest not in approved.approved_projects

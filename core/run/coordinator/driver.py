@@ -28,9 +28,10 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import From, LinkLost, Message, Send
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS
+from core.vocabulary.traffic import From, LinkLost, Send
 
 _GONE = Problem(code="link-gone", what="its link is gone.")
 

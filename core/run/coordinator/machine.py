@@ -38,10 +38,11 @@ from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import From, LinkAway, LinkBack, LinkLost, Message
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Preparing, Starting
 from core.vocabulary.plan import Plan, with_ports
 from core.vocabulary.plausible import sound
+from core.vocabulary.traffic import From, LinkAway, LinkBack, LinkLost
 
 Stepped = tuple[co.Coordination, tuple[co.Effect, ...]]
 
@@ -119,7 +120,7 @@ def _begin(turn: CoordinatorTurn) -> None:
     for device in state.parts:
         if state.request.listing is not None and device != state.me:
             turn.effects.append(co.OfferFiles(device, state.request.listing))
-        turn.send(device, state.request if device == state.me else state.request.for_others)
+        turn.send(device, state.request if device == state.me else co.for_others(state.request))
 
 
 def _on_consent(turn: CoordinatorTurn, device: DeviceId, total_bytes: int) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, Self
 
+from msgspec import structs
+
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.speed.summary import Tally
 from core.vocabulary import limits
@@ -15,9 +17,10 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Listing, Manifest
-from core.vocabulary.peer_messages import From, LinkNews, Prepare, Prepared, Send
+from core.vocabulary.peer_messages import Prepare, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Task
+from core.vocabulary.traffic import From, LinkNews, Send
 from core.vocabulary.waits import TrainerStatus, WaitsFor
 
 # --- inputs ------------------------------------------------------------------------------------------------
@@ -347,6 +350,13 @@ class Coordination:
     def has_ended(self, device: DeviceId) -> bool:
         """Whether all of its trainers have ended."""
         return all(task.name in self.parts[device].exits for task in self.plan.tasks_of(device))
+
+
+def for_others(request: Prepare) -> Prepare:
+    """Without paths of this laptop, and short enough for a message."""
+    files = request.manifest
+    manifest = files if request.listing is None else Manifest(script=files.script, files=())
+    return structs.replace(request, manifest=manifest, source="", written_at="")
 
 
 def coordinate(me: DeviceId, request: Prepare, pressed_s: float, *, falls_back: bool = False) -> Coordination:

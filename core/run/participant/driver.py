@@ -36,10 +36,11 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From, Message, Send
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Stopping
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS, TASKS
+from core.vocabulary.traffic import From, Send
 
 _log = logging.getLogger(__name__)
 

@@ -36,11 +36,12 @@ from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import From, LinkAway, LinkBack, LinkLost, Message
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.permission import network_of
 from core.vocabulary.phases import Exit, ended
 from core.vocabulary.plan import Plan, without_ports
 from core.vocabulary.state import apply
+from core.vocabulary.traffic import From, LinkAway, LinkBack, LinkLost
 
 Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
 

@@ -15,12 +15,13 @@ from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Difference, Manifest
-from core.vocabulary.peer_messages import From, LinkNews, Prepare, Send
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.permission import Gap, Part, Permission
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan, Task
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
+from core.vocabulary.traffic import From, LinkNews, Send
 from core.vocabulary.trainer_messages import Order, Report
 
 # --- inputs ------------------------------------------------------------------------------------------------

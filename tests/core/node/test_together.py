@@ -47,10 +47,11 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.peer_messages import BusyTold, LinkLost, LinkNews, StopAsked, TelemetrySent
+from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.state import State
+from core.vocabulary.traffic import LinkLost, LinkNews
 from tests.core.certificates import device_certificate, device_key, identity_of, odd_certificate
 from tests.core.link.examples import reading
 from tests.core.node.conftest import MakeNode

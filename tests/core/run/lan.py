@@ -28,13 +28,14 @@ from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import LinkAway, LinkBack, LinkLost, Message
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
 from core.vocabulary.readings import Hardware
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
+from core.vocabulary.traffic import LinkAway, LinkBack, LinkLost
 from core.vocabulary.versions import installed
 from core.walls.levels import Level
 from tests.core.certificates import device_key

@@ -19,11 +19,12 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.peer_messages import Message, Send
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import State, apply
+from core.vocabulary.traffic import From, LinkAway, LinkBack, LinkLost, Send
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 LOST = Problem(code="link-closed", what="The link closed.")
@@ -162,10 +163,10 @@ class World:
             side.known = pa.Participation(device, message.plan, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
         elif side.known is not None:
-            self.tell_member(device, ms.From(self.me, message))
+            self.tell_member(device, From(self.me, message))
 
     def deliver_to_starter(self, device: DeviceId) -> None:
-        self.tell(ms.From(device, self.to_starter[device].popleft()))
+        self.tell(From(device, self.to_starter[device].popleft()))
 
     def do_job(self) -> None:
         """The starter's driver carries out its requests."""
@@ -209,16 +210,16 @@ class World:
         """Nothing arrives any more; both sides notice."""
         assert device != self.me
         self.cut.add(device)
-        self.tell(ms.LinkAway(device, why))
+        self.tell(LinkAway(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkAway(self.me, why))
+            self.tell_member(device, LinkAway(self.me, why))
 
     def restore_link(self, device: DeviceId) -> None:
         """Both return, and messages sent meanwhile arrive."""
         self.cut.discard(device)
-        self.tell(ms.LinkBack(device))
+        self.tell(LinkBack(device))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkBack(self.me))
+            self.tell_member(device, LinkBack(self.me))
 
     def lose_link(self, device: DeviceId, why: Problem = LOST) -> None:
         """The link is over for good; both sides notice."""
@@ -227,9 +228,9 @@ class World:
         self.cut.discard(device)
         self.to_member[device].clear()
         self.to_starter[device].clear()
-        self.tell(ms.LinkLost(device, why))
+        self.tell(LinkLost(device, why))
         if self.members[device].known is not None:
-            self.tell_member(device, ms.LinkLost(self.me, why))
+            self.tell_member(device, LinkLost(self.me, why))
 
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))

@@ -7,6 +7,7 @@ import pytest
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.phases import Preparing
+from core.vocabulary.traffic import run_of
 from tests.core.cluster.laptops import RUN, plan_of
 from tests.core.run.world import MANIFEST
 
@@ -25,8 +26,8 @@ PREPARING = ev.RunPhaseChanged(run=RUN, phase=Preparing())
     ],
 )
 def test_a_message_names_its_run(message: ms.Message) -> None:
-    assert ms.run_of(message) == RUN
+    assert run_of(message) == RUN
 
 
 def test_others_are_about_none() -> None:
-    assert ms.run_of(ms.BusyTold(busy=True)) is None
+    assert run_of(ms.BusyTold(busy=True)) is None

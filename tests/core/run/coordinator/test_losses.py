@@ -23,6 +23,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, Expectation
+from core.vocabulary.traffic import From, LinkLost
 from core.vocabulary.trainer_messages import EpochEnded, Measured, MeetWithout, StatusChanged
 from core.vocabulary.waits import PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -57,7 +58,7 @@ def killed(world: World) -> None:
 
 def closed(world: World) -> None:
     problem = Problem(code="closed", what="Tandem was closed on Ben's.")
-    world.tell(ms.From(BEN, ms.Declined(run=world.starter.plan.run, problem=problem)))
+    world.tell(From(BEN, ms.Declined(run=world.starter.plan.run, problem=problem)))
     world.lose_link(BEN, CLOSED)
 
 
@@ -142,7 +143,7 @@ def test_who_comes_back_too_late_ends_its_trainer_and_is_heard_no_more() -> None
     assert world.members[BEN].trainers == {"worker:0": 2}
     assert not world.members[BEN].orders
     world.end_trainer(BEN, "worker:0", failing("killed"))
-    world.tell(ms.From(BEN, ms.StopAsked(run=THREE.run)))
+    world.tell(From(BEN, ms.StopAsked(run=THREE.run)))
     assert isinstance(world.starter.stage, co.Running)
     world.cut_link(BEN)
     assert "away" not in world.waits and not world.starter.is_any_away
@@ -474,12 +475,12 @@ def test_members_of_one_generation_agree_who_is_gone_wherever_links_break(
         alone.add(device)
         world.lost.add(device)
         world.to_member[device].clear()
-        world.tell_member(device, ms.LinkLost(ANNA, LOST))
+        world.tell_member(device, LinkLost(ANNA, LOST))
 
     def lose_member(device: DeviceId) -> None:
         unheard.add(device)
         world.to_starter[device].clear()
-        world.tell(ms.LinkLost(device, LOST))
+        world.tell(LinkLost(device, LOST))
 
     for _ in range(data.draw(st.integers(0, 12))):
         found: list[Callable[[], None]] = list(world.possible())

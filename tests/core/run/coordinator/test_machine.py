@@ -20,6 +20,7 @@ from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Plan, Role, StrategyKind
 from core.vocabulary.progress import Expectation, LogLines, Progress
+from core.vocabulary.traffic import From, LinkAway, LinkLost
 from core.vocabulary.trainer_messages import Booted, Connecting, Measured, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, World, failing, progress
@@ -113,7 +114,7 @@ def test_only_the_chief_measures_and_only_what_can_be() -> None:
     odd = replace(EXPECTED, shares=(1, 2, 3))
     for device, expectation in ((BEN, EXPECTED), (ANNA, odd)):
         event = ev.MemberMeasured(run=world.starter.plan.run, device=device, expectation=expectation)
-        world.tell(ms.From(device, ms.EventTold(event=event)))
+        world.tell(From(device, ms.EventTold(event=event)))
     assert world.state.run is not None and world.state.run.expectation is None
     assert not [event for event in world.events if isinstance(event, ev.MemberMeasured)]
 
@@ -203,7 +204,7 @@ def test_a_member_that_stops_receiving_is_named() -> None:
         world.possible()[0]()
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
+    world.tell(From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -211,10 +212,10 @@ def test_a_member_that_stops_receiving_is_named() -> None:
 
 def test_receiving_slowly_is_a_sign_of_life() -> None:
     world = World()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
+    world.tell(From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     del world.waits["receive"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
-    world.tell(ms.From(BEN, ms.EventTold(event=event)))
+    world.tell(From(BEN, ms.EventTold(event=event)))
     assert world.waits["receive"] == limits.RECEIVE_S
 
 
@@ -222,7 +223,7 @@ def test_checking_files_before_any_is_asked_for_is_a_sign_of_life_too() -> None:
     world = World()
     del world.waits["consent"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
-    world.tell(ms.From(BEN, ms.EventTold(event=event)))
+    world.tell(From(BEN, ms.EventTold(event=event)))
     assert world.waits["consent"] == limits.CONSENT_S
 
 
@@ -236,8 +237,8 @@ def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
 def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
-    world.tell(ms.From(BEN, prepared(run, ports)))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(BEN, prepared(run, ports)))
     assert verdict(world).code == "broken-talk"
 
 
@@ -256,17 +257,17 @@ TLS = plan_of(project=MANIFEST.digest)
 )
 def test_certificates_that_cannot_be_end_the_run(plan: Plan, certificates: dict[str, bytes]) -> None:
     world = World(plan)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=0)))
-    world.tell(ms.From(BEN, ms.Prepared(run=plan.run, ports={"worker:0": 21_000}, certificates=certificates)))
+    world.tell(From(BEN, ms.FilesWanted(run=plan.run, total_bytes=0)))
+    world.tell(From(BEN, ms.Prepared(run=plan.run, ports={"worker:0": 21_000}, certificates=certificates)))
     assert verdict(world).code == "broken-talk"
 
 
 def test_everybody_is_told_everybodys_port_and_certificate() -> None:
     world = World(TLS)
     for device, task, port in ((ANNA, "chief:0", 21_000), (BEN, "worker:0", 22_000)):
-        world.tell(ms.From(device, ms.FilesWanted(run=TLS.run, total_bytes=0)))
+        world.tell(From(device, ms.FilesWanted(run=TLS.run, total_bytes=0)))
         made = {task: f"{task}'s".encode()}
-        world.tell(ms.From(device, ms.Prepared(run=TLS.run, ports={task: port}, certificates=made)))
+        world.tell(From(device, ms.Prepared(run=TLS.run, ports={task: port}, certificates=made)))
     for device in (ANNA, BEN):
         launch = world.to_member[device].pop()
         assert isinstance(launch, ms.Launch)
@@ -277,12 +278,12 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
 def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
     world = World(SEALED)
     for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
-        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
+        world.tell(From(device, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
         made = {task: task.encode()}
         prepared = ms.Prepared(
             run=world.starter.plan.run, ports={task: 21_000}, certificates=made, load_s=load_s
         )
-        world.tell(ms.From(device, prepared))
+        world.tell(From(device, prepared))
     assert [
         launch.meet_s
         for device in (ANNA, BEN)
@@ -299,15 +300,15 @@ def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
-        world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, total_bytes=0)))
-        world.tell(ms.From(device, prepared(loopback.run, {task: 21_000})))
+        world.tell(From(device, ms.FilesWanted(run=loopback.run, total_bytes=0)))
+        world.tell(From(device, prepared(loopback.run, {task: 21_000})))
     assert verdict(world).code == "same-address"
 
 
 def test_a_member_lost_while_preparing_is_named() -> None:
     world = World(allowed=False)
     world.settle()
-    world.tell(ms.LinkLost(BEN, CLOSED))
+    world.tell(LinkLost(BEN, CLOSED))
     assert verdict(world).code == "device-lost"
     assert "Ben's" in verdict(world).what
 
@@ -316,9 +317,9 @@ def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
     world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest), allowed=False)
     world.settle()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     assert "consent" in world.waits
-    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
+    world.tell(From(BEN, prepared(run, {"worker:0": 20001})))
     assert "receive" not in world.waits, "who has answered is ready"
     world.fire("consent")
     assert "Cleo's" in verdict(world).what
@@ -329,9 +330,9 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
     world = World()
     run = world.starter.plan.run
     for device in (ANNA, BEN):
-        world.tell(ms.From(device, ms.FilesWanted(run=run, total_bytes=0)))
+        world.tell(From(device, ms.FilesWanted(run=run, total_bytes=0)))
     assert "consent" not in world.waits
-    world.tell(ms.From(ANNA, prepared(run, {"chief:0": 20000})))
+    world.tell(From(ANNA, prepared(run, {"chief:0": 20000})))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -342,19 +343,19 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
 def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: bool) -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
-    world.tell(ms.From(BEN, prepared(run, {"worker:0": port})))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(BEN, prepared(run, {"worker:0": port})))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
 
 
 def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, prepared(run, {})))
+    world.tell(From(BEN, prepared(run, {})))
     assert world.starter.parts[BEN].prepared is None
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
-    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
-    world.tell(ms.From(BEN, prepared(run, {})))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(BEN, prepared(run, {"worker:0": 20001})))
+    world.tell(From(BEN, prepared(run, {})))
     first = world.starter.parts[BEN].prepared
     assert first is not None and first.ports == {"worker:0": 20001}
 
@@ -362,8 +363,8 @@ def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
 def test_words_about_another_run_are_not_heard() -> None:
     world = training()
     known, another = world.starter, RunId("another")
-    world.tell(ms.From(BEN, ms.StopAsked(run=another)))
-    world.tell(ms.From(BEN, ms.Declined(run=another, problem=LOST)))
+    world.tell(From(BEN, ms.StopAsked(run=another)))
+    world.tell(From(BEN, ms.Declined(run=another, problem=LOST)))
     assert world.starter == known
 
 
@@ -512,7 +513,7 @@ def test_a_fault_of_its_own_that_is_reported_at_the_very_end_is_the_cause() -> N
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
     world = training(World(BENS))
-    world.tell(ms.LinkLost(BEN, CLOSED))
+    world.tell(LinkLost(BEN, CLOSED))
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
 
@@ -567,7 +568,7 @@ def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
     world = training()
     run = world.starter.plan.run
     for force in (0, 1, 2):
-        world.tell(ms.From(BEN, ms.StopAsked(run=run, force=force)))
+        world.tell(From(BEN, ms.StopAsked(run=run, force=force)))
         world.settle()
         assert world.members[ANNA].trainers == {"chief:0": force}
     world.each_trainer_ends(failing("killed"))
@@ -769,14 +770,14 @@ def test_outputs_that_nobody_takes_change_nothing() -> None:
 def test_outputs_are_taken_once_and_from_the_chief_after_its_end_alone() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     offer = ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS, problem=LOST)
-    world.tell(ms.From(BEN, offer))
+    world.tell(From(BEN, offer))
     world.trainer_ends(BEN, "chief:0", FINISHED)
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(ms.From(ANNA, offer))
+    world.tell(From(ANNA, offer))
     assert not world.jobs
-    world.tell(ms.From(BEN, offer))
-    world.tell(ms.From(BEN, offer))
+    world.tell(From(BEN, offer))
+    world.tell(From(BEN, offer))
     assert list(world.jobs) == [co.TakeOutputs(BEN, OUTPUTS)]
     assert world.said() == f"{LOST}\n", "what could not be brought is said"
 
@@ -800,14 +801,14 @@ def test_a_chief_lost_before_its_outputs_came_failed() -> None:
         world.trainer_ends(device, task, FINISHED)
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(ms.LinkLost(BEN, CLOSED))
+    world.tell(LinkLost(BEN, CLOSED))
     assert verdict(world).code == "outputs-missing"
 
 
 def test_a_worker_lost_after_its_end_does_no_harm() -> None:
     world = training()
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", FINISHED)
     assert isinstance(world.phase, Finished)
 
@@ -862,7 +863,7 @@ def test_a_member_speaks_for_itself_alone() -> None:
         ),
         ev.MemberLogged(run=run, device=BEN, lines=LogLines(task="made up", stream="stdout", text="x")),
     ):
-        world.tell(ms.From(BEN, ms.EventTold(event=event)))
+        world.tell(From(BEN, ms.EventTold(event=event)))
     assert len(world.events) == before
     assert isinstance(world.phase, Training)
 
@@ -870,8 +871,8 @@ def test_a_member_speaks_for_itself_alone() -> None:
 def test_a_stranger_is_not_heard() -> None:
     world = training()
     known = world.starter
-    world.tell(ms.From(CLEO, ms.StopAsked(run=known.plan.run)))
-    world.tell(ms.LinkLost(CLEO, LOST))
+    world.tell(From(CLEO, ms.StopAsked(run=known.plan.run)))
+    world.tell(LinkLost(CLEO, LOST))
     assert world.starter == known
 
 
@@ -887,8 +888,8 @@ def test_a_wait_that_was_called_off_does_nothing() -> None:
 # --- who is heard, and who is told ---------------------
 
 
-def said_by(device: DeviceId, event: ev.MirroredEvent) -> ms.From:
-    return ms.From(device, ms.EventTold(event=event))
+def said_by(device: DeviceId, event: ev.MirroredEvent) -> From:
+    return From(device, ms.EventTold(event=event))
 
 
 def mirrored_to(world: World, device: DeviceId) -> list[ev.MirroredEvent]:
@@ -906,11 +907,11 @@ def of_a_remote_chief(strategy: StrategyKind = "managed") -> World:
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
     world = training(three())
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     world.to_member[BEN].clear()
     known, events = world.starter, len(world.events)
-    world.tell(ms.From(BEN, ms.StopAsked(run=known.plan.run, force=2)))
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(From(BEN, ms.StopAsked(run=known.plan.run, force=2)))
+    world.tell(LinkLost(BEN, LOST))
     assert world.starter == known and len(world.events) == events, "it is lost once"
     world.tell(co.StopWanted("Anna's", 0))
     assert not world.to_member[BEN]
@@ -926,16 +927,16 @@ def test_files_that_cannot_be_sent_any_more_do_not_end_what_has_begun() -> None:
 def test_a_member_that_agrees_twice_gets_the_files_once() -> None:
     world = World()
     wanted = ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)
-    world.tell(ms.From(BEN, wanted))
+    world.tell(From(BEN, wanted))
     known = world.starter
-    world.tell(ms.From(BEN, wanted))
+    world.tell(From(BEN, wanted))
     assert list(world.jobs) == [co.OfferFiles(BEN)]
     assert world.starter == known
 
 
 def test_a_member_that_has_all_files_is_sent_none() -> None:
     world = World()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
+    world.tell(From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=0)))
     assert not world.jobs
 
 
@@ -951,8 +952,8 @@ def gives(world: World, device: DeviceId) -> list[DeviceId]:
 def test_each_member_fetches_from_the_one_that_began_before_it() -> None:
     world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
     wanted = ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)
-    world.tell(ms.From(CLEO, wanted))
-    world.tell(ms.From(BEN, wanted))
+    world.tell(From(CLEO, wanted))
+    world.tell(From(BEN, wanted))
     assert fetches(world, CLEO) == [ANNA] and fetches(world, BEN) == [CLEO]
     assert gives(world, CLEO) == [BEN] and not gives(world, BEN) and not gives(world, ANNA)
     assert list(world.jobs) == [co.OfferFiles(CLEO), co.OfferFiles(BEN)], "whatever a member does not give"
@@ -961,14 +962,14 @@ def test_each_member_fetches_from_the_one_that_began_before_it() -> None:
 def test_who_has_all_files_or_is_away_gives_nothing() -> None:
     plan = plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest)
     world = World(plan)
-    world.tell(ms.From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=0)))
-    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    world.tell(From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=0)))
+    world.tell(From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
     assert fetches(world, BEN) == [ANNA] and not fetches(world, CLEO)
     world = World(replace(plan, exchange="tls"))
-    world.tell(ms.From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=9)))
-    world.tell(ms.LinkAway(CLEO, LOST))
+    world.tell(From(CLEO, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    world.tell(LinkAway(CLEO, LOST))
     assert world.starter.parts[CLEO].away_s is not None
-    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
+    world.tell(From(BEN, ms.FilesWanted(run=plan.run, total_bytes=9)))
     assert fetches(world, BEN) == [ANNA] and not gives(world, CLEO)
 
 
@@ -976,11 +977,11 @@ def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -
     world = World()
     run = world.starter.plan.run
     assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
-    world.tell(ms.From(ANNA, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(ANNA, ms.FilesWanted(run=run, total_bytes=0)))
     phase = ev.MemberPhaseChanged(run=run, device=ANNA, phase="prepared")
     world.tell(said_by(ANNA, phase))
     assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=0)))
     assert [type(event) for event in mirrored_to(world, BEN)] == [ev.RunPlanned, ev.RunPhaseChanged]
     world.tell(said_by(ANNA, phase))
     assert mirrored_to(world, BEN)[-1] == phase
@@ -1010,24 +1011,24 @@ def test_a_laptop_that_trains_alone_needs_no_port(port: int, is_taken: bool) -> 
     plan = plan_of((ANNA,), project=MANIFEST.digest)
     assert plan.solo
     world = World(plan)
-    world.tell(ms.From(ANNA, ms.FilesWanted(run=plan.run, total_bytes=0)))
-    world.tell(ms.From(ANNA, ms.Prepared(run=plan.run, ports={"chief:0": port})))
+    world.tell(From(ANNA, ms.FilesWanted(run=plan.run, total_bytes=0)))
+    world.tell(From(ANNA, ms.Prepared(run=plan.run, ports={"chief:0": port})))
     assert isinstance(world.phase, Starting if is_taken else Failed)
 
 
 @pytest.mark.parametrize(("size", "is_taken"), [(1, True), (MAX_DER_BYTES, True), (MAX_DER_BYTES + 1, False)])
 def test_a_certificate_may_be_as_long_as_any_and_no_longer(size: int, is_taken: bool) -> None:
     world = World(TLS)
-    world.tell(ms.From(BEN, ms.FilesWanted(run=TLS.run, total_bytes=0)))
+    world.tell(From(BEN, ms.FilesWanted(run=TLS.run, total_bytes=0)))
     made = {"worker:0": bytes(size)}
-    world.tell(ms.From(BEN, ms.Prepared(run=TLS.run, ports={"worker:0": 21_000}, certificates=made)))
+    world.tell(From(BEN, ms.Prepared(run=TLS.run, ports={"worker:0": 21_000}, certificates=made)))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
 
 
 def test_only_receiving_is_a_sign_that_files_still_come() -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.FilesWanted(run=run, total_bytes=9)))
+    world.tell(From(BEN, ms.FilesWanted(run=run, total_bytes=9)))
     world.waits["receive"] = 1.0
     world.tell(said_by(BEN, ev.MemberPhaseChanged(run=run, device=BEN, phase="prepared")))
     assert world.waits["receive"] == 1.0
@@ -1042,7 +1043,7 @@ def test_nothing_is_waited_for_because_a_member_says_late_that_it_receives() -> 
 
 def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> None:
     world = three()
-    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
+    world.tell(From(BEN, ms.FilesWanted(run=world.starter.plan.run, total_bytes=9)))
     world.fire("receive")
     assert "Ben's" in verdict(world).what
     assert "Cleo's" not in verdict(world).what and "Anna's" not in verdict(world).what
@@ -1113,7 +1114,7 @@ def test_a_member_has_ended_with_the_last_of_its_trainers() -> None:
 def test_a_member_that_is_lost_with_one_trainer_still_running_fails_the_run() -> None:
     world = served_run()
     world.end_trainer(BEN, "worker:0", FINISHED)
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert verdict(world).code == "device-lost"
 
@@ -1147,7 +1148,7 @@ def test_a_laptop_that_had_ended_is_not_the_cause_when_its_link_goes() -> None:
     world.end_trainer(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
     world.fire("cause")
     world.settle()
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     for device, task in ((ANNA, "chief:0"), (CLEO, "worker:1")):
         world.end_trainer(device, task, failing("killed"))
     assert verdict(world).what == "On Ben's: A peer was lost."
@@ -1157,7 +1158,7 @@ def test_a_laptop_that_is_lost_while_tandem_is_closed_does_not_turn_the_stop_int
     world = training()
     world.tell(co.NodeEnds("Anna's"))
     world.settle()
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     world.end_trainer(ANNA, "chief:0", failing("killed"))
     assert world.phase == Stopped(by="Anna's")
 
@@ -1280,7 +1281,7 @@ def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() ->
     world.end_trainer(BEN, "chief:0", FINISHED)
     assert world.starter.outputs == "here"
     assert set(world.waits) == {"finish"}
-    world.tell(ms.LinkLost(BEN, LOST))
+    world.tell(LinkLost(BEN, LOST))
     assert isinstance(world.starter.stage, co.Running), "its chief has nothing left to give"
     world.end_trainer(ANNA, "worker:0", FINISHED)
     assert isinstance(world.phase, Finished)
@@ -1289,7 +1290,7 @@ def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() ->
 def test_a_worker_that_goes_while_only_outputs_are_waited_for_does_no_harm() -> None:
     world = chief_offers_to_a_run_of_three()
     world.each_trainer_ends()
-    world.tell(ms.LinkLost(CLEO, LOST))
+    world.tell(LinkLost(CLEO, LOST))
     assert set(world.waits) == {"outputs"}
     world.tell(co.OutputsStored(("model.keras",)))
     assert isinstance(world.phase, Finished)
@@ -1302,7 +1303,7 @@ def test_an_offer_of_outputs_is_a_sign_of_life() -> None:
     world.members[BEN].jobs.clear()
     world.settle()
     world.waits["outputs"] = 1.0
-    world.tell(ms.From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
+    world.tell(From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
     assert world.waits == {"outputs": limits.OUTPUTS_S}
 
 
@@ -1323,7 +1324,7 @@ def test_outputs_of_a_run_that_is_being_ended_are_not_taken() -> None:
     world.members[BEN].jobs.clear()
     world.settle()
     world.tell(co.NodeEnds("Anna's"))
-    world.tell(ms.From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
+    world.tell(From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
     assert not world.jobs and world.starter.outputs == "expected"
 
 
@@ -1354,7 +1355,7 @@ def test_outputs_that_are_lost_while_a_stopped_run_ends_are_said_and_nobody_is_t
 def test_what_no_member_says_is_an_error_and_not_passed_over() -> None:
     world = training()
     with pytest.raises(IllegalTransition):
-        world.tell(ms.From(BEN, ms.Launch(plan=world.starter.plan)))
+        world.tell(From(BEN, ms.Launch(plan=world.starter.plan)))
 
 
 def test_a_lost_peer_in_a_run_that_was_started_from_elsewhere_is_a_cause_like_another() -> None:

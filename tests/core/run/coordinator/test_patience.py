@@ -17,6 +17,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
+from core.vocabulary.traffic import From, LinkBack
 from core.vocabulary.trainer_messages import Connecting, EpochEnded, StatusChanged
 from core.vocabulary.waits import Cause, PeerWait, TrainerStatus
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -119,8 +120,8 @@ def test_what_does_not_change_is_reported_every_few_seconds_and_no_more() -> Non
 def test_a_trainer_of_which_nobody_knows_says_nothing() -> None:
     world = training()
     status = ms.StatusTold(run=TLS.run, task="worker:7", status=busy().status)
-    world.tell(ms.From(BEN, status))
-    world.tell(ms.From(BEN, replace(status, task="chief:0")))
+    world.tell(From(BEN, status))
+    world.tell(From(BEN, replace(status, task="chief:0")))
     assert not world.starter.statuses
 
 
@@ -223,7 +224,7 @@ def test_a_user_who_closes_tandem_has_stopped_a_loop_by_hand(told: str) -> None:
     world = training(BENS)
     if told == "by a message":
         closed = Problem(code="closed", what="Tandem was closed on Ben's.")
-        world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=closed)))
+        world.tell(From(BEN, ms.Declined(run=TLS.run, problem=closed)))
     world.lose_link(BEN, replace(CLOSED, code="closed"))
     world.each_trainer_ends(failing("killed"))
     assert world.phase == Stopped(by="Ben's")
@@ -232,7 +233,7 @@ def test_a_user_who_closes_tandem_has_stopped_a_loop_by_hand(told: str) -> None:
 def test_a_failure_that_was_known_before_stays_one_where_a_user_leaves() -> None:
     world = training()
     world.end_trainer(ANNA, "chief:0", failing("lost-peer"))
-    world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=Problem(code="closed", what="Closed."))))
+    world.tell(From(BEN, ms.Declined(run=TLS.run, problem=Problem(code="closed", what="Closed."))))
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed)
 
@@ -391,7 +392,7 @@ def test_a_laptop_away_too_long_before_the_launch_ends_the_run_with_nothing_to_r
 
 def test_what_is_reported_about_trainers_before_any_runs_is_left_aside() -> None:
     world = World(TLS)
-    world.tell(ms.From(BEN, ms.StatusTold(run=TLS.run, task="worker:0", status=busy().status)))
+    world.tell(From(BEN, ms.StatusTold(run=TLS.run, task="worker:0", status=busy().status)))
     assert not world.starter.statuses
 
 
@@ -666,8 +667,8 @@ def test_a_word_that_nobody_asked_for_changes_nothing() -> None:
     world = training()
     before = world.starter
     world.tell(co.WaitedOn())
-    world.tell(ms.LinkBack(BEN))
-    world.tell(ms.LinkBack(CLEO))
+    world.tell(LinkBack(BEN))
+    world.tell(LinkBack(CLEO))
     assert world.starter == before
 
 

@@ -18,10 +18,10 @@ from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.events import Shown
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.peer_messages import Send
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
+from core.vocabulary.traffic import From, LinkAway, LinkBack, LinkLost, Send
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
@@ -58,7 +58,7 @@ class Ben:
         return self
 
     def hear(self, message: ms.Message) -> list[pa.Effect]:
-        return self.tell(ms.From(ANNA, message))
+        return self.tell(From(ANNA, message))
 
     def told(self) -> list[ms.Message]:
         return [effect.message for effect in self.effects if isinstance(effect, Send)]
@@ -139,7 +139,7 @@ def test_a_question_that_nobody_answers_goes_away() -> None:
 def test_the_starter_going_away_takes_the_question_with_it() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(ms.LinkLost(ANNA, CLOSED))
+    ben.tell(LinkLost(ANNA, CLOSED))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -147,12 +147,12 @@ def test_the_starter_going_away_takes_the_question_with_it() -> None:
 def test_a_starter_that_falls_silent_is_waited_for_with_the_question_open() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(ms.LinkAway(ANNA, LOST))
+    ben.tell(LinkAway(ANNA, LOST))
     assert isinstance(ben.known.stage, pa.Asking)
     assert ben.known.waits == {"away", "look"}, "whoever reads it has no limit while nobody hears the answer"
-    ben.tell(ms.LinkBack(ANNA))
+    ben.tell(LinkBack(ANNA))
     assert ben.known.waits == {"consent", "look"}
-    ben.tell(ms.LinkAway(ANNA, LOST), TimerFired("away"))
+    ben.tell(LinkAway(ANNA, LOST), TimerFired("away"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -213,7 +213,7 @@ def test_files_come_from_the_member_that_the_starter_names_first() -> None:
     ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
     assert not only(ben.effects, pa.FetchFrom), "nothing is missing yet"
     ben.tell(pa.Listed(9))
-    ben.tell(ms.From(CLEO, ms.FilesFrom(run=RUN, giver=CLEO)))
+    ben.tell(From(CLEO, ms.FilesFrom(run=RUN, giver=CLEO)))
     assert not only(ben.effects, pa.FetchFrom), "she is not the starter"
     ben.hear(ms.FilesFrom(run=RUN, giver=CLEO))
     ben.hear(ms.FilesFrom(run=RUN, giver=ANNA))
@@ -236,7 +236,7 @@ def test_invariant_files_are_given_only_to_other_members_and_only_before_the_lau
     ben.tell(pa.Listed(9))
     for device in (ANNA, BEN, DeviceId("nobody")):
         ben.hear(ms.GiveFiles(run=RUN, to=device))
-    ben.tell(ms.From(CLEO, give))
+    ben.tell(From(CLEO, give))
     assert not only(ben.effects, pa.GiveTo)
     ben.hear(give)
     ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
@@ -528,7 +528,7 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     ben = Ben().launched()
-    assert pa.StopTrainers(2) in ben.tell(ms.LinkLost(ANNA, CLOSED))
+    assert pa.StopTrainers(2) in ben.tell(LinkLost(ANNA, CLOSED))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     gone, ended, phase = ben.shown()[-3:]
     assert gone == ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="ended", words="its link was lost")
@@ -584,7 +584,7 @@ def test_words_about_another_run_are_not_for_us() -> None:
 def test_only_the_starter_is_heard() -> None:
     ben = Ben().launched()
     known = ben.known
-    assert ben.tell(ms.From(CLEO, ms.RunAbandoned(run=RUN, problem=LOST))) == []
+    assert ben.tell(From(CLEO, ms.RunAbandoned(run=RUN, problem=LOST))) == []
     assert ben.known == known
 
 
@@ -617,4 +617,4 @@ def test_what_no_starter_says_is_an_error_and_not_passed_over() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
     with pytest.raises(IllegalTransition):
-        ben.tell(ms.From(ANNA, ms.Prepared(run=RUN, ports={})))
+        ben.tell(From(ANNA, ms.Prepared(run=RUN, ports={})))
