@@ -65,7 +65,7 @@ def test_arguments_are_words_as_a_shell_takes_them() -> None:
     assert spec(replace(DRAFT, arguments='--name "two words" -x')).arguments == ("--name", "two words", "-x")
     refused = spec_of(replace(DRAFT, arguments='--name "two'), TWO)
     assert isinstance(refused, Problem)
-    assert refused.fix
+    assert "quotation mark" in refused.what and refused.fix
 
 
 def test_without_this_laptop_the_other_works_alone() -> None:

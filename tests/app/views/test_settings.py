@@ -169,9 +169,13 @@ def test_the_port_is_saved_by_its_button(view: SettingsView, core: FakeCore) -> 
     assert not view.network.save_port.isEnabled()
 
 
-def test_a_port_being_typed_stays_while_readings_come(view: SettingsView, core: FakeCore) -> None:
+def test_a_port_being_typed_stays_while_readings_come_and_other_settings_change(
+    view: SettingsView, core: FakeCore
+) -> None:
     view.network.port.setValue(28_000)
     core.happen(paired(), linked(), read())
+    view.network.discovery.click()
+    assert core.commands == [change(discovery=False)]
     assert view.network.port.value() == 28_000
 
 
