@@ -235,6 +235,10 @@ def test_a_training_in_a_thread_and_processes_beside_it_end_as_one_process_does(
     text = f"""
 import multiprocessing
 import threading
+
+import keras
+
+keras.utils.set_random_seed(7)
 {FIT}
 found = {{}}
 
