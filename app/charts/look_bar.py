@@ -59,7 +59,9 @@ class LookBar(QWidget):
         self._kept = QTimer(self, singleShot=True, interval=KEPT_AFTER_MS)
         self.trimmed = QCheckBox("Ignore outliers")
         self.trimmed.setObjectName("ignore-outliers")
-        set_tooltip(self.trimmed, "The value axis fits the bulk of the values: a peak may leave the plot.")
+        bulk = "The value axis fits the bulk of the values: a peak may leave the plot."
+        set_tooltip(self.trimmed, bulk)
+        name_for_readers(self.trimmed, "Ignore outliers", bulk)
         self.axis = unscrolled(QComboBox())
         self.axis.addItems(list(AXES.values()))
         name_for_readers(self.axis, "Horizontal axis")

@@ -166,7 +166,7 @@ class SendReport(Tagged, frozen=True, kw_only=True):
 class DeleteReport(Tagged, frozen=True, kw_only=True):
     """Delete a report that another laptop sent (``RunList.reports``). ``path``: as listed."""
 
-    path: str
+    path: FilePath
 
 
 class AskToInstall(Tagged, frozen=True, kw_only=True):

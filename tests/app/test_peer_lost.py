@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.models.runs_model import Column
 from app.views.runs import RunsView
+from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.navigation import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.widgets.role_row import MIME
@@ -168,3 +169,32 @@ def drop(onto: QWidget, data: QMimeData) -> None:
     buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     event = QDropEvent(QPointF(5, 5), Qt.DropAction.MoveAction, data, buttons, keys)
     onto.dropEvent(event)
+
+
+def test_on_settings_a_name_being_typed_stays(seat: Seat) -> None:
+    seat.happen(*world.linked(), *world.begun())
+    settings = seat.view(SETTINGS, SettingsView)
+    settings.laptop.name.setFocus()
+    settings.laptop.name.setText("half a na")
+    settings.network.port.setValue(27777)
+    seat.happen(world.lost(), *world.finished(last=Failed(problem=FAILED)))
+    assert settings.laptop.name.text() == "half a na"
+    assert settings.network.port.value() == 27777
+    assert seat.notices == [f"The run of digits.py failed: {FAILED}"]
+
+
+@pytest.mark.parametrize("screen", [DEVICES, TRAIN, MACHINES, RUNS, SETTINGS])
+def test_a_pairing_that_breaks_says_so_over_every_screen(seat: Seat, screen: int) -> None:
+    seat.window.go_to(screen)
+    sheet = seat.conductor.pairing
+    seat.happen(laptops.found(), laptops.pairing_began(incoming=True), laptops.code_shown())
+    assert sheet.is_open
+    broke = Problem(code="pairing-lost", what="The connection to ben broke.", fix="Press Pair again.")
+    seat.happen(ev.PairingEnded(device=BEN, problem=broke), ev.DeviceGone(device=BEN))
+    assert sheet.is_open
+    assert sheet.heading.text() == "Not paired with ben"
+    assert sheet.problem.problem == broke
+    assert not sheet.same.isVisible()
+    sheet.done.click()
+    assert not seat.conductor.pairing.is_open
+    assert seat.window.current == screen

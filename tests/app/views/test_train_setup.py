@@ -1085,3 +1085,11 @@ def test_a_script_can_ask_for_files_of_another_laptop(
     (begun,) = core.asked(StartRun)
     assert isinstance(begun, StartRun)
     assert begun.spec.opens == {OTHER: (Access(path="~/Pictures"),)}
+
+
+def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -> None:
+    why = Problem(code="script-missing", what="There is no script at /home/ada.", fix="Check the path.")
+    core.answers[AnalyseScript] = Refused(problem=why)
+    view.run_again(world.entry())
+    core.flush()
+    assert view.setup.problem.problem == why
