@@ -179,7 +179,7 @@ def rows(work: str, measured: Measured) -> list[Row]:
         Row(
             what=f"{title}: the whole batch ÷ half of it",
             value=median(allowed),
-            note=f"what the machine allows; {spread(allowed)}",
+            note=f"by one process a core; {spread(allowed)}",
         ),
     ]
     for (kind, mbit), together_s in measured.together_s.items():

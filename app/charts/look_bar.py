@@ -59,7 +59,7 @@ class LookBar(QWidget):
         self._kept = QTimer(self, singleShot=True, interval=KEPT_AFTER_MS)
         self.trimmed = QCheckBox("Ignore outliers")
         self.trimmed.setObjectName("ignore-outliers")
-        bulk = "The value axis fits the bulk of the values: a peak may leave the plot."
+        bulk = "Scales the vertical axis to most of the values. Peaks may be cut off."
         set_tooltip(self.trimmed, bulk)
         name_for_readers(self.trimmed, "Ignore outliers", bulk)
         self.axis = unscrolled(QComboBox())

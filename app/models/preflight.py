@@ -161,7 +161,7 @@ def _script(read: ScriptRead, draft: RunDraft, state: State, made: PlanMade | Pr
     elif kind == "managed":
         within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
         how = "; the result matches a single machine" if shared else ""
-        call = BATCHES if any(each.code == UNKEPT for each in read.mistakes) else "model.fit"
+        call = f"{BATCHES} in a loop" if any(each.code == UNKEPT for each in read.mistakes) else "model.fit"
         head = _line("ok", "script", f"{name} uses {call}{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
@@ -268,8 +268,8 @@ def under_way(state: State, unseen: RunId | None = None) -> Problem | None:
     mine = state.me is not None and starter == state.me.device
     name = names_of(state, [starter])[starter]
     if not state.busy:
-        whose = "Your run" if mine else f"{name}'s run"
-        what = f"{whose} of {plain(run.plan.script, 60)}: {outcome_words(run.phase, run.summary)}."
+        script, outcome = plain(run.plan.script, 60), outcome_words(run.phase, run.summary)
+        what = f"Your run of {script}: {outcome}." if mine else f"{script}, started by {name}: {outcome}."
         return Problem(code="run-over", what=what, fix="")
     what = "A run is under way." if mine else f"{name} started a run."
     return Problem(code="run-under-way", what=what, fix="")

@@ -181,7 +181,7 @@ class RunsView(View):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._stale and self.bridge.state.me is not None:
+        if self.bridge.state.me is not None:  # the settings may have cleared reports
             self._ask()
 
     def show_list(self) -> None:

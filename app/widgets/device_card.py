@@ -114,14 +114,14 @@ class DeviceCard(Card):
         set_tooltip(self.pair, "Another pairing is under way." if busy else "")
 
     def _show_buttons(self, device: Device) -> None:
+        if not device.paired:
+            self.edit.cancel()
+            self._show_question(False)
         self.pair.setVisible(not device.paired)
         self.rename.setVisible(device.paired)
         self.forget.setVisible(device.paired)
         self.allow.setVisible(device.paired)
         self.allow.setChecked(device.policy == "always")
-        if not device.paired:
-            self.edit.cancel()
-            self._show_question(False)
 
     def _name_buttons(self, name: str) -> None:
         for made, action in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):

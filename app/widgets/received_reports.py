@@ -18,12 +18,13 @@ from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.problem_box import ProblemBox
 from app.widgets.undo_bar import UndoBar
+from core.vocabulary import units
 from core.vocabulary.answers import Answer, ReceivedReport, Refused
 from core.vocabulary.commands import DeleteReport
 
 LINES = 4
 """Most rows; more scroll."""
-COLUMNS = ("Script", "From", "Came")
+COLUMNS = ("Script", "From", "Received")
 TITLE = "Reports from other laptops"
 
 
@@ -97,8 +98,10 @@ class ReceivedReports(Fold):
         self._going.add(report.path)
         going = sorted(self._going)
         self.problem.show_problem(None)
-        which = f"The report of {report.script}" if len(going) == 1 else f"{len(going)} reports"
-        self.undo.offer(f"{which} deleted.", lambda: self._delete_for_good(going), self._keep)
+        which = f"Report of {report.script}" if len(going) == 1 else f"{len(going)} reports"
+        after, gone = units.duration(self.undo.undo_ms / 1000), "it is" if len(going) == 1 else "they are"
+        said = f"{which} deleted. In {after} {gone} gone for good."
+        self.undo.offer(said, lambda: self._delete_for_good(going), self._keep)
         self._show()
 
     def _delete_for_good(self, paths: Sequence[str]) -> None:

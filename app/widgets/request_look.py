@@ -21,10 +21,10 @@ LEAST_CHARACTERS = 22
 """Minimum width of the list of files."""
 CHANGES = {"": "", "new": "new", "changed": "changed", "same": "as before", "gone": "gone"}
 NOT_SHOWN = (
-    "This file is not text, or too large to be shown before you answer. It is sent after your yes, which is "
-    "about exactly this file."
+    "This file is not text, or is too large to show here. It is sent after you allow the run. Its "
+    "fingerprint is checked, so it cannot be swapped for another."
 )
-GONE = "This file was there when you allowed the script before, and is no more."
+GONE = "This file was there when you last allowed the script. It has been removed since."
 
 
 class RequestLook(QWidget):

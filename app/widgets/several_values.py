@@ -18,8 +18,8 @@ from core.vocabulary.sweep import MOST_SETS, MOST_TRIALS
 
 _HOW = """Separate values by commas: --lr 0.1,0.01. Each combination trains on one laptop, at its full \
 speed, and a laptop takes the next when it is free."""
-_AGAIN = """Each time with another seed, so with other first weights, unless the script sets its own. This \
-shows how much of a difference is chance."""
+_AGAIN = """Each repeat uses a different seed, and so different initial weights, unless the script sets its \
+own. This shows how much of a difference is chance."""
 _FIRST = 16
 """Combinations that are drawn unless the user says otherwise; of fewer than twice as many, half."""
 

@@ -960,3 +960,31 @@ def test_a_run_that_differs_from_one_machine_is_not_green_until_that_is_accepted
     outcome.accept.click()
     assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(accepted=("c" * 64,)))]
     assert kind(entry) == "warning" and kind(replace(entry, summary=world.SUMMARY)) == "good"
+
+
+def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    def at_once(command: Command) -> Answer:
+        found = details(command)
+        assert isinstance(found, RunDetails)
+        same_minute = RunId(f"20261121-1912{found.entry.run[13:]}")
+        return replace(found, entry=replace(found.entry, script="train.py", run=same_minute))
+
+    core.answers[GetRun] = at_once
+    choose(view, 0, 2)
+    view.compare.click()
+    core.flush()
+    qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
+    assert [name.rpartition(" ")[2] for name in view.past.charts.legend.names] == ["(1)", "(2)", "validation"]
+    names = [curve.name.partition(" (")[2] for curve in view.past.charts.plots[0].curves]
+    assert names == ["1), training", "1), validation", "2), training", "2), validation"]
+
+
+def test_a_report_that_is_gone_is_said(core: FakeCore, view: RunsView, tmp_path: Path) -> None:
+    core.answers[GetRun] = world.details(replace(ENTRIES[0], folder=str(tmp_path)))
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+    view.past.outcome.report.click()
+    problem = view.past.outcome.not_opened.problem
+    assert problem is not None and problem.what == "There is no such report any more."
+    assert str(tmp_path / "report.html") in problem.fix

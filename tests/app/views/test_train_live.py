@@ -808,7 +808,7 @@ def test_a_form_that_waits_behind_a_run_is_one_click_away_and_as_it_was(
     core.happen(*world.finished())
     banner = view.setup.banner
     assert banner.isVisible() and banner.box.problem is not None
-    assert banner.box.problem.what == "Bob's laptop's run of digits.py: finished."
+    assert banner.box.problem.what == "digits.py, started by Bob's laptop: finished."
     banner.button.click()
     assert view.pages.currentWidget() is live and live.outcome.isVisible()
     assert not live.back.isVisible(), "New run leads there now"
@@ -869,3 +869,20 @@ def test_a_run_without_plots_is_reported_at_the_top(qtbot: QtBot, core: FakeCore
     core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=problem)))
     assert not live.plots.isVisible()
     qtbot.waitUntil(lambda: 0 < live.outcome.geometry().bottom() < live.page.height() // 2, timeout=LIMIT_MS)
+
+
+def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    def shown() -> str:
+        row = live.progress.members[OTHER].row
+        return row.share if row is not None else ""
+
+    core.happen(*world.linked(), *world.begun(replace(world.plan(), balance=True)))
+    core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
+    qtbot.waitUntil(lambda: shown() == "20 of 64 rows", timeout=LIMIT_MS)
+    core.happen(world.progressed(OTHER, replace(world.progress(22), share=0, samples_s=290.0)))
+    assert shown() == "20 of 64 rows"
+    smaller = replace(world.progress(0), fit=1, share=4, samples_s=80.0)
+    core.happen(world.progressed(OTHER, smaller))
+    assert shown() == "4 of 8 rows", "another fit may have smaller batches"

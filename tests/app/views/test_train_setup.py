@@ -1093,3 +1093,13 @@ def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -
     view.run_again(world.entry())
     core.flush()
     assert view.setup.problem.problem == why
+
+
+def test_a_run_of_the_history_is_prepared_again(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    entry = world.entry()
+    view.run_again(replace(entry, arguments=("--name", "two words")))
+    settle()
+    assert setup.arguments.text() == "--name 'two words'"
+    assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
