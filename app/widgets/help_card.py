@@ -121,11 +121,9 @@ class HelpCard(Card):
         self._bridge.submit(SaveDiagnostics(path=path), self._on_saved)
 
     def _on_saved(self, answer: Answer) -> None:
+        self.problem.show_problem(problem_of(answer))
         if isinstance(answer, Saved):
-            self.problem.show_problem(None)
             self.saved.tell(f"Saved as {answer.path}", "good")
-        else:
-            self.show_problem(problem_of(answer))
 
     def _open(self) -> None:
         if self._me is not None:

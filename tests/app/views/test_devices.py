@@ -226,6 +226,16 @@ def test_a_new_name_is_given_by_enter_and_dropped_by_escape(
     assert core.commands == [Rename(device=BEN, nickname="Ben's laptop")]
 
 
+def test_a_device_that_is_forgotten_while_it_is_renamed_offers_no_rename(
+    view: DevicesView, core: FakeCore
+) -> None:
+    core.happen(paired(), linked())
+    press(card(view), "rename")
+    core.happen(ev.DeviceForgotten(device=BEN), found())
+    assert not card(view).rename.isVisibleTo(card(view))
+    assert card(view).pair.isVisibleTo(card(view))
+
+
 def test_a_nickname_leads_and_the_own_name_is_reported(view: DevicesView, core: FakeCore) -> None:
     core.happen(paired(nickname="Benny"), linked())
     assert card(view).name.text() == "Benny"

@@ -262,6 +262,17 @@ def test_the_diagnostics_are_saved_where_the_user_says(
     assert view.help.problem.problem == PROBLEM
 
 
+def test_saving_diagnostics_does_not_end_a_check(qtbot: QtBot, view: SettingsView, core: FakeCore) -> None:
+    view.help.examine()
+    core.answers[SaveDiagnostics] = Saved(path="/tmp/x.zip")
+    view.help._on_saved(Saved(path="/tmp/x.zip"))
+    assert view.help.saved.text() == "Saved as /tmp/x.zip"
+    assert not view.help.look.isEnabled()
+    assert not view.help.looking.isHidden()
+    core.flush()
+    assert view.help.look.isEnabled()
+
+
 def test_thinking_better_of_it_saves_nothing(qtbot: QtBot, view: SettingsView, core: FakeCore) -> None:
     asked_where(qtbot, view).reject()
     assert core.commands == []
