@@ -164,7 +164,7 @@ class CheckpointSearch:
             # never end.
             self._corrected.add(device)
             self._add(device, told)
-            if self._patience is not None:
+            if self._patience is not None and not self._patience.expired():
                 self._patience.reschedule(0.0)
 
     def _comes(self, told: CheckpointTold) -> bool:

@@ -161,8 +161,8 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
     """Moments as Keras computes them in one batch, in one meeting, and one more for their gradient.
 
     Members exchange counts, and sums and squares about their own means, which add up without loss far from
-    zero (Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). As
-    in TensorFlow's moments, the variance's gradient is that of the squares, with the mean held.
+    zero (Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). The
+    variance's gradient is that of the squares; as in Keras, a second one holds the mean if nothing is masked.
     """
     valid, least = None, 0.0
     if mask is not None:
@@ -191,12 +191,22 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
         tf.reduce_sum(squares + 2 * off * sums + counts * tf.square(off), 0), entries + least
     )
 
+    def mean_of(own: Any) -> Any:
+        """The mean, not held."""
+
+        def known(total: Any) -> tuple[Any, Callable[[Any], Any]]:
+            return tf.identity(mean), lambda upstream: _weighted(step, upstream) / (entries + least)
+
+        return tf.custom_gradient(known)(summed(own))
+
     def moments(own: Any) -> tuple[Any, Callable[..., Any]]:
         def gradient(*upstream: Any) -> Any:
             summed = tf.math.divide_no_nan(_weighted(step, tf.stack(upstream)), entries + least)
             by_mean, by_variance = tf.unstack(summed)
-            gradient = by_mean + 2 * (own - mean) * by_variance
-            return gradient if valid is None else tf.where(valid, gradient, tf.zeros_like(gradient))
+            if valid is None:
+                return by_mean + 2 * (own - mean) * by_variance
+            gradient = by_mean + 2 * (own - mean_of(own)) * by_variance
+            return tf.where(valid, gradient, tf.zeros_like(gradient))
 
         return (mean, variance), gradient
 

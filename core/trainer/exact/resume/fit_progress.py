@@ -103,6 +103,8 @@ class FitProgress:
     """Validations done in all, the previous run's included."""
     _validations_unread: int = 0
     """Validations of the previous run, until their data has been read again."""
+    _generators_set: frozenset[str] = frozenset()
+    """Names of the script's own generators that the checkpoint has set."""
     _random: dict[str, Any] = field(default_factory=dict)
     """The random states when the fit began."""
     _data: tuple[Any, ...] = ()
@@ -212,9 +214,9 @@ class FitProgress:
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             generators = randomness.Generators()
-            before = own_generators.states()
             iterator.read_again(self._validations_unread)
-            generators.set_back(before)
+            # Others that moved draw the data: reading has brought these to their place.
+            generators.set_back(self._generators_set)
             self._validations_unread = 0
         self.logs_before = {}
         if self.kept:
@@ -272,7 +274,8 @@ class FitProgress:
     def _restore_own(self, random: dict[str, Any], before: dict[str, Any], data: Sequence[Any]) -> None:
         """``before``: the own generators' states before `data` was read again."""
         say = functools.partial(self.keeper.host.say_once, difference=True)
-        own_generators.restore(random.get("own", {}), before, data, self.callbacks, say)
+        own = random.get("own", {})
+        self._generators_set = own_generators.restore(own, before, data, self.callbacks, say)
 
     def _resume(self) -> None:
         tree, self.resumed = self.resumed, None

@@ -15,7 +15,7 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +70,16 @@ def restore(
     data: Sequence[Any],
     callbacks: Sequence[Any],
     say: Callable[[str], None],
-) -> None:
+) -> frozenset[str]:
     """Sets generators to the checkpoint's states, except those that draw `data`, or that differ from their
-    states `before` it was read again: reading it brings these to their place.
+    states `before` it was read again: reading it brings these to their place. Returns the names of those set.
 
     Names those that cannot be set. Raises TandemError for anything that ``states`` does not make.
     """
     if not isinstance(kept, dict):
         raise plain.broken("random generators")
     found, of_data = find(callbacks), {id(each) for each in _within(enumerate(data)).values()}
+    done = []
     for name, state in kept.items():
         generator = found.get(name)
         if generator is not None:
@@ -86,11 +87,13 @@ def restore(
             if id(generator) in of_data or (name in before and not _same(own, before[name])):
                 continue
             if _same(own, state) or _set(generator, own, state):
+                done.append(name)
                 continue
         say(
             f"The script's random generator {name:.100} is not where the checkpoint left it: what it draws "
             "from here on differs from a run without a stop."
         )
+    return frozenset(done)
 
 
 class Held:
@@ -99,10 +102,10 @@ class Held:
     def __init__(self) -> None:
         self._generators = [(name, each, _raw(each)) for name, each in find().items()]
 
-    def set_back(self, before: Mapping[str, State]) -> None:
-        """Except those that differ from their states `before` data was read: its threads may still draw."""
+    def set_back(self, names: Collection[str] | None = None) -> None:
+        """``names``: of those to set back, else all."""
         for name, generator, raw in self._generators:
-            if name not in before or _same(_state(generator), before[name]):
+            if names is None or name in names:
                 _set_raw(generator, raw)
 
 

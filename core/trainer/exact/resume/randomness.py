@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -55,15 +54,15 @@ class Generators:
         self._state = None if self._keras is None else self._keras.state.numpy()
         self._own = own_generators.Held()
 
-    def set_back(self, before: Mapping[str, own_generators.State] = MappingProxyType({})) -> None:
-        """``before``: of own generators, see ``own_generators.Held.set_back``."""
+    def set_back(self, own: Collection[str] | None = None) -> None:
+        """``own``: names of the script's own generators to set back, else all."""
         random.setstate(self._python)
         np.random.set_state(self._numpy)
         if self._seeds is not None:
             self._seeds.setstate(self._tensorflow)
         if self._keras is not None:
             self._keras.state.assign(self._state)
-        self._own.set_back(before)
+        self._own.set_back(own)
 
 
 def _is_sound(state: Any) -> bool:

@@ -339,7 +339,8 @@ class Auditor:
                 {name: (apart[name], spread[name], either[name].rounding) for name in suspects},
             )
             traced.course.spread |= {
-                name: (spread[name] or apart[name]) / either[name].size
+                name: (spread[name] or min(apart[name], either[name].rounding) / either[name].times)
+                / either[name].size
                 for name in suspects
                 if 0.0 < either[name].size < math.inf
             }

@@ -70,5 +70,57 @@ def test_moments_and_gradients_are_those_of_all_rows_after_one_meeting_each(tf: 
     assert gradient == pytest.approx(expected, rel=1e-2, abs=1e-4)
 
 
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_second_gradients_are_those_of_keras(tf: Any, is_masked: bool) -> None:
+    import keras
+
+    from core.trainer.exact.members import step as steps
+    from core.trainer.exact.members.step_meter import StepMeter
+    from core.trainer.exact.patch import in_step
+
+    class Collectives:
+        """The other member has no row."""
+
+        alone = False
+
+        def gather_all(self, values: list[Any], what: str) -> list[Any]:
+            return [tf.concat([value, tf.zeros_like(value)], axis=0) for value in values]
+
+        def sum(self, value: Any, what: str) -> Any:
+            return tf.identity(value)
+
+    random = np.random.default_rng(3)
+    rows = random.standard_normal((5, 3)).astype(np.float32) + 2
+    mask = np.arange(5) > 1 if is_masked else None
+    layer, meter = keras.layers.BatchNormalization(), StepMeter()
+    layer.build((None, 3))
+    original = type(layer)._moments
+
+    def penalty(x: Any, moments: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                mean, variance = moments(x)
+                loss = tf.reduce_sum(tf.square((x - mean) / tf.sqrt(variance + 0.1)) * np.arange(3.0))
+            slope = inner.gradient(loss, x)
+            found = tf.reduce_sum(tf.square(slope))
+        return slope, outer.gradient(found, x)
+
+    def shared(x: Any) -> Any:
+        part, rows = tf.constant(1.0), tf.constant(5, tf.int64)
+        step = steps.Step(Collectives(), part, tf.constant(True), rows, meter)  # type: ignore[arg-type]
+        with steps.active(step):
+            return penalty(x, lambda x: in_step.batch_moments(original, layer, x, mask))
+
+    def alone(x: Any) -> Any:
+        return penalty(x, lambda x: original(layer, x, mask))
+
+    slopes = [tf.function(each, autograph=False)(tf.constant(rows)) for each in (shared, alone)]
+    for found, expected in zip(*slopes, strict=True):
+        assert np.abs(expected).max() > 0.01
+        assert found.numpy() == pytest.approx(expected.numpy(), rel=1e-4, abs=1e-5)
+
+
 def _unused(*args: Any) -> Any:
     raise AssertionError("Keras' own moments cover the own rows only")
