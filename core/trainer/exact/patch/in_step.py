@@ -201,8 +201,8 @@ def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
 
     def moments(own: Any) -> tuple[Any, Callable[..., Any]]:
         def gradient(*upstream: Any) -> Any:
-            summed = tf.math.divide_no_nan(_weighted(step, tf.stack(upstream)), entries + least)
-            by_mean, by_variance = tf.unstack(summed)
+            both = tf.math.divide_no_nan(_weighted(step, tf.stack(upstream)), entries + least)
+            by_mean, by_variance = tf.unstack(both)
             if valid is None:
                 return by_mean + 2 * (own - mean) * by_variance
             gradient = by_mean + 2 * (own - mean_of(own)) * by_variance

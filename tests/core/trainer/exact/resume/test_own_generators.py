@@ -92,3 +92,23 @@ def test_what_cannot_be_set_is_named_and_nothing_else_is_touched() -> None:
     draw(sfc)
     own_generators.restore(kept, {}, (), (), said.append)
     assert len(said) == 2 and "sfc" in said[1]
+
+
+def test_one_that_was_set_is_set_back_after_validations_were_read_again() -> None:
+    from core.trainer.exact.resume import own_generators
+    from core.trainer.exact.resume.randomness import Generators
+
+    of_validations, of_data = np.random.default_rng(1), np.random.default_rng(2)
+    kept = own_generators.states()
+    draw(of_validations)
+    before = own_generators.states()
+    draw(of_data)  # reading data again
+    names = own_generators.restore(kept, before, (), (), lambda words: None)
+    at_data = of_data.bit_generator.state
+    generators = Generators()
+    draw(of_validations)  # reading validations again
+    draw(of_data)
+    moved = of_data.bit_generator.state
+    generators.set_back(names)
+    assert draw(of_validations) == draw(np.random.default_rng(1))
+    assert of_data.bit_generator.state == moved != at_data
