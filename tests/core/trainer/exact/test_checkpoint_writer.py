@@ -102,6 +102,8 @@ from core.trainer.exact.interface import Checkpointing
 class Host:
     step, epochs, stopping, share_numbers = 5, 1, False, (1, 1)
     def from_chief(self, data, read):
+        if read.__name__ == "_generators":  # told at each checkpoint; the test is about the other numbers
+            return read(data)
         self.own = data
         return read(data if self.chief is None else self.chief)
     def say_once(self, words):
@@ -110,6 +112,7 @@ class Host:
         pass
 
 base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host()
+tree = {"epoch": 1, "random": {"now": {"own": {}}}}
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
 
 def fit(keeper, joins=True):
@@ -164,7 +167,7 @@ go.clear()
 checkpoint._WAIT_S, usual_s = 0.05, checkpoint._WAIT_S
 fit(busy, joins=False)
 fit(busy, joins=False)
-busy.write(Moment(step=6, fit=4), {"epoch": 1}, wait=True)
+busy.write(Moment(step=6, fit=4), tree, wait=True)
 told["waited once"] = len(said)
 busy.stopped()
 told["waited twice"] = len(said)
@@ -183,7 +186,7 @@ for number in range(3):
     kept = resumed.begin(model, [])
     told["left"].append(kept.outcome is not None)
     for step in (10, 11) if number == 0 else ():
-        resumed.write(Moment(step=step), {"epoch": 1}, wait=True)
+        resumed.write(Moment(step=step), tree, wait=True)
 told["gone"] = not failed.exists()
 again = pathlib.Path(checkpoints.newest(base / "failed").folder)
 anew = Keeper(Checkpointing(base / "failed", every_s=1e9, resume=again), host)
@@ -260,7 +263,7 @@ host.chief = struct.pack(">I", 0)
 time.monotonic = real
 cost._writer.cost_s, cost._captured_s = 0.9, 0.1
 host.chief = struct.pack(">d", 60.0)
-cost.write(Moment(step=1), {"epoch": 1})
+cost.write(Moment(step=1), tree)
 told["told"], told["then"] = struct.unpack(">d", host.own)[0], cost.every_s
 cost._writer._thread.join()
 told["cost"] = cost._writer.cost_s
@@ -268,7 +271,7 @@ told["refused"] = []
 for nonsense in (b"", struct.pack(">d", 0.1), struct.pack(">d", float("nan")), struct.pack(">d", 1e9)):
     host.chief = nonsense
     try:
-        cost.write(Moment(step=2), {"epoch": 1})
+        cost.write(Moment(step=2), tree)
     except TandemError as error:
         told["refused"].append(error.code)
 print(json.dumps(told))
