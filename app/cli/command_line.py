@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(ExitCode.USAGE)
 
 
-class Argument(NamedTuple):
+class Parameter(NamedTuple):
     """As for ``add_argument`` of argparse. ``completer``: where a shell finds the values."""
 
     names: tuple[str, ...]
@@ -86,7 +86,7 @@ class Argument(NamedTuple):
 class OneOf(NamedTuple):
     """At most one of these arguments; ``required``: exactly one."""
 
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Parameter, ...]
     required: bool = False
 
     def add_to(self, parser: Any) -> None:
@@ -95,7 +95,7 @@ class OneOf(NamedTuple):
             each.add_to(group)
 
 
-Arguments = tuple[Argument | OneOf, ...]
+Arguments = tuple[Parameter | OneOf, ...]
 
 
 class Subcommand(NamedTuple):
@@ -129,12 +129,12 @@ DECLARED: dict[str, Subcommand] = {}
 """By the names of their functions."""
 
 
-def argument(*names: str, completer: Completer | None = None, **options: Any) -> Argument:
-    return Argument(names, options, completer)
+def argument(*names: str, completer: Completer | None = None, **options: Any) -> Parameter:
+    return Parameter(names, options, completer)
 
 
 def subcommand(
-    summary: str, *arguments: Argument | OneOf, json: bool = True, more: str = "", **defaults: Any
+    summary: str, *arguments: Parameter | OneOf, json: bool = True, more: str = "", **defaults: Any
 ) -> Callable[[Runs], Runs]:
     """Declares a function as the subcommand of its name."""
 
@@ -146,7 +146,7 @@ def subcommand(
 
 
 def node_subcommand(
-    summary: str, *arguments: Argument | OneOf, more: str = "", **defaults: Any
+    summary: str, *arguments: Parameter | OneOf, more: str = "", **defaults: Any
 ) -> Callable[[NodeRuns], NodeRuns]:
     """Declares a function that also takes this home's node, with its events."""
 

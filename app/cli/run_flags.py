@@ -9,7 +9,7 @@ from typing import Any, get_args
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from app.cli.command_line import Argument, argument
+from app.cli.command_line import Parameter, argument
 from core.vocabulary.errors import TandemError
 from core.vocabulary.options import (
     ASK_AFTER_S,
@@ -101,7 +101,7 @@ OF_A_MEMBER = ("wire", "sync", "away_s", "accept_differences")
 """The options of a member of a cluster's job: it asks nobody, and its network is its own."""
 
 
-def flags(names: Sequence[str] = tuple(FLAGS)) -> tuple[Argument, ...]:
+def flags(names: Sequence[str] = tuple(FLAGS)) -> tuple[Parameter, ...]:
     return tuple(
         argument(flag, dest=name, default=None, **options)
         for name in names

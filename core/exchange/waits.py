@@ -9,7 +9,7 @@ from core.exchange import machine
 from core.exchange.channel import Channel
 from core.exchange.pack import Pack
 from core.exchange.state import Key, State, Waiting
-from core.session.turns import Turns
+from core.session.turns import ReadTurns
 
 SHORT_BYTES = 2**18
 """Most bytes that a waiting thread reads itself: they have room in the connection's buffers meanwhile."""
@@ -20,7 +20,7 @@ Wait = tuple[Sequence[Key], float]
 
 def turns_of(
     keys: Sequence[Key], state: State, channels: Collection[Channel], *, is_only: bool
-) -> Turns | None:
+) -> ReadTurns | None:
     """For a wait that reads by itself: of few bytes from one member. ``is_only``: no other wait is under
     way."""
     calls = [meeting.call for key in keys if (meeting := state.meetings.get(key))]

@@ -19,7 +19,7 @@ from core.session.frames import Ack, Begin, Goodbye, MalformedFrame, MessageHead
 from core.session.interface import DIRECTIONS, ConnectionPair, Direction, Stream, User
 from core.session.machine import ACK_S, Session
 from core.session.state import Message, NotSent, Output, SessionLimits
-from core.session.turns import Arrivals, Turns
+from core.session.turns import Arrivals, ReadTurns
 from core.vocabulary.errors import Problem
 
 BEGIN_S = 10.0
@@ -37,7 +37,7 @@ class SessionDriver:
         self._machine = Session[ConnectionPair](
             leads=leads, can_call=can_call, limits=limits, now_s=time.monotonic()
         )
-        self.turns = Turns(self._changed, limits.rest_s)
+        self.turns = ReadTurns(self._changed, limits.rest_s)
         self._room: memoryview | None = None
         """Buffer for the incoming message."""
         self._nowhere = memoryview(bytearray(frames.PIECE_BYTES))

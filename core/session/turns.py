@@ -33,7 +33,7 @@ class Arrivals:
         return bool(came)
 
 
-class Turns:
+class ReadTurns:
     """``changed``: the session's lock. ``rest_s``: how long the receiving thread rests, and how long a
     waiting thread reads in vain."""
 
