@@ -18,6 +18,7 @@ from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import ONCE
 
 _ENGINE = __name__.removesuffix("patch.in_step")
+_KERAS = "keras.src."
 """Name prefix of the engine's own modules."""
 
 
@@ -245,9 +246,12 @@ def _weighted(step: Step, upstream: Any) -> Any:
 
 
 def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A ``tf.function``'s call. In a step it is inlined: a separate trace would outlive the step's."""
+    """A ``tf.function``'s call. In a step it is inlined: a separate trace would outlive the step's.
+
+    Keras' own stay: they are made for each call, and its grouped convolutions need XLA on many processors.
+    """
     python = function.python_function
-    if steps.current() is None or getattr(python, "__module__", "").startswith(_ENGINE):
+    if steps.current() is None or getattr(python, "__module__", "").startswith((_ENGINE, _KERAS)):
         return original(function, *args, **kwargs)
     if not tf.executing_eagerly():
         python = api.tf_convert(python, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
