@@ -67,7 +67,7 @@ lab:  ## The complete lab: laptops as network namespaces, with every fault (Linu
 lab-tests: $(READY)
 	@$(PYTEST) $(SLOWEST) -m "lab and not timed" $(SHORT)
 
-soak: $(READY)  ## Three laptops train for MINUTES (15) while something befalls one of them every 45 s; SEED=1 repeats.
+soak: $(READY)  ## Three laptops train for MINUTES (15) with a random fault every 45 s; SEED=1 repeats.
 	$(BIN)/python -m tests.lab.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 check: lint  ## Format, lint, strict types, fast tests.
