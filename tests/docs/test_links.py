@@ -41,7 +41,7 @@ def test_there_are_pages_and_links() -> None:
 
 def test_a_link_that_leads_nowhere_is_found() -> None:
     readme = ROOT / "README.md"
-    assert leads_somewhere(readme, "docs/security.md#tensorflows-port")
+    assert leads_somewhere(readme, "docs/security.md#who-reaches-tensorflows-port")
     assert not leads_somewhere(readme, "docs/security.md#no-such-heading")
     assert not leads_somewhere(readme, "docs/no_such_page.md")
 
