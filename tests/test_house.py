@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LONGEST = 400
-FLOORS = [
+LAYERS = [
     {"core.vocabulary", "core.runtime"},
     {
         "core.cluster",
@@ -38,8 +38,8 @@ FLOORS = [
     {"app"},
     {"bench", "packaging", "tandem_laptops"},
 ]
-"""Lowest first. A room may only import rooms on lower floors: not those beside it, not those above."""
-EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"rare"}, {"patch"}]
+"""Lowest first. A package may only import packages of lower layers: not those beside it, not those above."""
+EXACT_LAYERS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"rare"}, {"patch"}]
 """Within ``core.trainer.exact``, the lowest first, by the same rule."""
 FOUR_FILES = {"state", "machine", "driver", "problems"}
 """A protocol's files have the same names in each folder, and so may what is in them."""
@@ -129,8 +129,8 @@ HOUSE = sorted(
 MODULES = {dotted(path): path for path in HOUSE}
 
 
-def room(module: str) -> str:
-    """``core.link`` for ``core.link.hub``; the folder for modules outside core's rooms."""
+def package(module: str) -> str:
+    """``core.link`` for ``core.link.hub``; the folder for modules outside core's packages."""
     first, *rest = module.split(".")
     return f"core.{rest[0]}" if first == "core" and rest else first
 
@@ -167,37 +167,40 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
 
 
-def test_a_room_imports_only_rooms_on_lower_floors() -> None:
-    floor_of = {name: number for number, rooms in enumerate(FLOORS) for name in rooms}
-    rooms = {room(module) for module in MODULES} - {"core"}
+def test_a_package_imports_only_packages_of_lower_layers() -> None:
+    layer_of = {name: number for number, packages in enumerate(LAYERS) for name in packages}
+    packages = {package(module) for module in MODULES} - {"core"}
     scripts = {dotted(path) for path in ROOT.glob("packaging/*.py")}
 
-    assert rooms == set(floor_of), "every room has its floor, and no floor has a room that is not there"
+    assert packages == set(layer_of), (
+        "every package is in a layer, and every layer has existing packages only"
+    )
     wrong = {
         f"{module} imports {other}"
         for module, path in MODULES.items()
         if module not in scripts
         for other in modules_imported(path)
-        if room(other) not in (room(module), "core") and floor_of[room(other)] >= floor_of[room(module)]
+        if package(other) not in (package(module), "core")
+        and layer_of[package(other)] >= layer_of[package(module)]
     }
     assert not wrong
 
 
-def test_what_makes_training_exact_is_built_on_lower_floors() -> None:
+def test_what_makes_training_exact_is_built_on_lower_layers() -> None:
     exact = "core.trainer.exact."
-    floor_of = {name: number for number, names in enumerate(EXACT_FLOORS) for name in names}
+    layer_of = {name: number for number, names in enumerate(EXACT_LAYERS) for name in names}
 
     def part(module: str) -> str:
         return module.removeprefix(exact).partition(".")[0]
 
     inside = {module: path for module, path in MODULES.items() if module.startswith(exact)}
-    assert {part(module) for module in inside} == set(floor_of)
+    assert {part(module) for module in inside} == set(layer_of)
     wrong = {
         f"{module} imports {other}"
         for module, path in inside.items()
         for other in modules_imported(path)
         if other.startswith(exact) and part(other) != part(module)
-        if floor_of[part(other)] >= floor_of[part(module)]
+        if layer_of[part(other)] >= layer_of[part(module)]
     }
     assert not wrong
 

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md matches the code: floors, folders, decisions, and existing files."""
+"""ARCHITECTURE.md matches the code: layers, folders, decisions, and existing files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_house import FLOORS
+from tests.test_house import LAYERS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -22,10 +22,10 @@ def section(title: str) -> str:
     return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_the_floors_are_those_of_the_house() -> None:
-    rows = re.findall(r"^\| (\d) \| (.+) \|$", section("Floors"), re.M)
-    drawn = {int(number): set(re.findall(r"`([\w.]+)`", rooms)) for number, rooms in rows}
-    assert drawn == dict(enumerate(FLOORS, start=1))
+def test_the_layers_are_those_of_the_house() -> None:
+    rows = re.findall(r"^\| (\d) \| (.+) \|$", section("Layers"), re.M)
+    drawn = {int(number): set(re.findall(r"`([\w.]+)`", names)) for number, names in rows}
+    assert drawn == dict(enumerate(LAYERS, start=1))
 
 
 def test_every_folder_has_its_line() -> None:
