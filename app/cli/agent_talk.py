@@ -135,7 +135,7 @@ class AgentTalk:
             return
         at = ", ".join(state.me.addresses) or "no network"
         self._screen.say(f"{plain(state.me.name, 63)} ({short(state.me.device)}) is ready at {at}.", "bold")
-        self._screen.say("Other laptops on this network can find it now. Ctrl-C ends it.")
+        self._screen.say("Other laptops on this network can find it now. Press Ctrl-C to end it.")
 
     def _on_event(self, event: ev.Event, state: State) -> None:
         say = self._screen.say
@@ -203,7 +203,8 @@ class AgentTalk:
             decision = await decide(self._follower.node, self._asker, self._screen, run, name)
         if decision is None:
             self._screen.say(
-                "Nobody can answer here (the input has ended): refused. Use --allow DEVICE, or --jsonl."
+                "Refused: nobody can answer here, because the input has ended. "
+                "Use --allow DEVICE, or --jsonl."
             )
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
@@ -267,7 +268,8 @@ def consent_lines(consent: ev.ConsentAsked, name: str, state: State) -> list[str
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
     if consent.checkpoint_bytes:
         lines.append(
-            f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
+            f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, "
+            "which is sent unless it is here."
         )
     lines += filter(None, (*data_words(consent.data), takes_words(consent)))
     lines.append(reach_words(consent.walls, consent.gaps, consent.network))

@@ -31,7 +31,7 @@ def _epochs(text: str) -> int:
     more="""\
 The nodes have homes of their own, which are removed at the end. The model is kept as digits.keras in
 tandem-demo in your data folder, or in DIR with --out DIR.
-Exit code 0 only if validation accuracy is 0.95 or more and all members hold the same weights.
+The exit code is 0 only if validation accuracy is 0.95 or more and all members have the same weights.
 """,
 )
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -66,5 +66,5 @@ async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
     if told.problem is not None and not screen.json:
         screen.problem(told.problem)
     elif told.ok and not screen.json:
-        screen.say("Everything the demo promises holds.", "bold green")
+        screen.say("Everything works as promised.", "bold green")
     return ExitCode.OK if told.ok else ExitCode.FAILED

@@ -25,7 +25,7 @@ LOOK_S = 3.0
 
 
 @node_subcommand(
-    "show this laptop and the others that are seen or paired",
+    "show this laptop and all that are visible or paired",
     argument(
         "--wait",
         type=float,
@@ -43,7 +43,7 @@ async def devices(arguments: argparse.Namespace, screen: Screen, follower: Follo
         screen.show(_table(state))
         if not state.devices:
             screen.say(
-                "No other device is seen or paired. Start Tandem on the other laptop, on the same network."
+                "No other laptop is visible or paired. Start Tandem on the other one, on the same network."
             )
     return ExitCode.OK
 

@@ -49,7 +49,7 @@ LINK_LIMIT_S = 15.0
     ),
     more="""\
 It is made beside this one, with the same key, paired laptops, settings and runs, so only one of the two can
-run at a time. Its contents are shown first. Ctrl-C ends this and removes an unfinished environment.
+run at a time. Its contents are shown first. Ctrl-C cancels and removes an unfinished environment.
 """,
 )
 async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -140,7 +140,7 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: s
     if not await asyncio.to_thread(said_by, made):
         screen.say(
             f"This downloads up to {units.size(made.download_bytes)} and takes {units.size(made.disk_bytes)} "
-            "on the disk. This may last some minutes; Ctrl-C ends it."
+            "on the disk. It may take some minutes; press Ctrl-C to cancel."
         )
     making = Making(made, lambda line: screen.say(plain(line, 1000), "dim"))
     with Interrupts() as interrupts:

@@ -37,19 +37,19 @@ class MemberWaits:
             return [self._given_up(max(lost, key=lambda peer: peer.heard_s))]
         before, self._missed = self._missed, {peer.rank for peer in silent}
         told: list[str | Problem] = [
-            f"Nothing has come from {self.names[peer.rank]} for {units.duration(peer.heard_s)}; "
-            "still waiting for it."
+            f"Nothing received from {self.names[peer.rank]} for {units.duration(peer.heard_s)}; "
+            "still waiting."
             for peer in silent
             if peer.rank not in before
         ]
         back = sorted(before - self._missed)
-        return [*told, *(f"{self.names[rank]} is there again." for rank in back)]
+        return [*told, *(f"{self.names[rank]} is back." for rank in back)]
 
     def _given_up(self, peer: PeerWait) -> Problem:
         name = self.names[peer.rank]
         how = "it is still connected" if peer.connected else "it is not connected"
         return Problem(
             code="member-lost",
-            what=f"Nothing has come from {name} for {units.duration(peer.heard_s)}: {how}.",
+            what=f"Nothing received from {name} for {units.duration(peer.heard_s)}; {how}.",
             fix="See its log. Start the job again: with --checkpoints it resumes from the newest one.",
         )

@@ -35,7 +35,7 @@ async def add(arguments: argparse.Namespace, screen: Screen, follower: Follower)
     who = plain(listed([device.shown_name for device in devices]), 200)
     screen.end(
         {"ok": True, "run": run.plan.run, "devices": known},
-        f"Asking {who}. Once everything is there, the run stops at the end of a step and goes on with {who} "
+        f"Asking {who}. Once the files are there, the run stops at the end of a step and goes on with {who} "
         "as well.",
     )
     return ExitCode.OK

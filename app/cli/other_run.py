@@ -66,7 +66,9 @@ async def _decide(
     for line in consent_lines(consent, name, follower.state):
         screen.say(line)
     if keyboard is None:
-        screen.say("Nobody can answer here (no terminal): refused. An agent with --allow would take part.")
+        screen.say(
+            "Refused: nobody can answer here without a terminal. An agent can: tandem agent --allow DEVICE."
+        )
         return "no"
     async with Asker(screen, keyboard) as asker:
         asking = asyncio.create_task(
@@ -85,7 +87,7 @@ async def _decide(
             for task in (asking, gone):
                 task.cancel()
             await asyncio.gather(asking, gone, return_exceptions=True)
-    screen.say(f"{name} withdrew its question.")
+    screen.say(f"{name} withdrew its request.")
     return "no"
 
 

@@ -48,7 +48,7 @@ async def compare(node: NodeFace, asker: Asker, screen: Screen, name: str, code:
     screen.say(f"The code here is  {code_words(code)}", "bold")
     same = await asker.ask(f"Does the screen of {other} show the same code?", CHOICES)
     if same is None:
-        screen.say("Nobody can answer here (the input has ended): pairing was cancelled.")
+        screen.say("Pairing was cancelled: nobody can answer here, because the input has ended.")
         await node.submit(CancelPairing())
     else:
         await node.submit(AnswerPairing(same=same))

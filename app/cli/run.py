@@ -46,7 +46,8 @@ ALONE = {"yes": True, "no": False}
     more="""\
 Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
 
-Ctrl-C stops the run at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
+Ctrl-C stops the run at the end of a step. A second one ends the trainers at once; a third one exits without
+waiting.
 """,
     resumes=False,
 )
@@ -93,9 +94,9 @@ async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, wit
         screen.say("Differences from one laptop's result are no longer accepted for this script.")
     elif code in known or wanted.accept_differences:
         kept = "for this script" if code in known else "for this run"
-        how = " --no-accept-differences withdraws that." if code in known else ""
+        how = " Use --no-accept-differences to withdraw that." if code in known else ""
         screen.say(
-            f"Differences from one laptop's result are accepted {kept}: it still ends with exit code 0.{how}"
+            f"Differences from one laptop's result are accepted {kept} and do not change the exit code.{how}"
         )
 
 
@@ -242,7 +243,7 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
             screen.problem(problem)
         else:
             outcome = run_words.outcome_words(phase, summary)
-            screen.say(f"The run is {outcome}." if ended(phase) else "Left while the run ends.")
+            screen.say(f"The run is {outcome}." if ended(phase) else "Not waiting for the run to end.")
         if summary is not None and present is not None:
             names = device_names.names_of(follower.state, present.members)
             for line in run_words.summary_lines(summary, names, folder, present.plan):
@@ -297,8 +298,8 @@ async def obey(
     """Sends ``stop`` at each Ctrl-C, and says what follows; ``first``: from the first one. Returns when the
     person wants to leave."""
     for words in (
-        f"{first} Ctrl-C again ends the trainers at once.",
-        "Ending the trainers. Ctrl-C again leaves without waiting.",
+        f"{first} Press Ctrl-C again to end the trainers at once.",
+        "Ending the trainers. Press Ctrl-C again to exit without waiting.",
     ):
         await interrupts.wait_next()
         screen.say(words)

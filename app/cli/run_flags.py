@@ -65,8 +65,8 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         "--downloads",
         {
             "action": argparse.BooleanOptionalAction,
-            "help": "whether a script whose trainers are sealed may download; with --no- it reaches nothing "
-            "but the other members (default: it may)",
+            "help": "let a sealed script download; with --no-downloads it reaches only the other members "
+            "(default: it may download)",
         },
     ),
     "away_s": (
@@ -74,9 +74,8 @@ FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": _minutes,
             "metavar": "MINUTES",
-            "help": "how long the run waits for a member that has been silent for 10 seconds (asleep or "
-            f"offline) (default: {AWAY_S / 60:.0f}, and {GO_ON_S:.0f} seconds where the others can go on "
-            "without it)",
+            "help": "how long the run waits for a member that has been silent for 10 seconds: asleep or "
+            f"offline (default: {AWAY_S / 60:.0f}; {GO_ON_S:.0f} seconds if the others can go on without it)",
         },
     ),
     "ask_after_s": (

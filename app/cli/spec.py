@@ -109,7 +109,7 @@ ARGUMENTS: Arguments = (
         "--strategy",
         choices=("managed", "own"),
         help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
-        "(default: found by reading the script)",
+        "(default: detected in the script)",
     ),
 )
 

@@ -55,7 +55,7 @@ FIXED = (
                 metavar="SWEEP",
                 nargs="?",
                 const="",
-                help="go on with a sweep that was stopped or cut off (default: the newest)",
+                help="continue a sweep that was stopped or cut off (default: the newest)",
             ),
         ),
         required=True,
@@ -71,10 +71,11 @@ Everything after -- goes to the script, and a comma separates the values to try:
 is 6 trials. Each trains on one laptop alone, at that laptop's full speed; a laptop takes the next trial when
 it is free. \\, is a comma within a value. Users of other laptops are asked once, about all arguments.
 
-tandem sweep --resume goes on with the newest sweep; values after -- add trials, and the others are asked
-again.
+tandem sweep --resume continues the newest sweep. Values after -- add trials; users of other laptops are
+asked again.
 
-Ctrl-C stops all trials at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
+Ctrl-C stops all trials at the end of a step. A second one ends the trainers at once; a third one exits
+without waiting.
 """,
     again=None,
     resumes=False,
@@ -217,4 +218,4 @@ def _show(screen: Screen, swept: Sweep) -> None:
     if swept.phase != "finished" and swept.problem is not None and swept.problem.fix:
         screen.say(plain(swept.problem.fix, 400))
     if swept.phase in ("stopped", "failed"):
-        screen.say(f"It goes on with: tandem sweep --resume {swept.sweep}")
+        screen.say(f"To continue: tandem sweep --resume {swept.sweep}")

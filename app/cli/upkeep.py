@@ -20,7 +20,7 @@ MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow
 @node_subcommand(
     "check what works on this laptop, and how to fix the rest",
     argument("--deep", action="store_true", help="also load TensorFlow (takes some seconds)"),
-    argument("--mend", metavar="CODE", help="let Tandem fix this finding, then check again"),
+    argument("--mend", metavar="CODE", help="fix this finding, then check again"),
 )
 async def doctor(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:
     if arguments.mend is not None:
@@ -45,7 +45,7 @@ def _say(finding: Finding, screen: Screen) -> None:
 
 
 @node_subcommand(
-    "remove what other laptops sent and their runs left on this laptop",
+    "remove other laptops' projects, data and reports, and the files of their runs",
     more="The record of each run stays. Your own runs lose only outputs-left: outputs that could not be "
     "brought back.",
 )

@@ -59,7 +59,8 @@ def unknown(state: State, text: str) -> TandemError:
     names = [
         plain(device.shown_name, 40) for device in state.devices.values() if device.seen or device.paired
     ]
-    there = f"Seen or paired: {', '.join(names[:LISTED])}." if names else "No other device is seen or paired."
+    listed = ", ".join(names[:LISTED])
+    there = f"Visible or paired: {listed}." if names else "No other device is visible or paired."
     return TandemError(
         code="unknown-device",
         what=f"No device is called {plain(text, 60)!r}. {there}",

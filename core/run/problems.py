@@ -200,7 +200,7 @@ def lost_device(plan: Plan, device: DeviceId, problem: Problem, *, back: bool = 
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
-        fix=f"{name} is there again, but TensorFlow takes up no connection that was cut: train again."
+        fix=f"{name} is back, but TensorFlow does not reopen connections that were cut. Train again."
         if back
         else f"See that {name} is on, awake and in the network, and train again.",
         detail=problem.detail,
@@ -235,7 +235,7 @@ def lost_starter(name: str, problem: Problem) -> Problem:
 
 
 def back(name: str, away_s: float) -> str:
-    return f"{name} was away for {units.duration(away_s)}, and is there again."
+    return f"{name} was away for {units.duration(away_s)}, and is back."
 
 
 def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:

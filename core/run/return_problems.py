@@ -32,7 +32,7 @@ def not_all_paired() -> Problem:
     return Problem(
         code="not-joinable",
         what="A laptop of this run is not paired with this one. It goes on with the run, and with no other.",
-        fix="Wait until the laptop that started the run is there again, and add laptops there.",
+        fix="Wait until the laptop that started the run is back, and add laptops there.",
     )
 
 
@@ -59,5 +59,5 @@ def reaches_more() -> Problem:
         code="reaches-more",
         what="The run does not go on here without its starter: it would reach more than this user allowed, "
         "such as a folder that was replaced by a link since.",
-        fix="Wait until its starter is there again, or press Resume.",
+        fix="Wait until the laptop that started it is back, or press Resume.",
     )

@@ -274,7 +274,7 @@ class Succession:
 
 
 def _handed_back(name: str) -> Problem:
-    return Problem(code="handed-back", what=f"{name} is there again, and goes on with its run itself.")
+    return Problem(code="handed-back", what=f"{name} is back, and continues its run itself.")
 
 
 def _not_asked(name: str) -> Problem:

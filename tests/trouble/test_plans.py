@@ -38,7 +38,7 @@ def refusal(agent: Agent, script: Path, *options: str) -> str:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--with", "nobody"), "No device is called 'nobody'. Seen or paired: ben."),
+        (("--with", "nobody"), "No device is called 'nobody'. Visible or paired: ben."),
         (("--with", "ben", "--role", "me=chief", "--role", "ben=chief"), "anna and ben were made chief."),
         (("--with", "ben", "--role", "me=worker", "--role", "ben=worker"), "No device is the chief"),
         (("--solo", "--role", "ben=worker"), "ben has a role but does not take part"),

@@ -330,7 +330,7 @@ def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Pa
     first, _ = (process.communicate(timeout=LIMIT_S)[0] for process in job.processes)
     assert [process.returncode for process in job.processes] == [1, -signal.SIGKILL], first
     address = json.loads(configs["worker:0"])["cluster"]["worker"][0]
-    assert f"Nothing has come from member 1 at {address} for" in first.splitlines()[-2]
+    assert f"Nothing received from member 1 at {address} for" in first.splitlines()[-2]
     problem = json.loads(first.splitlines()[-1])["problem"]
     assert problem["code"] == "member-lost"
     (silent_s,) = re.findall(rf"from member 1 at {address} for (\d+) s", problem["what"])

@@ -28,10 +28,10 @@ def test_a_silent_member_is_said_once_and_again_when_it_is_back() -> None:
     waits = MemberWaits(NAMES, 600.0)
     assert waits.on_status(status(silent(1, 4.0))) == []
     assert waits.on_status(status(silent(1, 12.0))) == [
-        "Nothing has come from member 1 at n1:20000 for 12 s; still waiting for it."
+        "Nothing received from member 1 at n1:20000 for 12 s; still waiting."
     ]
     assert waits.on_status(status(silent(1, 16.0))) == []
-    assert waits.on_status(None) == ["member 1 at n1:20000 is there again."]
+    assert waits.on_status(None) == ["member 1 at n1:20000 is back."]
     assert waits.on_status(None) == []
 
 
@@ -39,6 +39,6 @@ def test_who_was_silent_too_long_ends_the_run_by_name() -> None:
     waits = MemberWaits(NAMES, 600.0)
     (end,) = waits.on_status(status(silent(1, 610.0), silent(2, 700.0, connected=True)))
     assert isinstance(end, Problem) and end.code == "member-lost" and end.fix
-    assert end.what == "Nothing has come from member 2 at n2:20000 for 12 min: it is still connected."
+    assert end.what == "Nothing received from member 2 at n2:20000 for 12 min; it is still connected."
     (end,) = waits.on_status(status(silent(1, 610.0)))
     assert isinstance(end, Problem) and "it is not connected" in end.what

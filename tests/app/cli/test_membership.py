@@ -35,7 +35,7 @@ async def test_a_paired_laptop_is_added_to_the_run_under_way(node: ScriptedNode)
         assert await add(NAMED, said, events) == ExitCode.OK
         assert await add(NAMED, told, events) == ExitCode.OK
     assert node.commands == [AddLaptops(run=RUN, devices=(OTHER,))] * 2
-    assert said.said.startswith("Asking other. Once everything is there, ")
+    assert said.said.startswith("Asking other. Once the files are there, ")
     assert said.said.endswith("and goes on with other as well.\n")
     assert told.told == [{"ok": True, "run": RUN, "devices": [OTHER]}]
 

@@ -140,7 +140,7 @@ async def test_without_a_terminal_nobody_is_asked_and_the_answer_is_no() -> None
     async with pressed(LOSES, asked(), terminal=False) as it:
         assert await it.run == ExitCode.REFUSED
     assert it.node.commands[-1] == AnswerConsent(run=RUN, decision="no")
-    assert "Nobody can answer here" in it.screen.said
+    assert "nobody can answer here" in it.screen.said
 
 
 async def test_a_request_that_is_withdrawn_is_not_asked_about_any_more() -> None:
@@ -148,7 +148,7 @@ async def test_a_request_that_is_withdrawn_is_not_asked_about_any_more() -> None
         await it.screen.wait_said(QUESTION)
         it.node.happen(ev.ConsentSettled(run=RUN, allowed=False))
         assert await it.run == ExitCode.REFUSED
-    assert "other withdrew its question." in it.screen.said
+    assert "other withdrew its request." in it.screen.said
 
 
 async def test_a_request_that_never_comes_is_waited_for_no_longer_than_its_limit(

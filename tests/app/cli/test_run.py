@@ -124,7 +124,7 @@ async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
     assert [command for command in node.commands if isinstance(command, StopRun)] == [StopRun()] * 3
     assert code == ExitCode.INTERRUPTED
-    assert "Left while the run ends." in screen.said
+    assert "Not waiting for the run to end." in screen.said
 
 
 async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:

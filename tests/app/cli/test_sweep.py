@@ -121,7 +121,7 @@ async def test_each_end_has_its_exit_code(phase: str, code: str, pressed: int, w
     problem = Problem(code=code, what="So it was.", fix="Do this.") if code else None
     node, screen = swept(over(phase, problem=problem)), Words()
     assert await run(node, screen, "train.py", pressed=pressed) == wanted
-    assert f"It goes on with: tandem sweep --resume {SWEEP}" in screen.said
+    assert f"To continue: tandem sweep --resume {SWEEP}" in screen.said
 
 
 async def test_ctrl_c_stops_and_the_third_one_leaves() -> None:

@@ -56,7 +56,7 @@ def test_me_is_this_laptop() -> None:
 
 
 def test_an_unknown_name_says_who_is_there() -> None:
-    assert "Seen or paired: other." in device_names.unknown(state(found()), "x").what
+    assert "Visible or paired: other." in device_names.unknown(state(found()), "x").what
     assert "No other device" in device_names.unknown(state(), "\x1b[2Jx").what
     assert "\x1b" not in device_names.unknown(state(), "\x1b[2Jx").what
 

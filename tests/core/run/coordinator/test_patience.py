@@ -154,7 +154,7 @@ def test_a_link_that_is_replaced_makes_nobody_away() -> None:
     world.now_s += 1.0
     world.restore_link(BEN)
     world.settle()
-    assert told(world) == [] and "there again" not in world.said()
+    assert told(world) == [] and "is back" not in world.said()
     assert not {"look", "away"} & set(world.waits)
 
 

@@ -98,7 +98,7 @@ def test_a_cut_that_shows_when_a_laptop_is_back_names_the_laptop_that_was_away(f
     assert isinstance(world.phase, Failed)
     problem = world.phase.problem
     assert problem.code == "device-lost" and problem.what == f"Ben's was lost during the run: {LOST.what}"
-    assert problem.fix.startswith("Ben's is there again") and problem.fix.endswith("train again.")
+    assert problem.fix.startswith("Ben's is back") and problem.fix.endswith("Train again.")
 
 
 def test_a_cut_that_shows_in_what_was_told_while_a_laptop_was_away_names_it() -> None:
