@@ -191,10 +191,15 @@ def build() -> argparse.ArgumentParser:
         parents=[everywhere()],
         description="Two laptops, one Keras script: find each other, pair, train. Without a subcommand the "
         "window opens.",
-        epilog=f"exit codes:\n{_ENDINGS}\n",
+        epilog=f"exit codes (docs/headless.md explains them):\n{_ENDINGS}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=sentence(installed()))
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=sentence(installed()),
+        help="show the versions of Tandem, Python, TensorFlow and Keras, and exit",
+    )
     parsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
     for name, module in SUBCOMMANDS.items():
         import_module(f"app.cli.{module}")

@@ -22,7 +22,7 @@ from core.vocabulary.text import listed, plain
     "add paired laptops to the run under way",
     argument("names", metavar="NAME,…", help="one or more laptops", completer=completion.device_list),
     more="""\
-The laptop is asked first, and gets the files, while the run goes on. Then the run stops at the end of a step
+Its user is asked first, and it gets the files while the run goes on. Then the run stops at the end of a step
 and goes on from there with all laptops. A laptop that was lost comes back automatically.
 """,
 )
