@@ -102,8 +102,8 @@ async def _watch(node: Agent, run: RunId, names: dict[DeviceId, str], say: Say, 
         match event:
             case ev.ConsentAsked():
                 say(
-                    f"{node.name} is asked: may {names.get(event.device, event.name)} run {event.script} "
-                    f"({len(event.files)} files, project {short(event.project)})? Once."
+                    f"{node.name} allows {names.get(event.device, event.name)} to run {event.script} once "
+                    f"({len(event.files)} files, project {short(event.project)})"
                 )
                 await node.follower.submit(AnswerConsent(run=event.run, decision="once"), Done)
             case ev.MemberPhaseChanged() if event.device == node.device and state.run is not None:
