@@ -1,10 +1,11 @@
-"""The cost of audits: how much later the first step is reported, and what the steps after the first seconds
-lose, by two pairs in turn, one of which audits none."""
+"""The cost of audits: how much later the first step is reported, and what the steps of trainings and
+evaluations after the first seconds lose, by two pairs in turn, one of which audits none."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
@@ -13,6 +14,8 @@ from core.trainer.exact.steps.course import WARM_UP
 ROUNDS = 21
 WORKS = {"digits": ("digits CNN", 8), "pictures": ("convolutions", 1), "5m": ("5 million parameters", 2)}
 """Title of each, and the epochs of a round: short ones in turn, as a machine's speed drifts."""
+EVALUATED = {"learn-digits": ("digits CNN evaluated", 20), "learn-characters": ("transformer evaluated", 1)}
+"""Likewise: title, and the evaluations of a round."""
 WARM_UP_S = 10.0
 """Time in which audits spend their initial budget; ``WARM_UP`` steps have theirs whatever the cost."""
 OF_WITHOUT = 0.97
@@ -31,7 +34,9 @@ def measure() -> list[Row]:
         starts.append((seconds[True], seconds[False]))
     found = start_rows(starts)
     for work, (words, epochs) in WORKS.items():
-        found += rows(words, _speeds(work, epochs))
+        found += rows(words, _speeds(work, partial(Pair.train, epochs=epochs)))
+    for work, (words, times) in EVALUATED.items():
+        found += rows(words, _speeds(work, partial(_evaluate, times=times)))
     return found
 
 
@@ -56,20 +61,30 @@ def start_rows(starts: Sequence[tuple[float, float]]) -> list[Row]:
     ]
 
 
-def _speeds(work: str, epochs: int) -> dict[str, list[float]]:
-    """Steps per second, round by round."""
+def _evaluate(pair: Pair, times: int) -> tuple[int, float]:
+    """Steps, and the slower member's seconds."""
+    steps, seconds = 0, 0.0
+    for _ in range(times):
+        pair.order("evaluate")
+        answer = pair.answered()
+        steps, seconds = steps + answer.steps, seconds + answer.seconds
+    return steps, seconds
+
+
+def _speeds(work: str, once: Callable[[Pair], tuple[int, float]]) -> dict[str, list[float]]:
+    """Steps per second, round by round; ``once`` does a round."""
     speeds: dict[str, list[float]] = {"with": [], "without": []}
     with Pair("tandem", work) as auditing, Pair("tandem", work, audits=False) as plain:
         pairs = {"with": auditing, "without": plain}
         for pair in pairs.values():
             warm_s, warm_steps = 0.0, 0
             while warm_s < WARM_UP_S or warm_steps < WARM_UP:
-                steps, seconds = pair.train(epochs)
+                steps, seconds = once(pair)
                 warm_s, warm_steps = warm_s + seconds, warm_steps + steps
         for number in range(ROUNDS):
             # Each goes first equally often.
             for kind in sorted(pairs, reverse=number % 2 == 1):
-                steps, seconds = pairs[kind].train(epochs)
+                steps, seconds = once(pairs[kind])
                 speeds[kind].append(steps / seconds)
     return speeds
 

@@ -35,6 +35,7 @@ GAP_LIMIT_MS = 50.0
 SPEED_LIMIT = 0.97
 MEMORY_LIMIT_MB = 200.0
 CPU_LIMIT_PCT = 2.0
+PAGE_LIMIT_PCT = 3.0
 
 
 def measure() -> list[Row]:
@@ -82,6 +83,12 @@ async def _measure() -> list[Row]:
             what="CPU of the window's process in a run",
             value=median([100 * each.shown["cpu_s"] / each.shown["run_s"] for each in kept]),
             unit="% of a core",
+        ),
+        Row(
+            what="of it the GUI thread, which draws the live page",
+            value=median([100 * each.shown["gui_s"] / each.shown["run_s"] for each in kept]),
+            unit="% of a core",
+            limit=PAGE_LIMIT_PCT,
         ),
         Row(
             what="CPU of the headless agent in a run",

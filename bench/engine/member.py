@@ -61,6 +61,7 @@ def main(place: Place) -> None:
             assert job.held_out is not None
             inputs, labels = job.held_out
             loss = model.evaluate(inputs, labels, batch_size=job.batch, verbose=0, return_dict=True)["loss"]
+            steps = -(-len(labels) // job.batch)
         else:
             np.savez(value, *model.get_weights())
         answer = Answer(

@@ -42,7 +42,7 @@ class Driver(QObject):
         self._conductor = conductor
         self._window = conductor.window
         self._watchdog = watchdog
-        self._run_s = self._cpu_s = 0.0
+        self._run_s = self._cpu_s = self._gui_s = 0.0
         self._said = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
         self._stdin = QSocketNotifier(0, QSocketNotifier.Type.Read, self)
@@ -85,11 +85,13 @@ class Driver(QObject):
 
         def tell() -> None:
             self._run_s, self._cpu_s = time.monotonic() - self._run_s, time.process_time() - self._cpu_s
+            self._gui_s = time.thread_time() - self._gui_s
             assert bridge.state.run is not None
             bridge.submit(GetRun(run=bridge.state.run.plan.run), self._on_details)
 
         def press() -> None:
             self._run_s, self._cpu_s = time.monotonic(), time.process_time()
+            self._gui_s = time.thread_time()
             train.setup.train.click()
             self._until(over, tell, "the end of the run")
 
@@ -116,6 +118,7 @@ class Driver(QObject):
                     gaps=self._watchdog.end(),
                     run_s=self._run_s,
                     cpu_s=self._cpu_s,
+                    gui_s=self._gui_s,
                 )
 
         next_screen(list(SHOWN))
