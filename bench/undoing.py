@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from bench.engine.pair import Pair
 from bench.result import Row, interval, median, ratios
 
-PAIRS, ROUNDS = 5, 4
+PAIRS, ROUNDS = 5, 2
 """Pairs are several: one of two equal ones may be some percent faster for as long as it lives."""
-WORKS = {"digits": ("digits CNN", 20, 0.94), "5m": ("5 million parameters", 6, 0.97)}
+WORKS = {"digits": ("digits CNN", 200, 0.94), "5m": ("5 million parameters", 60, 0.97)}
 """Title of each, the epochs of a round, and the least speed with ÷ without. A round is long beside the
 checkpoint at its end, of which a run has one."""
 

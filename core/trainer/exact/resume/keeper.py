@@ -26,7 +26,7 @@ from core.vocabulary.plan import Moment
 FIRST_S = 10.0
 """Seconds of training before the first checkpoint, and the least between two."""
 MOST_S = 600.0
-COST = 0.02
+COST = 0.01
 """Largest share of a training's time spent on checkpoints."""
 FIRST_LOOK, MOST_PORTIONS = 2, 1 << 20
 """Portions of steps after which the chief first looks at its clock, and the most until it looks again."""
