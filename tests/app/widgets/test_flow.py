@@ -1,5 +1,7 @@
 """Widgets that wrap into the next row if there is no room."""
 
+from typing import Any
+
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -59,3 +61,43 @@ def test_what_is_hidden_takes_no_room(qtbot: QtBot) -> None:
     host = laid(qtbot, Flow(*buttons), 600)
     assert buttons[1].x() == 0
     host.hide()
+
+
+class Counted(Flow):
+    """Notes each width for which it works out the places."""
+
+    def __init__(self, *pieces: QWidget) -> None:
+        super().__init__(*pieces)
+        self.worked_out: list[int] = []
+
+    def _arranged(self, items: Any, width: int) -> Any:
+        self.worked_out.append(width)
+        return super()._arranged(items, width)
+
+
+def test_places_are_worked_out_once_for_each_width_until_a_hint_changes(qtbot: QtBot) -> None:
+    """Qt asks hundreds of times in one pass, and does not tell a hidden widget what its children want."""
+    buttons = [button(name, lambda: None) for name in ("one", "two")]
+    flow = Counted(*buttons)
+    qtbot.addWidget(flow)
+    one_line = [flow.heightForWidth(width) for width in (600, 200, 600, 200, 600)]
+    assert flow.worked_out == [600, 200]
+    assert len(set(one_line)) == 1
+    buttons[0].setText("a name that leaves no room beside it")
+    assert flow.heightForWidth(200) > one_line[0]
+    buttons[1].hide()
+    assert flow.heightForWidth(200) == one_line[0]
+    flow.add(button("three", lambda: None))
+    assert flow.heightForWidth(200) > one_line[0]
+    assert flow.worked_out == [600, 200, 200, 200, 200]
+
+
+def test_the_height_of_words_that_wrap_is_asked_for_each_time(qtbot: QtBot) -> None:
+    """It may change while the hints stay."""
+    label = Label("words " * 40, wraps=True)
+    flow = Flow(label)
+    qtbot.addWidget(flow)
+    before = flow.heightForWidth(200)
+    assert before == label.heightForWidth(200)
+    label.say("words " * 80)
+    assert flow.heightForWidth(200) == label.heightForWidth(200) > before
