@@ -17,7 +17,7 @@ from app.charts.legend import Legend
 from app.charts.lines import VALIDATION, PlotLines
 from app.charts.look_bar import LookBar
 from app.charts.picture import Picture
-from app.charts.sources import Source, strided
+from app.charts.sources import Source, reach, strided
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
 from core.report.points import USES, CurveKey, Points, by_use
@@ -57,7 +57,7 @@ class ChartPanel(QWidget):
         self._pieces: Iterator[None] | None = None
         """The rest of the arranging or drawing under way."""
         self._drawn = self._late = self._again = self._hurried = False
-        self._ready = False
+        self._ready = self._over = False
         self._last_s = 0.0
         self._range: tuple[float, float] | None = None
         """The range of the run's axis that all plots show; None: as tight as possible."""
@@ -97,6 +97,7 @@ class ChartPanel(QWidget):
         self.bar.show_runs([source.label for source in self.sources])
         self.bar.show_following(True)
         self._last_s = 0.0
+        self._over = False
         self._show_whether_empty()
         self.take_in()
 
@@ -113,12 +114,14 @@ class ChartPanel(QWidget):
         self.show_sources([])
         self.empty.say(_COMING)
 
-    def take_in(self) -> None:
-        """There are new points: they are drawn soon, if visible."""
+    def take_in(self, *, over: bool = False) -> None:
+        """There are new points: they are drawn soon, if visible. ``over``: the run is, so that drawing takes
+        time from no training: from now on they are drawn at once."""
+        self._over = self._over or over
         self._again = self._pieces is not None
-        if self._seen() and not self._timer.isActive():
+        if self._seen() and (self._over or not self._timer.isActive()):
             between_s = min(MOST_BETWEEN_S, max(LEAST_BETWEEN_S, self.cost_s / COST_PART))
-            wait_s = self._last_s + between_s - time.monotonic()
+            wait_s = 0.0 if self._over else self._last_s + between_s - time.monotonic()
             self._timer.start(max(0, int(wait_s * 1000)))
 
     def follow(self) -> None:
@@ -244,16 +247,9 @@ class ChartPanel(QWidget):
     def _stride(self) -> None:
         """The common range follows the points in strides: each new range makes every axis redraw its
         numbers, which takes longer than the curves."""
-        axis = self.bar.look.axis
-        lines = [
-            points.along(axis)
-            for source in self.sources
-            for points in source.points.curves.values()
-            if len(points)
-        ]
-        if lines:
-            left, right = min(line[0] for line in lines), max(line[-1] for line in lines)
-            self._range = strided(self._range, left, right)
+        reached = reach(self.sources, self.bar.look.axis)
+        if reached is not None:
+            self._range = strided(self._range, *reached)
 
     def _redraw_soon(self) -> None:
         """The user is moving a plot and watching: redraw sooner than for new points."""

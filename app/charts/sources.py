@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from core.history.attendance import Attendance
-from core.report.points import CPU_USE, GPU_USE, RunPoints
+from core.report.points import CPU_USE, GPU_USE, Axis, RunPoints
 from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
 
@@ -61,6 +61,14 @@ class Source:
     points: RunPoints
     names: dict[DeviceId, str] = field(default_factory=dict)
     strong: bool = False
+
+
+def reach(sources: Sequence[Source], axis: Axis) -> tuple[float, float] | None:
+    """From the first point of all runs to the last; None without points."""
+    lines = [
+        points.along(axis) for source in sources for points in source.points.curves.values() if len(points)
+    ]
+    return (min(line[0] for line in lines), max(line[-1] for line in lines)) if lines else None
 
 
 def strided(seen: tuple[float, float] | None, left: float, right: float) -> tuple[float, float]:

@@ -141,6 +141,7 @@ class TrainLive(QWidget):
             self._show(state, run, names)
         if _is_over(run) and not self._over:
             self._over = True
+            self.charts.take_in(over=True)
             # Its points are here already; reading them again would block the window.
             self._bridge.submit(GetRun(run=run.plan.run, points=False), self._on_details)
         elif self.entry is not None and link_changed(self.entry, events):
@@ -209,7 +210,7 @@ class TrainLive(QWidget):
         for event in late:
             self.points.on_event(event)
             self._use.on_event(event)
-        self.charts.take_in()
+        self.charts.take_in(over=self._over)
 
     def _on_details(self, answer: Answer) -> None:
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:

@@ -136,6 +136,29 @@ def test_drawings_keep_their_distance_from_each_other(qtbot: QtBot, panel: Chart
     assert panel._timer.remainingTime() > 1_000
 
 
+def test_once_the_run_is_over_nothing_waits_to_be_drawn(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = run_of(step(0, loss=3.0))
+    shown(qtbot, panel, Source("now", points))
+    panel.cost_s = 0.5
+    panel._timer.stop()
+    panel.take_in()
+    assert panel._timer.remainingTime() > 1_000
+    points.on_event(step(1, loss=2.0))
+    before = panel.redraws
+    panel.take_in(over=True)
+    assert panel._timer.remainingTime() == 0
+    qtbot.waitUntil(lambda: panel.redraws > before, timeout=LIMIT_MS)
+    assert len(panel.plots[0].curves[0].raw) == 2
+    panel.take_in()
+    assert panel._timer.remainingTime() == 0, "nor what comes after the end"
+    panel.show_sources([Source("next", run_of(step(0, loss=3.0)))])
+    qtbot.waitUntil(lambda: panel.redraws > before + 1, timeout=LIMIT_MS)
+    panel.cost_s = 0.5
+    panel._timer.stop()
+    panel.take_in()
+    assert panel._timer.remainingTime() > 1_000, "the next run trains"
+
+
 def test_moving_pauses_and_follow_goes_on(qtbot: QtBot, panel: ChartPanel) -> None:
     points = run_of(*(step(n, loss=3.0 - n / 10) for n in range(20)))
     shown(qtbot, panel, Source("now", points))

@@ -592,6 +592,15 @@ def test_at_its_end_a_runs_points_are_not_read_once_more(core: FakeCore, live: T
     assert core.asked(GetRun) == [GetRun(run=world.RUN, points=False)]
 
 
+def test_at_its_end_the_curves_do_not_lag_behind(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
+    qtbot.waitUntil(lambda: live.charts.redraws > 0, timeout=LIMIT_MS)
+    live.charts.cost_s = 0.5  # drawings are seconds apart
+    core.happen(world.progressed(ME, world.progress(1)), *world.finished())
+    assert live.charts._timer.remainingTime() == 0
+    qtbot.waitUntil(lambda: len(live.charts.plots[0].curves[0].raw) == 2, timeout=LIMIT_MS)
+
+
 def test_a_crash_shows_the_scripts_line_and_its_traceback(core: FakeCore, live: TrainLive) -> None:
     trace = (
         'Traceback (most recent call last):\n  File "digits.py", line 12, in <module>\nValueError: <b>x</b>'
