@@ -16,7 +16,6 @@ from app.models.runs_filter import RunsFilter
 from app.models.runs_model import Column, RunsModel, called, started
 from app.theme import GAP
 from app.views.past_run import PastRun
-from app.views.resume import ask_for_checkpoints, link_changed
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.canvas import Illustration
@@ -34,12 +33,8 @@ from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunLi
 from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import REPORT_CAME, Problem
 from core.vocabulary.events import (
-    CheckpointCame,
-    CheckpointFound,
     Event,
-    FetchEnded,
     HistoryChanged,
-    LinkDown,
     NoticeRaised,
     RunPhaseChanged,
     RunPlanned,
@@ -53,7 +48,6 @@ _EMPTY = "No run yet. What you train is kept here, with its plots, log and resul
 _COMPARE = "Draws the ticked runs over each other: tick two or more."
 _NO_MATCH = "No run matches the filter."
 _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
-_OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 
 class RunsView(View):
@@ -173,11 +167,8 @@ class RunsView(View):
         if self._stale and state.me is not None and self.isVisible():
             self._ask()
         self._show_send()
-        if self.pages.currentWidget() is self.past and (entry := self.past.entry) is not None:
-            if any(isinstance(event, _OF_CHECKPOINTS) for event in events):
-                self.past.show_checkpoints(state)
-            if link_changed(entry, events):
-                ask_for_checkpoints(self.bridge, entry)
+        if self.pages.currentWidget() is self.past:
+            self.past.hear(state, events)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -243,8 +234,7 @@ class RunsView(View):
                 self.past.show_runs([self._opened[each] for each in self._opening], self.bridge.state)
                 self._opening = []
                 self._show_past()
-                if self.past.entry is not None:
-                    ask_for_checkpoints(self.bridge, self.past.entry)
+                self.past.look_for_checkpoints()
 
     def _show_past(self) -> None:
         self.pages.setCurrentWidget(self.past)

@@ -136,8 +136,8 @@ class TrainView(View):
         super().showEvent(event)
         self.live.refresh(self.bridge.state)
 
-    def _again(self) -> None:
-        if self.live.entry is not None:
-            self.run_again(self.live.entry)
+    def _again(self, entry: RunEntry | None) -> None:
+        if entry is not None:
+            self.run_again(entry)
         else:  # its record is not read yet: the form has its draft
             self.show_setup()

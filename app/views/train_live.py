@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
+from PySide6.QtWidgets import QApplication, QSizePolicy
 
 from app.bridge import Bridge
 from app.charts import loader
@@ -13,26 +13,23 @@ from app.charts.panel import ChartPanel
 from app.charts.sources import Source, UseMeter
 from app.long_work import in_thread
 from app.models import laptop_rows, stragglers
+from app.models.shown_run import ShownRun
 from app.theme import GAP
-from app.views.resume import ask_for_checkpoints, link_changed
+from app.views.run_page import RunPage
 from app.views.sweep_card import SweepCard
 from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
-from app.widgets.card import Card, column
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.leave_run import LeaveThisRun
 from app.widgets.log_drawer import LogDrawer
-from app.widgets.outcome_card import OutcomeCard
-from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
 from app.words.device_names import names_of
 from core.report.points import RunPoints
-from core.vocabulary.answers import Answer, RunDetails, RunEntry
+from core.vocabulary.answers import Answer, RunDetails
 from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
 from core.vocabulary.events import Event, MemberLogged, RunEvent, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Planning, Preparing, Stopping, is_followed
-from core.vocabulary.plan import Moment
 from core.vocabulary.state import Run, State
 
 STOP = "Stop"
@@ -43,33 +40,26 @@ _END_HINT = "Does not wait for the script any longer."
 _WATCH_HINT = "This laptop is free again; the others go on."
 
 
-class TrainLive(QWidget):
+class TrainLive(RunPage):
     """Call ``show_run`` with every batch of events, visible or not: points are kept, nothing is drawn
     unseen."""
 
-    again_asked = Signal()
     new_asked = Signal()
 
     def __init__(self, bridge: Bridge) -> None:
-        super().__init__()
-        self._bridge = bridge
+        super().__init__(bridge, ChartPanel())
         self.run: RunId | None = None
         self.points = RunPoints()
         self._use = UseMeter(self.points)
         self._who_waits = stragglers.WaitingShown()
         self._late: list[Event] | None = None
         """Events that came while earlier points were being fetched."""
-        self.entry: RunEntry | None = None
-        """The run's history entry, once it is over."""
-        self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
-        self.page = Page("Run")
         # The keyboard focus waits here, not at Stop: its keys scroll.
         self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         name_for_readers(self.page, "Run")
         self.setFocusProxy(self.page)
-        self.setLayout(column(self.page))
         self.script = ElidedLabel("", "faint")
         self.stop = button(STOP, self._stop, "danger", name="stop")
         self.page.head.setStretchFactor(self.page.title, 0)
@@ -87,18 +77,11 @@ class TrainLive(QWidget):
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
-        self.outcome = OutcomeCard(bridge)
-        self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
-        self.charts = ChartPanel()
-        self.charts.bar.keep_in(bridge)
-        self.plots = plots = Card()
-        plots.body.addWidget(self.charts, 1)
         self.no_gpu = Label("", "faint", wraps=True)
         self.no_gpu.hide()
-        plots.add(self.no_gpu)
-        plots.setMinimumHeight(self.fontMetrics().height() * 24)
-        plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.plots.add(self.no_gpu)
+        self.plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
         self.sweep = SweepCard(bridge)
         self.page.add(
@@ -108,12 +91,12 @@ class TrainLive(QWidget):
                 self.leave.question,
                 self.progress,
                 self.outcome,
-                plots,
+                self.plots,
                 self.log,
             ),
             1,  # for a run without plots
         )
-        self.page.body.setStretchFactor(plots, 1000)
+        self.page.body.setStretchFactor(self.plots, 1000)
         self.page.body.setSpacing(GAP)
 
     def show_run(self, state: State, events: Sequence[Event]) -> None:
@@ -144,8 +127,8 @@ class TrainLive(QWidget):
             self.charts.take_in(over=True)
             # Its points are here already; reading them again would block the window.
             self._bridge.submit(GetRun(run=run.plan.run, points=False), self._on_details)
-        elif self.entry is not None and link_changed(self.entry, events):
-            ask_for_checkpoints(self._bridge, self.entry)
+        else:
+            self.hear_links(events)
 
     def refresh(self, state: State) -> None:
         """Called when it comes to the front."""
@@ -159,10 +142,9 @@ class TrainLive(QWidget):
         self.run = run.plan.run
         self.points = RunPoints(run.plan)
         self._use = UseMeter(self.points)
-        self.entry, self._over, self._pressed = None, False, 0
-        self._checkpoint = None
-        self.outcome.show_start(None, starting=False)
+        self._over, self._pressed = False, 0
         self._late = None
+        self.begin(None, state)
         if _seen_whole(run, events):
             # Its lines come as events of this batch.
             members = {device: type(member)() for device, member in run.members.items()}
@@ -172,8 +154,6 @@ class TrainLive(QWidget):
         if run.plan.resume is not None or not _seen_whole(run, events):
             self._late = []
             self._bridge.submit(GetRun(run=self.run), self._on_points)
-        if state.me is not None:
-            self.charts.bar.show_smoothing(state.me.settings.smoothing)
         self.charts.show_sources([self._source(run, names)])
 
     def _source(self, run: Run, names: dict[DeviceId, str]) -> Source:
@@ -214,9 +194,9 @@ class TrainLive(QWidget):
 
     def _on_details(self, answer: Answer) -> None:
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
-            self.entry, self._checkpoint = answer.entry, answer.checkpoint
+            self.record = answer
             self.refresh(self._bridge.state)
-            ask_for_checkpoints(self._bridge, self.entry)
+            self.look_for_checkpoints()
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
                 self.outcome.go_on.setFocus()  # Stop had the focus, and this is the main action now
 
@@ -250,17 +230,7 @@ class TrainLive(QWidget):
         # Fill each card before it is visible: a line added later lays out the whole page again.
         if over:
             self.progress.hide()
-            self.outcome.show_outcome(
-                run.phase,
-                run.summary,
-                names,
-                self.entry,
-                state,
-                run=run.plan.run,
-                own=mine,
-                plan=run.plan,
-                checkpoint=self._checkpoint,
-            )
+            self.outcome.show_outcome(ShownRun.live(run, state, self.record), state)
             self.outcome.show()
             if stopped:
                 # The pressed button is gone; Qt would focus the next one.

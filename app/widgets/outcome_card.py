@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 
 from app.bridge import Bridge
 from app.models import headline, run_again
-from app.models.run_again import alone_helps, where_on
+from app.models.shown_run import ShownRun
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.figure import FigureView
@@ -20,11 +20,8 @@ from app.widgets.labels import Label, TextView, name_for_readers, set_kind
 from app.widgets.problem_box import ProblemBox
 from app.widgets.send_report import SendReportButton
 from app.words.advice_words import WINDOW
-from app.words.device_names import names_of
 from app.words.run_words import (
     difference_lines,
-    fetch_words,
-    goes_on_words,
     listed,
     models_words,
     outcome_words,
@@ -34,12 +31,13 @@ from app.words.run_words import (
 from core.vocabulary.answers import Answer, Refused, RunEntry
 from core.vocabulary.commands import StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import ARGUMENTS_REFUSED, Failed, Finished, Phase, Stopped
-from core.vocabulary.plan import Moment, Plan, RunSpec
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import ARGUMENTS_REFUSED, Finished
+from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Summary
 from core.vocabulary.run_folder import OUTPUTS, REPORT
 from core.vocabulary.state import State
+from core.vocabulary.text import capitalised
 
 GO_ON, AGAIN, EDIT = "Resume", "Run again", "Edit arguments"
 ALONE, ANEW_ALONE = "Go on with this laptop alone", "Train on this laptop alone"
@@ -61,7 +59,7 @@ class OutcomeCard(Card):
         super().__init__()
         self._bridge = bridge
         self.setAccessibleName("Result")
-        self._entry: RunEntry | None = None
+        self._shown: ShownRun | None = None
         self._goes_on = ""
         self._starting = False
         self._fetching = ""
@@ -85,7 +83,6 @@ class OutcomeCard(Card):
         self.stop = button("Stop", lambda: bridge.submit(StopRun()), name="stop-going-on")
         self.accept = button(ACCEPT, self._accept, name="accept-differences")
         self._code = ""
-        self._run: RunId | None = None
         self.where = Label("", "faint", wraps=True)
         self.not_opened = FolderBox()
         self.not_started = ProblemBox()
@@ -106,62 +103,40 @@ class OutcomeCard(Card):
         )
         self._show_go_on()
 
-    def show_outcome(
-        self,
-        phase: Phase,
-        summary: Summary | None,
-        names: dict[DeviceId, str],
-        entry: RunEntry | None,
-        state: State,
-        *,
-        run: RunId,
-        own: bool,
-        plan: Plan | None = None,
-        checkpoint: Moment | None = None,
-    ) -> None:
-        """``entry`` of the history, None while unknown. ``own``: it was started on this laptop.
-
-        ``checkpoint``: where it can continue with local files; other laptops may have a newer one.
-        """
-        checkpoint, lender = where_on(run, checkpoint, state)
+    def show_outcome(self, run: ShownRun, state: State) -> None:
+        before, self._shown = self._shown, run
+        self.head.say(capitalised(outcome_words(run.phase, run.summary)))
+        finished = isinstance(run.phase, Finished)
+        self.head.make("heading" if not finished else "good-heading" if run.good else "warning-heading")
         accepted = state.me.settings.accepted if state.me is not None else ()
-        words = outcome_words(phase, summary)
-        self.head.say(words[:1].upper() + words[1:])
-        differs = isinstance(phase, Finished) and summary is not None and summary.differs
-        doubtful = differs or (summary is not None and summary.diverged is not None)
-        good = "warning-heading" if doubtful else "good-heading"
-        self.head.make(good if isinstance(phase, Finished) else "heading")
-        self._code = plan.code if plan is not None and differs and own else ""
+        self._code = run.plan.code if run.plan is not None and run.differs and run.own else ""
         self.accept.setVisible(bool(self._code))
         self.accept.setEnabled(self._code not in accepted)
         self.accept.setText(ACCEPTED if self._code in accepted else ACCEPT)
-        problem = phase.problem if isinstance(phase, Failed) else None
+        problem = run.problem
         self.head.setVisible(problem is None)
         self.problem.show_problem(problem)
         detail = problem.detail if problem is not None else ""
         self.traceback.setVisible(bool(detail))
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
-        me = state.me.device if state.me is not None else None
-        self._show_result(summary or Summary(), names, plan, me)
-        if run != self._run:
+        self._show_result(run, state.me.device if state.me is not None else None)
+        if before is None or before.run != run.run:
             self.not_opened.show_problem(None)
             self.send.said.hide()
-        self._run, self._entry = run, entry
         for piece in (self.open, self.report):
             piece.setVisible(bool(self.folder))
-        self.send.show_run(run if self.folder else None, state)
-        self.again.setVisible(own)
+        self.send.show_run(run.run if self.folder else None, state)
+        self.again.setVisible(run.own)
         again = EDIT if problem is not None and problem.code == ARGUMENTS_REFUSED else AGAIN
         self.again.setText(again)
         self.again.setAccessibleName(again)
-        may = isinstance(phase, Stopped | Failed) and checkpoint is not None
-        self._goes_on = goes_on_words(checkpoint, lender) if may and checkpoint is not None else ""
-        self._fetching = _fetch_progress(run, state)
+        self._goes_on = run.goes_on(state)
+        self._fetching = run.fetching(state)
         alone = ALONE if self._goes_on else ANEW_ALONE
         self.alone.setText(alone)
         self.alone.setAccessibleName(alone)
-        self.alone.setVisible((own or may) and alone_helps(phase, plan, state))
+        self.alone.setVisible(run.goes_on_alone(state))
         self._show_go_on()
 
     def show_start(self, refused: Problem | None, *, starting: bool) -> None:
@@ -170,6 +145,10 @@ class OutcomeCard(Card):
         self._starting = starting
         self.not_started.show_problem(refused)
         self._show_go_on()
+
+    @property
+    def _entry(self) -> RunEntry | None:
+        return self._shown.entry if self._shown is not None else None
 
     @property
     def folder(self) -> str:
@@ -198,7 +177,8 @@ class OutcomeCard(Card):
 
     def _on_started(self, spec: RunSpec, entry: RunEntry, answer: Answer) -> None:
         refused = answer.problem if isinstance(answer, Refused) else None
-        if self._run == entry.run:  # otherwise another run is open meanwhile
+        shown = self._shown
+        if shown is not None and shown.run == entry.run:  # otherwise another run is open meanwhile
             stopped = refused is not None and refused.code == "stopped"  # the user wanted that
             if refused is not None:
                 refused = run_again.with_other_ways(refused, spec, self._bridge.state, ALONE)
@@ -217,20 +197,19 @@ class OutcomeCard(Card):
         self.stop.setVisible(self._starting)
         set_kind(self.again, "" if there else "primary")  # one main action
 
-    def _show_result(
-        self, summary: Summary, names: dict[DeviceId, str], plan: Plan | None, me: DeviceId | None
-    ) -> None:
+    def _show_result(self, run: ShownRun, me: DeviceId | None) -> None:
         """The four numbers, the differences and the model; everything else is folded."""
-        for view, figure in zip(self.figures, headline.results(summary, plan, me), strict=True):
+        summary = run.summary or Summary()
+        for view, figure in zip(self.figures, headline.results(summary, run.plan, me), strict=True):
             view.show_figure(figure)
         self._figures.setVisible(bool(summary.steps))
         models, written = told_apart(summary.outputs)
-        differ = difference_lines(summary, names)
+        differ = difference_lines(summary, run.names)
         left = [f"{models_words(models)}."] if models else []
         left += [f"The script wrote {listed(written)}."] if written else []
         self.result.say_or_hide(" ".join([*differ, *left]))
         self._show_details(
-            [line for line in summary_lines(summary, names, "", plan, WINDOW) if line not in differ]
+            [line for line in summary_lines(summary, run.names, "", run.plan, WINDOW) if line not in differ]
         )
 
     def _show_details(self, words: list[str]) -> None:
@@ -248,11 +227,3 @@ class OutcomeCard(Card):
         outputs = Path(self.folder) / OUTPUTS
         folder = outputs if outputs.is_dir() else Path(self.folder)
         self.not_opened.open(folder)
-
-
-def _fetch_progress(run: RunId, state: State) -> str:
-    """Progress of fetching a run's checkpoint; ``""`` while none is on its way."""
-    fetch = state.fetch
-    if fetch is None or fetch.run != run:
-        return ""
-    return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])
