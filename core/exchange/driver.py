@@ -162,6 +162,7 @@ class Exchange:
         """The results in the order of ``keys``: an array for a sum, a list of arrays by rank for a gather;
         all are read-only. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``, if any."""
         began_s = time.monotonic()
+        until_s = None if limit_s is None else began_s + limit_s
         number = id(wait := (keys, began_s))
         with self._changed:
             self._waits[number] = wait
@@ -173,10 +174,10 @@ class Exchange:
 
         try:
             if turns:
-                turns.take(has_come)
+                turns.take(has_come, until_s)
             with self._changed:
                 while not self._all_over(keys):
-                    left_s = None if limit_s is None else began_s + limit_s - time.monotonic()
+                    left_s = None if until_s is None else until_s - time.monotonic()
                     if left_s is not None and left_s <= 0:
                         raise TimeoutError(f"not everybody arrived within {limit_s:.0f} s")
                     self._changed.wait(left_s)

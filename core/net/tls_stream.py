@@ -204,4 +204,4 @@ class TlsStream:
         left_s = self._until_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("the other end took too long")
-        self.sock.settimeout(left_s)
+        self.sock.settimeout(left_s if self._silence_s is None else min(left_s, self._silence_s))

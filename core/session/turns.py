@@ -6,9 +6,12 @@ thread rests for a moment, and the next wait reads by itself, if it comes in tim
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Self
 
 from core.session.interface import Stream
 
@@ -22,15 +25,46 @@ class Arrivals:
         self.is_over = False
         self._each, self._stream = each, stream
         self._patience_s = 0.0
+        self._until_s: float | None = None
 
-    def next(self, patience_s: float) -> bool:
-        """Whether something arrived before ``patience_s`` of silence. Raises what reading raises."""
+    def next(self, patience_s: float, until_s: float | None = None) -> bool:
+        """Whether something arrived before ``patience_s`` of silence, and before ``until_s`` if any, by
+        ``time.monotonic``. Raises what reading raises."""
         if patience_s != self._patience_s:
             self._stream.limit_silence(patience_s)
             self._patience_s = patience_s
+        if until_s != self._until_s:
+            self._stream.limit(until_s)
+            self._until_s = until_s
         came = next(self._each, None)
         self.is_over = came is None
         return bool(came)
+
+
+class _HeldInterrupts:
+    """Holds back Ctrl-C and Stop, which Python raises in the main thread alone: within a frame they would
+    cost the connection, and what the peer said last."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._handler: Any = None
+        self._frame: FrameType | None = None
+
+    def __enter__(self) -> Self:
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            self._handler = handler
+            signal.signal(signal.SIGINT, self._hold)
+        return self
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        self.came, self._frame = True, frame
+
+    def __exit__(self, *error: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            if self.came:
+                self._handler(signal.SIGINT, self._frame)
 
 
 class ReadTurns:
@@ -67,33 +101,38 @@ class ReadTurns:
     def _rest(self, reading: Arrivals, is_live: Callable[[], bool]) -> None:
         with self._changed:
             self._at_rest = reading
-            while self._is_lent or (is_live() and time.monotonic() < self._rest_until_s):
-                self._changed.wait(self._rest_s)
+            while self._is_lent or (is_live() and self._left_s() > 0):
+                self._changed.wait(self._rest_s if self._is_lent else self._left_s())
             self._at_rest = None
         if reading.error is not None:
             raise reading.error
 
-    def take(self, has_come: Callable[[], bool]) -> None:
-        """Read until ``has_come()``, if the receiving thread rests. Returns early, and lets it read, when
-        nothing arrives or reading fails. Call ``give_back`` once the wait is over."""
-        with self._changed:
-            self._has_come, reading = has_come, self._at_rest
-            if reading is None or self._is_lent or has_come():
-                return
-            self._is_lent = True
-        try:
-            while not has_come() and reading.next(self._rest_s):
-                pass
-        except Exception as error:
-            reading.error = error  # the receiving thread's to handle
-        except BaseException:
-            reading.error = ConnectionAbortedError("its reader was interrupted")  # perhaps within a frame
-            raise
-        finally:
+    def _left_s(self) -> float:
+        return self._rest_until_s - time.monotonic()
+
+    def take(self, has_come: Callable[[], bool], until_s: float | None = None) -> None:
+        """Read until ``has_come()``, if the receiving thread rests; no longer than ``until_s``, by
+        ``time.monotonic``. Returns early, and lets it read, when nothing arrives or reading fails. Call
+        ``give_back`` once the wait is over."""
+        with _HeldInterrupts() as held:
             with self._changed:
-                self._is_lent = False
-                if reading.error or reading.is_over or not has_come():
-                    self._wake()
+                self._has_come, reading = has_come, self._at_rest
+                if reading is None or self._is_lent or has_come():
+                    return
+                self._is_lent = True
+            try:
+                while not (held.came or has_come()) and reading.next(self._rest_s, until_s):
+                    pass
+            except Exception as error:
+                reading.error = error  # the receiving thread's to handle
+            except BaseException:
+                reading.error = ConnectionAbortedError("its reader was interrupted")  # perhaps within a frame
+                raise
+            finally:
+                with self._changed:
+                    self._is_lent = False
+                    if reading.error or reading.is_over or not has_come():
+                        self._wake()
 
     def give_back(self) -> None:
         """A wait that began with ``take`` is over."""

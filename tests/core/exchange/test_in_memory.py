@@ -42,6 +42,7 @@ from tests.core.exchange.memory import Address, Network
 KEY = Key(0, 0, 0, 0)
 STOPPED = Problem(code="stopped", what="Ben pressed Stop.", fix="Train again.")
 SEVERAL_PIECES = 200_003  # elements: 800 KB
+LATE_S, LONG_S = 5.0, 30.0
 NOBODY: Address = ("127.0.0.1", 9999)
 THREE_FLOATS = encode_head(PackHead(KEY, "part", Call("sum", "float32", (3,))))
 
@@ -229,6 +230,21 @@ def test_a_wait_may_have_a_limit_and_go_on_after_it(meeting: Meeting) -> None:
         assert one.waiting() == []
         other.hand_over(KEY, numbers(1, 10))
         assert same_bits(one.wait([KEY], 60.0)[0], other.wait([KEY])[0])
+
+
+def test_a_wait_that_reads_by_itself_keeps_its_limit(meeting: Meeting) -> None:
+    """The peer's signs of life arrive meanwhile, and do not prolong it."""
+    with meeting(2, limits=Limits(rest_s=LONG_S)) as (one, other):
+        assert all_have_the_sum([one, other])
+        eventually(lambda: one._channels[1].session.turns._at_rest)
+        later = Key(0, 0, 1, 0)
+        brought = threading.Timer(LATE_S, other.hand_over, (later, numbers(1, 10)))
+        brought.start()
+        one.hand_over(later, numbers(0, 10))
+        with pytest.raises(TimeoutError, match=r"within 0 s"):
+            one.wait([later], 0.05)
+        brought.cancel()
+        brought.join()
 
 
 def test_a_mismatch_is_named_alike_on_both_sides(meeting: Meeting) -> None:

@@ -1,10 +1,14 @@
-"""Unsent data is kept."""
+"""Unsent data is kept, and reading ends in time."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from core.exchange import keys
 from core.exchange.keys import Keyring
@@ -15,7 +19,8 @@ MANY = 4 * 2**20
 """Bytes: more than the sockets between the two hold."""
 
 
-def test_what_the_network_does_not_take_at_once_goes_before_what_is_written_next() -> None:
+@contextmanager
+def both_ends() -> Iterator[tuple[TlsStream, TlsStream]]:
     own, peer = keys.make(), keys.make()
     near, far = socket.socketpair()
     sending = TlsStream(near, Keyring(own, {1: peer.cert_der}).client(1), is_server=False)
@@ -25,8 +30,27 @@ def test_what_the_network_does_not_take_at_once_goes_before_what_is_written_next
     answering.start()
     sending.handshake(until_s)
     answering.join()
-    came = bytearray(MANY + 5)
     try:
+        yield sending, receiving
+    finally:
+        sending.end()
+        receiving.end()
+
+
+def test_a_deadline_prolongs_no_patience_and_no_patience_a_deadline() -> None:
+    with both_ends() as (_, receiving):
+        began_s = time.monotonic()
+        for patience_s, deadline_s in ((0.01, LIMIT_S), (LIMIT_S, 0.01)):
+            receiving.limit_silence(patience_s)
+            receiving.limit(time.monotonic() + deadline_s)
+            with pytest.raises(TimeoutError):
+                receiving.read_some(memoryview(bytearray(1)))
+        assert time.monotonic() - began_s < LIMIT_S
+
+
+def test_what_the_network_does_not_take_at_once_goes_before_what_is_written_next() -> None:
+    came = bytearray(MANY + 5)
+    with both_ends() as (sending, receiving):
         sending.write_at_once(b"a" * MANY)
         behind = sending.is_behind
         reading = threading.Thread(target=receiving.read_exactly, args=(memoryview(came),))
@@ -34,7 +58,4 @@ def test_what_the_network_does_not_take_at_once_goes_before_what_is_written_next
         sending.write(b"after")
         reading.join(LIMIT_S)
         assert (behind, sending.is_behind) == (True, False)
-    finally:
-        sending.end()
-        receiving.end()
     assert came == b"a" * MANY + b"after"

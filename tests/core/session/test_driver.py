@@ -29,6 +29,7 @@ class SocketStream:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._behind = b""
+        self._silence_s: float | None = None
 
     def read_some(self, into: memoryview) -> int:
         if not (got := self._sock.recv_into(into)):
@@ -50,9 +51,10 @@ class SocketStream:
         return len(self._behind) > 0
 
     def limit(self, until_s: float | None) -> None:
-        self._sock.settimeout(until_s and max(0.001, until_s - time.monotonic()))
+        self._sock.settimeout((until_s and max(0.001, until_s - time.monotonic())) or self._silence_s)
 
     def limit_silence(self, each_s: float) -> None:
+        self._silence_s = each_s
         self._sock.settimeout(each_s)
 
     def wake(self) -> None:

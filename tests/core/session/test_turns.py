@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from core.session.frames import PIECE_BYTES
 from core.session.state import SessionLimits
+from core.session.turns import Arrivals, ReadTurns
 from core.vocabulary.errors import Problem
 from tests.core.session.test_driver import BYE, LIMIT_S, LIMITS, NONSENSE, Side, joined
 
@@ -94,6 +98,28 @@ def test_a_wait_in_vain_ends_soon_and_the_receiving_thread_reads_on() -> None:
         assert of_one.readers == ["session-0-receiving"]
 
 
+def test_the_receiving_thread_reads_as_soon_as_its_rest_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait that ends while it rests makes it rest for ``rest_s`` from then on, and no longer."""
+    now_s = [0.0]
+    monkeypatch.setattr("core.session.turns.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    class Changed(threading.Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            over_s = now_s[0] + timeout
+            if over_s < 1.5:
+                now_s[0] = 0.75
+                turns.give_back()
+            now_s[0] = over_s
+            return False
+
+    turns = ReadTurns(Changed(), rest_s=1.0)
+    turns.give_back()
+    stream: Any = SimpleNamespace(limit_silence=lambda each_s: None)
+    turns.read(Arrivals(iter([True]), stream), 10.0, lambda: True)
+    assert now_s[0] == 1.75
+
+
 def test_a_cut_while_another_thread_reads_loses_nothing() -> None:
     with joined() as (one, other):
         for _ in range(10):
@@ -140,3 +166,21 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) ->
             assert one.reasons == [BYE if end == "goodbye" else NONSENSE]
         if end != "nonsense":  # which the receiving thread handles
             assert readers[0] == threading.current_thread().name
+
+
+def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said() -> None:
+    """Ctrl-C in the middle of a goodbye, which the peer says once."""
+    handler = signal.getsignal(signal.SIGINT)
+    with joined(limits=LONG_RESTS) as (one, other):
+        rounds(one, other, 5)
+
+        def left(problem: Problem) -> None:
+            signal.raise_signal(signal.SIGINT)
+            really_left(problem)
+
+        really_left, one.left = one.left, left  # type: ignore[method-assign]
+        other.driver.leave(BYE, 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            one.driver.turns.take(lambda: bool(one.reasons))
+        assert one.reasons == [BYE]
+    assert signal.getsignal(signal.SIGINT) is handler
