@@ -40,7 +40,8 @@ class Hello(Tagged, frozen=True, kw_only=True):
     session: Key = b""
     """Drawn at random by the sender, anew with each session of the link."""
     number: int = 0
-    """Of this connection, from the side with the lower device id; the highest one carries the link."""
+    """Counts the sender's hellos. The one of the side with the lower device id numbers the connection: the
+    highest carries the link. The other side's tells hellos that come late."""
 
 
 class Bye(Tagged, frozen=True, kw_only=True):

@@ -93,7 +93,8 @@ class PeerDriver:
         self._leads = hub.identity.device_id < device
         """This side numbers the connections: clocks differ, and crossing calls are seen in different
         orders."""
-        self._numbered = 0
+        self._numbered = self._their_number = 0
+        """The number of the newest hello, and of the device's in the link."""
         self._session, self._their_session = os.urandom(SESSION_BYTES), b""
         """As in both hellos of the link."""
         self._context = tls.client_context(hub.identity, certificate)
@@ -201,7 +202,7 @@ class PeerDriver:
 
     def _hello(self) -> Hello:
         """For one connection."""
-        self._numbered += self._leads
+        self._numbered += 1
         return replace(self._hub.hello(), session=self._session, number=self._numbered)
 
     def _number(self, mine: Hello, theirs: Hello) -> int:
@@ -214,7 +215,9 @@ class PeerDriver:
         number = self._number(mine, theirs)
         if len(theirs.session) != SESSION_BYTES or number < 1:
             return problems.bad_hello(self.name)
-        return None if number > newest else problems.crossed(self.name)
+        # A follower's call that it gave up may still arrive, and would replace one that works.
+        is_late = is_same and theirs.number < self._their_number
+        return None if number > newest and not is_late else problems.crossed(self.name)
 
     def _become(
         self, streams: tls.Streams, mine: Hello, theirs: Hello, address: Address, *, ours: bool
@@ -229,7 +232,7 @@ class PeerDriver:
             self.link = Link(
                 self, hub.background, clock=hub.clock, limits=hub.limits, allowance=self._allowance
             )
-        self.name_said = mine.name
+        self.name_said, self._their_number = mine.name, theirs.number
         self._happened(CameUp(ours))
         self.link.carry(streams, self._number(mine, theirs))
         before = self._shown

@@ -282,6 +282,26 @@ async def test_a_newer_connection_takes_the_place_of_a_dead_one(node: MakeNode) 
         assert anna.links.linked == (bert.device,)
 
 
+async def test_a_late_hello_of_a_call_that_was_given_up_replaces_no_connection(node: MakeNode) -> None:
+    leader, follower = sorted([await node("anna"), await node("bert")], key=lambda each: each.device)
+    pair(leader, follower)
+    given_up = follower.links._peers[leader.device]._hello()  # before the call that becomes the link
+    await leader.diary.wait(Up)
+    await follower.diary.wait(Up)
+    link = leader.links._peers[follower.device].link
+    assert link is not None
+    before = link.number
+    reader, writer = await follower.call(leader)
+    try:
+        writer.write(encode(given_up))
+        async with asyncio.timeout(LIMIT_S):
+            answer = decode(await read_body(reader))
+    finally:
+        writer.transport.abort()
+    assert isinstance(answer, Bye) and answer.problem.code == "link-crossed"
+    assert link.number == before and leader.links._peers[follower.device].link is link
+
+
 async def test_a_port_where_nobody_answers_is_tried_in_growing_pauses(node: MakeNode) -> None:
     bert, anna = await node("bert"), await node("anna")
     calls: list[float] = []

@@ -143,8 +143,9 @@ async def test_the_leaders_numbers_say_which_of_several_connections_is_the_link(
         peer.accept(called(), hello("bert", session=session, number=number))
         return len(refused) == before
 
-    assert [call(number) for number in (2, 1, 2, 3)] == ([True] * 4 if leads else [True, False, False, True])
+    # A follower's equal number is of an older version, which says 0.
+    assert [call(number) for number in (2, 1, 2, 3)] == [True, False, leads, True]
     assert peer.link is not None and peer.link.number == (4 if leads else 3)
-    assert not call(9, b"short") and call(0) == leads, "a hello that is none"
+    assert not call(9, b"short") and not call(0), "a hello that is none"
     assert call(1, b"their 02") and told == ["link-renewed"], "it has lost its state"
     assert peer.link.number == (peer._numbered if leads else 1)
