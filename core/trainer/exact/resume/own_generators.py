@@ -44,7 +44,7 @@ def find(callbacks: Sequence[Any] = ()) -> dict[str, Any]:
 
 
 def _within(roots: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, list[Any]] = {}
     seen: set[int] = set()
     left = [(name, value, _DEEPEST) for name, value in roots]
     while left and len(seen) < _MOST:
@@ -53,10 +53,16 @@ def _within(roots: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
             continue
         seen.add(id(value))
         if is_generator(value):
-            found[name] = value
+            found.setdefault(name, []).append(value)
         elif depth:
             left += [(f"{name}.{part}", held, depth - 1) for part, held in _parts(value)]
-    return found
+    # Several under one name, as of a function that calls itself: with their number, as one more or less would
+    # give each the state of another.
+    return {
+        name if len(alike) == 1 else f"{name} ({place} of {len(alike)})": each
+        for name, alike in found.items()
+        for place, each in enumerate(alike, 1)
+    }
 
 
 def states(callbacks: Sequence[Any] = ()) -> dict[str, State]:

@@ -45,6 +45,31 @@ def test_generators_are_found_by_name_and_go_on_where_they_were() -> None:
     assert [closes(), *map(draw, every)] == drawn and not said
 
 
+def test_two_under_one_name_are_both_kept_and_never_mixed() -> None:
+    from core.trainer.exact.resume import own_generators
+
+    said: list[str] = []
+
+    def calls_itself(*others: Any) -> dict[str, Any]:
+        generator = np.random.default_rng(len(others))
+        both = (*others, generator)
+        if not others:
+            kept = calls_itself(generator)
+            there = generator.bit_generator.state
+            own_generators.restore(kept, {}, (), (), said.append)  # where there is one
+            assert generator.bit_generator.state == there
+            return kept
+        kept = own_generators.states()
+        drawn = [draw(each) for each in both]
+        own_generators.restore(kept, {}, (), (), said.append)
+        assert [draw(each) for each in both] == drawn and not said
+        return kept
+
+    names = {name for name in calls_itself() if name.endswith("of 2)")}
+    assert names == {f"calls_itself.generator ({place} of 2)" for place in (1, 2)}
+    assert len(said) == 2 and all(name in "".join(said) for name in names)
+
+
 def test_those_that_draw_data_stay_where_reading_it_brought_them() -> None:
     from core.trainer.exact.resume import own_generators
 
