@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core.home import settings_file
 from core.home.home import Home, prepare
+from core.link.budgets import BUDGETS
 from core.node.node import PART_ENDS_S, Node
 from core.run.context import RunLimits
 from core.supervisor.trainers import MakeTrainer
@@ -34,7 +35,9 @@ def home_of(base: Path, name: str, **chosen: object) -> Home:
 
 
 def quick_watch() -> Watch:
-    return Watch(find_gpus=lambda: Gpus(None, "CPU only: a test."), period_s=0.05)
+    """As quick as another laptop's budget allows: in a long test it would be told of more."""
+    period_s = 1 / BUDGETS["readings"].rate_s
+    return Watch(find_gpus=lambda: Gpus(None, "CPU only: a test."), period_s=period_s)
 
 
 @contextlib.asynccontextmanager
