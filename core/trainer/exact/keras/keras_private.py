@@ -281,6 +281,11 @@ def traces_batches(tensorboard: Any) -> bool:
     return bool(tensorboard._should_trace)
 
 
+def is_compiled(function: Any) -> bool:
+    """Whether the script asked for XLA for a ``tf.function``."""
+    return bool(getattr(function, "_jit_compile", None))
+
+
 def variable_dtype(handle: Any) -> Any:
     """The dtype of the variable behind a TensorFlow resource handle. Raises ValueError if there is none."""
     data = getattr(handle, "_handle_data", None)

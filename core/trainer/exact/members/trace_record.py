@@ -51,6 +51,8 @@ class TraceRecord:
     """The number of elements of each gradient, by its place among the marks that audits compare."""
     own_draws: set[str] = field(default_factory=set)
     """Functions that draw different random numbers on each member."""
+    not_compiled: set[str] = field(default_factory=set)
+    """Functions that the script has compiled by XLA; not in the step."""
     by_length: Any = None
     """The first tensor queried whose size is the length of the longest own row."""
     loss_row_bytes: list[int | None] = field(default_factory=list)

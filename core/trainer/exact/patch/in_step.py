@@ -13,6 +13,7 @@ from keras import backend, ops
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.members.step_meter import ONCE
@@ -250,9 +251,11 @@ def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwa
 
     Keras' own stay: they are made for each call, and its grouped convolutions need XLA on many processors.
     """
-    python = function.python_function
-    if steps.current() is None or getattr(python, "__module__", "").startswith((_ENGINE, _KERAS)):
+    python, step = function.python_function, steps.current()
+    if step is None or getattr(python, "__module__", "").startswith((_ENGINE, _KERAS)):
         return original(function, *args, **kwargs)
+    if private.is_compiled(function):
+        step.record.not_compiled.add(getattr(python, "__name__", "a function"))
     if not tf.executing_eagerly():
         python = api.tf_convert(python, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
     return python(*args, **kwargs)

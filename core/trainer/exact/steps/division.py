@@ -84,8 +84,13 @@ class Sharings:
         self._known[key] = Sharing(whole=True)
         self._engine.compute_whole(self._model, why)
 
-    def report_draws(self, record: TraceRecord) -> None:
-        """Names the functions that draw different random numbers on each member."""
+    def report_functions(self, record: TraceRecord) -> None:
+        """Names those that draw different random numbers on each member, and those that are not compiled."""
+        for name in sorted(record.not_compiled):
+            self._engine.say_once(
+                f"jit_compile of {name} is ignored in a step: laptops exchange gradients inside it, and XLA "
+                "cannot compile that. The result is the same."
+            )
         for name in sorted(record.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
             self._engine.say_once(

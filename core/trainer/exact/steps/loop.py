@@ -319,7 +319,7 @@ class Loop:
                 break
         if not self._sharings.write_alike(key, step, self._record):
             return self._trace(data_spec)
-        self._sharings.report_draws(self._record)
+        self._sharings.report_functions(self._record)
         return self._called(step, data_spec)
 
     def _called(self, step: Any, data_spec: Spec) -> Traced:
@@ -384,7 +384,7 @@ class Loop:
         for data in itertools.islice(iterator, int(limit)):
             last = self._calls.step(traced, data, shares)
             done, rows = done + 1, rows + last.rows
-            self._sharings.report_draws(self._record)
+            self._sharings.report_functions(self._record)
         if last is None:
             raise StopIteration
         # The first step creates variables; a metric starts at zero.

@@ -22,7 +22,7 @@ def test_functions_of_the_script_are_inlined_and_grouped_convolutions_stay_compi
     def of_the_script(x: Any) -> Any:
         return keras.ops.conv(x, tf.ones((3, 3, 2, 4)), padding="same")
 
-    own = tf.function(of_the_script)
+    own = tf.function(of_the_script, jit_compile=True)
     kind = type(own)
     original = kind.__call__
 
@@ -37,6 +37,7 @@ def test_functions_of_the_script_are_inlined_and_grouped_convolutions_stay_compi
         with steps.active(step), tf.GradientTape() as tape:
             tape.watch(x)
             found = tf.reduce_sum(own(x) ** 2)
+        assert step.record.not_compiled == {"of_the_script"}, "the step as a whole cannot be"
         return tape.gradient(found, x)
 
     graph = tf.Graph()
