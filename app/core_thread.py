@@ -64,23 +64,21 @@ class CoreThread:
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
         """Commands submitted before the node is ready wait for it; after its end they are refused."""
-        with self._lock:
-            if self._loop is None and not self._over:
+        with self._lock:  # as long as it is held, the loop is not closed
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._take, command, on_answer)
+                return
+            if not self._over:
                 self._early.append((command, on_answer))
                 return
-            loop = self._loop
-        if loop is None:
-            on_answer(Refused(problem=_NOT_RUNNING))
-        else:
-            loop.call_soon_threadsafe(self._take, command, on_answer)
+        on_answer(Refused(problem=_NOT_RUNNING))
 
     def ask_to_end(self) -> None:
         """Returns immediately; the thread ends after the node."""
         with self._lock:
             self._end_asked = True
-            loop, ending = self._loop, self._ending
-        if loop is not None and ending is not None:
-            loop.call_soon_threadsafe(ending.set)
+            if self._loop is not None and self._ending is not None:
+                self._loop.call_soon_threadsafe(self._ending.set)
 
     def wait_ended(self, timeout_s: float = STOP_LIMIT_S) -> bool:
         """True once the thread has ended; False if it still runs after ``timeout_s``."""

@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -78,6 +79,38 @@ def test_commands_given_early_are_answered_and_those_given_late_are_refused(told
     core.submit(GetState(), keep)
     assert answers[0] == Done()
     assert isinstance(answers[1], Refused)
+
+
+class EndsWhenReleased:
+    """A lock of a core thread, which ends as soon as the test's thread releases it."""
+
+    def __init__(self, core: CoreThread) -> None:
+        self._lock, self._core, self._is_due = threading.Lock(), core, True
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        loop, ending = self._core._loop, self._core._ending
+        if self._is_due and threading.current_thread() is not self._core._thread:
+            self._is_due = False
+            assert loop is not None and ending is not None
+            loop.call_soon_threadsafe(ending.set)
+            assert self._core.wait_ended(LIMIT_S)
+
+
+@pytest.mark.parametrize("act", [lambda core: core.submit(GetState(), print), CoreThread.ask_to_end])
+def test_it_may_end_at_any_moment_of_a_call(told: Told, act: Callable[[CoreThread], None]) -> None:
+    opening = FakeOpening()
+    core = thread(opening, told)
+    core.start()
+    assert told.opened.wait(LIMIT_S)
+    opening.happen(found())
+    assert told.happened.wait(LIMIT_S)  # it takes commands now
+    core._lock = EndsWhenReleased(core)  # type: ignore[assignment]
+    act(core)
+    assert told.ended.is_set()
 
 
 def test_a_home_that_cannot_be_opened_is_reported_and_refuses_what_waits(told: Told) -> None:
