@@ -57,7 +57,7 @@ def results(summary: Summary, plan: Plan | None, me: DeviceId | None) -> list[Fi
     """The same four once the run is over, with the total time in place of the time left."""
     logs, settled = summary.last_logs, summary.settled
     step_s = settled.step_s if settled is not None else None
-    rate = summary.samples_s if settled is None or settled.samples_s is None else settled.samples_s
+    rate = summary.speed_samples_s
     return [
         *_learned(logs, logs, LAST_EPOCH if summary.epochs else THIS_EPOCH if summary.part else ""),
         Figure("Time", units.clock(summary.total_s) if summary.total_s else "–", steps_words(summary)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from app.models.runs_model import called, gain_words, goes_on_from, samples_s, started, state
+from app.models.runs_model import called, gain_words, goes_on_from, started, state
 from app.words.run_words import number
 from core.history.best import beats, better, deciding
 from core.speed.sentences import speed_up, steps_words
@@ -188,7 +188,7 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
         won = frozenset(place for place, value in have.items() if not beats(metric, top, value))
         words = tuple(number(have[place]) if place in have else "" for place in range(len(entries)))
         lines.append(Line(f"Best {plain(metric, 40)}", words, won))
-    rates = [samples_s(entry.summary) for entry in entries]
+    rates = [entry.summary.speed_samples_s for entry in entries]
     fastest = max((rate for rate in rates if rate is not None), default=None)
     lines.append(
         Line(

@@ -20,7 +20,6 @@ from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import started_s
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped
-from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -176,7 +175,7 @@ def words(entry: RunEntry, column: Column) -> str:
         case Column.BEST:
             return best(entry)[0]
         case Column.SPEED:
-            rate = samples_s(entry.summary)
+            rate = entry.summary.speed_samples_s
             return "" if rate is None else units.samples(rate)
         case Column.DURATION:
             return "" if entry.duration_s is None else units.clock(entry.duration_s)
@@ -252,12 +251,6 @@ def gain_words(gain: float | None) -> str:
     return f"{times(gain)}× one laptop" if gain >= 0.95 or gain <= 0 else f"{times(1 / gain)}× slower"
 
 
-def samples_s(summary: Summary) -> float | None:
-    """Rows per second, without the first seconds if known: the usual meaning of speed."""
-    settled = summary.settled.samples_s if summary.settled is not None else None
-    return summary.samples_s if settled is None else settled
-
-
 def lately(at_s: float, now_s: float) -> str:
     """A spoken date: ``today 14:03``, ``yesterday 20:12``, ``Fri 20:12``, ``21 Nov 20:12``; in full for
     other years."""
@@ -314,7 +307,7 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
         case Column.DURATION:
             return -1.0 if entry.duration_s is None else entry.duration_s
         case Column.SPEED:
-            rate = samples_s(entry.summary)
+            rate = entry.summary.speed_samples_s
             return -1.0 if rate is None else float(rate)
         case Column.LOSS:
             return entry.losses[-1] if entry.losses else float("inf")

@@ -14,7 +14,7 @@ from app.charts.panel import ChartPanel
 from app.charts.sources import Source
 from app.long_work import in_thread
 from app.models.run_comparison import labels_of, ranked
-from app.models.runs_model import called, goes_on_from, samples_s, started
+from app.models.runs_model import called, goes_on_from, started
 from app.models.shown_run import ShownRun
 from app.views.run_page import RunPage
 from app.widgets.buttons import button
@@ -186,7 +186,7 @@ def _lost(runs: Sequence[RunDetails]) -> Problem | None:
 
 def _about(entry: RunEntry) -> list[str]:
     """Where it ran, with what, and how fast."""
-    rate = samples_s(entry.summary)
+    rate = entry.summary.speed_samples_s
     words = [
         plain(" ".join((entry.script, *entry.arguments)), 200) if entry.arguments or entry.name else "",
         goes_on_from(entry),

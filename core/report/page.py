@@ -170,7 +170,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         if not name.startswith("val_") and name not in NOT_CURVES
     ]
     over = ", last epoch" if summary.epochs else ""  # curves end with the mean of the newest steps
-    gain, rate = speed_up(summary), summary.samples_s
+    gain, rate = speed_up(summary), summary.speed_samples_s
     speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
     small = summary.expectation is not None and too_small(summary.expectation)
     if gain is not None and (gain > 1 or not small):

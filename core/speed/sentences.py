@@ -134,8 +134,7 @@ def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Speed
         return SpeedWords(
             f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
         )
-    rows = summary.settled.samples_s if summary.settled is not None else None
-    rows = summary.samples_s if rows is None else rows
+    rows = summary.speed_samples_s
     if rows is None or not isfinite(rows) or rows <= 0:
         return SpeedWords()
     where = (

@@ -269,3 +269,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     def differs(self) -> bool:
         """Whether it may differ from one machine's result, and nobody has accepted that."""
         return bool(self.told) and not self.accepted
+
+    @property
+    def speed_samples_s(self) -> float | None:
+        """Rows per second, without the first seconds if known: the usual meaning of speed."""
+        settled = self.settled.samples_s if self.settled is not None else None
+        return self.samples_s if settled is None else settled

@@ -132,6 +132,8 @@ def test_the_four_numbers_of_a_run_come_first() -> None:
     assert "speed 2.0× slower than the fastest laptop alone" in shown(run_told(summary=slower)).text
     tiny = replace(slower, expectation=replace(EXPECTED, alone_s=(0.01, 0.01), wire_bytes=100_000))
     assert "speed 4,321 samples/s" in shown(run_told(summary=tiny)).text
+    as_in_the_window = replace(alone, settled=Settled(step_s=0.05, samples_s=5000.0))
+    assert "speed 5,000 samples/s" in shown(run_told(summary=as_in_the_window)).text
     assert "figures" not in [each.get("id") for each in shown(run_told()).all("div")]
 
 
