@@ -27,7 +27,7 @@ GOES_ON = "The run continues."
 
 
 def words(wait: WaitsFor, name: str) -> str:
-    """``Waits for Ben: the script there has been in a callback (train.py, line 12) for 40 s.``"""
+    """``Waiting for Ben: the script there has been in a callback (train.py, line 12) for 40 s.``"""
     lasted = units.duration(wait.lasted_s)
     match wait.cause:
         case "away":
@@ -39,27 +39,27 @@ def words(wait: WaitsFor, name: str) -> str:
             left = "" if wait.left_s is None else units.duration(wait.left_s)
             return f"{name} has been away {since}.{f' The run waits for it, {left} more.' if left else ''}"
         case "stopped":
-            return f"Waits for {name}: its training process has been stopped for {lasted}."
+            return f"Waiting for {name}: its training process has been stopped for {lasted}."
         case "starting":
-            return f"Waits for {name}: TensorFlow has been loading there for {lasted}."
+            return f"Waiting for {name}: TensorFlow has been loading there for {lasted}."
         case "wire":
             left = "" if wait.left_s is None else f", {units.duration(wait.left_s)} left"
             come, total = units.size(wait.bytes_come), units.size(wait.bytes_total)
             so_far = f" ({come} of {total}{left})" if wait.bytes_total else ""  # otherwise not announced yet
-            return f"Waits for {name}: its numbers have been on their way for {lasted}{so_far}."
+            return f"Waiting for {name}: its data has been in transit for {lasted}{so_far}."
         case "connection":
-            return f"Waits for {name}: no connection to its training process for {lasted}."
+            return f"Waiting for {name}: no connection to its training process for {lasted}."
         case "silent":
-            return f"Waits for {name}: nothing has come from its training process for {lasted}."
+            return f"Waiting for {name}: nothing received from its training process for {lasted}."
         case "script":
             if wait.held:
                 return (
-                    f"Waits for {name}: the training process there has reported nothing for {lasted}, using "
+                    f"Waiting for {name}: its training process has reported nothing for {lasted}, using "
                     f"{wait.cores:.1f} processors. Native code may hold Python's interpreter."
                 )
             doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
             at = f" ({plain(wait.where, 120)})" if wait.where else ""
-            return f"Waits for {name}: the script there has been {doing}{at} for {lasted}."
+            return f"Waiting for {name}: the script there has been {doing}{at} for {lasted}."
 
 
 def brief(wait: WaitsFor) -> tuple[str, str]:
@@ -75,7 +75,7 @@ def brief(wait: WaitsFor) -> tuple[str, str]:
             return "Starting TensorFlow", lasted
         case "wire":
             come = f"{units.size(wait.bytes_come)} of {units.size(wait.bytes_total)}"
-            return "Sending its numbers", come if wait.bytes_total else lasted
+            return "Sending its data", come if wait.bytes_total else lasted
         case "connection":
             return "No connection", lasted
         case "silent":

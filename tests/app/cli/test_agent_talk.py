@@ -242,7 +242,7 @@ async def test_a_wait_is_printed_on_the_agents_terminal_too() -> None:
         talking.node.happen(ev.WaitingChanged(run=RUN, waits=(wait,)))
         talking.node.happen(ev.WaitingChanged(run=RUN))
         await talking.screen.wait_said(wait_words.GOES_ON)
-    assert "Waits for other: its training process has been stopped for 4 s." in talking.screen.said
+    assert "Waiting for other: its training process has been stopped for 4 s." in talking.screen.said
 
 
 async def test_links_are_said_but_those_with_laptops_that_are_only_in_the_same_run() -> None:

@@ -351,7 +351,7 @@ def test_the_moving_display_shows_whom_the_run_waits_for() -> None:
     assert node.state.run is not None
     console = Console(file=io.StringIO(), width=120)
     console.print(picture(node.state.run, {ME: "Anna", OTHER: "Ben"}, 3.0))
-    assert "Waits for Ben: its training process" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Waiting for Ben: its training process" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", [Plain, Moving])

@@ -31,7 +31,7 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
         ),
         (
             WaitsFor(device=OTHER, cause="stopped", lasted_s=20),
-            "Waits for Ben: its training process has been stopped for 20 s.",
+            "Waiting for Ben: its training process has been stopped for 20 s.",
         ),
         (
             WaitsFor(
@@ -41,17 +41,17 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
                 activity="callback",
                 where="train.py, line 12, in on_epoch_end",
             ),
-            "Waits for Ben: the script there has been in a callback (train.py, line 12, in on_epoch_end) "
+            "Waiting for Ben: the script there has been in a callback (train.py, line 12, in on_epoch_end) "
             "for 40 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="script", lasted_s=40, activity="script", held=True, cores=1.0),
-            "Waits for Ben: the training process there has reported nothing for 40 s, using 1.0 processors. "
+            "Waiting for Ben: its training process has reported nothing for 40 s, using 1.0 processors. "
             "Native code may hold Python's interpreter.",
         ),
         (
             WaitsFor(device=OTHER, cause="script", lasted_s=180),
-            "Waits for Ben: the script there has been busy for 3 min.",
+            "Waiting for Ben: the script there has been busy for 3 min.",
         ),
         (
             WaitsFor(
@@ -62,27 +62,27 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
                 bytes_total=100_000_000,
                 left_s=30,
             ),
-            "Waits for Ben: its numbers have been on their way for 10 s (25 MB of 100 MB, 30 s left).",
+            "Waiting for Ben: its data has been in transit for 10 s (25 MB of 100 MB, 30 s left).",
         ),
         (
             WaitsFor(device=OTHER, cause="wire", lasted_s=40),
-            "Waits for Ben: its numbers have been on their way for 40 s.",
+            "Waiting for Ben: its data has been in transit for 40 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="script", lasted_s=9, activity="step"),
-            "Waits for Ben: the script there has been computing a step for 9 s.",
+            "Waiting for Ben: the script there has been computing a step for 9 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="starting", lasted_s=15),
-            "Waits for Ben: TensorFlow has been loading there for 15 s.",
+            "Waiting for Ben: TensorFlow has been loading there for 15 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="silent", lasted_s=6),
-            "Waits for Ben: nothing has come from its training process for 6 s.",
+            "Waiting for Ben: nothing received from its training process for 6 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="connection", lasted_s=6),
-            "Waits for Ben: no connection to its training process for 6 s.",
+            "Waiting for Ben: no connection to its training process for 6 s.",
         ),
     ],
 )
@@ -92,8 +92,8 @@ def test_each_cause_has_a_sentence_with_the_laptops_name(wait: WaitsFor, said: s
 
 def test_bytes_are_counted_where_it_is_known_how_many_will_come() -> None:
     wait = WaitsFor(device=OTHER, cause="wire", lasted_s=40)
-    assert wait_words.brief(wait) == ("Sending its numbers", "for 40 s")
-    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sending its numbers", "0 bytes of 2 kB")
+    assert wait_words.brief(wait) == ("Sending its data", "for 40 s")
+    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sending its data", "0 bytes of 2 kB")
 
 
 def waiting(*, asks: bool = False) -> State:
