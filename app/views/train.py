@@ -10,10 +10,12 @@ from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from app.bridge import Bridge
 from app.models.draft import as_then, like_trial
+from app.views.sweep_card import SweepCard
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
 from app.widgets.card import column
+from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.events import Event, RunPlanned
 from core.vocabulary.ids import RunId
@@ -32,12 +34,12 @@ class TrainView(View):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self._shown: RunId | None = None
+        self.sweep: SweepCard | None = None
+        """Made for the first sweep that it can show; on the page in front."""
         self.setup = TrainSetup(bridge)
         self.live = TrainLive(bridge)
         self.live.new_asked.connect(self._prepare_another)
         self.live.again_asked.connect(self._again)
-        for card in (self.setup.sweep, self.live.sweep):
-            card.best_asked.connect(self._train_best)
         self.setup.live_asked.connect(self.show_live)
         self.setup.refused.connect(self.show_setup)
         self.setup.devices_asked.connect(self.devices_asked)
@@ -97,15 +99,32 @@ class TrainView(View):
         if focused is not None:
             focused.clearFocus()
         self.pages.setCurrentWidget(page)
+        self._place_sweep()
         self.setFocusProxy(page)
         if focused is not None:
             page.setFocus()
 
+    def _show_sweep(self, state: State) -> None:
+        sweep = state.sweep
+        if self.sweep is None and sweep is not None and sweep.phase != "finished":
+            self.sweep = SweepCard(self.bridge)
+            self.sweep.best_asked.connect(self._train_best)
+            self._place_sweep()
+        if self.sweep is not None:
+            self.sweep.show_state(state)
+
+    def _place_sweep(self) -> None:
+        if self.sweep is not None:
+            shown = not self.sweep.isHidden()
+            front = self.live if self.pages.currentWidget() is self.live else self.setup
+            front.page.add_first(self.sweep)
+            self.sweep.setVisible(shown)  # Qt hides what gets another parent
+            tab_as_seen(self.sweep)
+
     def _train_best(self, trial: Trial) -> None:
         sweep = self.bridge.state.sweep
-        assert sweep is not None, "its card is shown"
-        for card in (self.setup.sweep, self.live.sweep):
-            card.dismiss()  # the form is below it
+        assert sweep is not None and self.sweep is not None, "its card is shown"
+        self.sweep.dismiss()  # the form is below it
         self.show_setup()
         self.setup.prepare(like_trial(sweep.spec.run, trial, self.bridge.state))
         self.setup.arguments.setFocus()  # it may be trained as long as one likes
@@ -118,6 +137,7 @@ class TrainView(View):
         self.show_setup()
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
+        self._show_sweep(state)
         self.live.show_run(state, events)
         run = state.run
         if run is not None and run.plan.run != self._shown:

@@ -16,7 +16,6 @@ from app.models import laptop_rows, stragglers
 from app.models.shown_run import ShownRun
 from app.theme import GAP
 from app.views.run_page import RunPage
-from app.views.sweep_card import SweepCard
 from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
@@ -83,24 +82,14 @@ class TrainLive(RunPage):
         self.plots.add(self.no_gpu)
         self.plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
-        self.sweep = SweepCard(bridge)
         self.page.add(
-            *(
-                self.sweep,
-                self.add_laptop.said,
-                self.leave.question,
-                self.progress,
-                self.outcome,
-                self.plots,
-                self.log,
-            ),
+            *(self.add_laptop.said, self.leave.question, self.progress, self.outcome, self.plots, self.log),
             1,  # for a run without plots
         )
         self.page.body.setStretchFactor(self.plots, 1000)
         self.page.body.setSpacing(GAP)
 
     def show_run(self, state: State, events: Sequence[Event]) -> None:
-        self.sweep.show_state(state)
         run = state.run
         if run is None:
             return

@@ -17,7 +17,6 @@ from app.models.offers import Offer
 from app.models.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
-from app.views.sweep_card import SweepCard
 from app.widgets.argument_form import ArgumentForm
 from app.widgets.buttons import button
 from app.widgets.card import column, row
@@ -87,7 +86,7 @@ class TrainSetup(QWidget):
         self._show()
 
     def _build(self) -> None:
-        page = Page("Train")
+        self.page = page = Page("Train")
         self.drop = ScriptDrop()
         self.drop.chosen.connect(self.choose)
         self.drop.refused.connect(self._refuse)
@@ -111,8 +110,7 @@ class TrainSetup(QWidget):
         self.why = Label("", "faint", wraps=True)
         self.drop.take_line(self.argued)
         self.banner = RunBanner(self.live_asked.emit)
-        self.sweep = SweepCard(self._bridge)
-        page.add(self.sweep, self.drop, self.problem, self.choices)
+        page.add(self.drop, self.problem, self.choices)
         page.add(self.reading, self.ready, self.drop.examples, 1)
         # Below the scrolling part, so that the main action is always in reach.
         self.foot = QFrame()
@@ -161,7 +159,6 @@ class TrainSetup(QWidget):
 
     def show_state(self, state: State) -> None:
         self._state = state
-        self.sweep.show_state(state)
         self.banner.show_state(state)
         self.drop.home = state.me.home if state.me is not None else ""
         # Plan again only when the possible members or their abilities change, not with every reading.

@@ -54,6 +54,10 @@ class Page(QScrollArea):
         """Adds from top to bottom; a number is a stretch."""
         fill(self.body, *pieces)
 
+    def add_first(self, piece: QWidget) -> None:
+        """Adds it above the content so far."""
+        self.body.insertWidget(self.body.indexOf(self.lead) + 1, piece)
+
     def _on_range(self, _: int, most: int) -> None:
         # Asked for anew each time: PySide may drop its object of a bar that Qt still has.
         self.verticalScrollBar().setEnabled(most > 0)  # else the handle is not drawn

@@ -150,20 +150,41 @@ def test_the_best_is_offered_for_a_longer_training(card: SweepCard, core: FakeCo
     assert asked == [finished(2, 0.25)]
 
 
-def test_the_form_for_the_best_has_no_trials_above_it(
-    qtbot: QtBot, under: QWidget, bridge: Bridge, core: FakeCore
-) -> None:
+@pytest.fixture
+def view(under: QWidget, bridge: Bridge) -> TrainView:
     view = TrainView(bridge)
     view.setParent(under)
+    view.resize(under.size())
+    view.show()
     bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    return view
+
+
+def test_the_form_for_the_best_has_no_trials_above_it(view: TrainView, core: FakeCore) -> None:
     core.happen(ev.SweepChanged(sweep=BEGUN))
     core.happen(swept("finished", FAILED, finished(2, 0.25)))
-    cards = view.setup.sweep, view.live.sweep
-    assert not any(card.isHidden() for card in cards)
-    view.live.sweep.longer.click()
-    assert all(card.isHidden() for card in cards)
+    view.show_live()
+    card = view.sweep
+    assert card is not None and card.isVisible()
+    card.longer.click()
+    assert card.isHidden()
     assert view.pages.currentWidget() is view.setup
     assert "0.01" in view.setup.arguments.text()
+
+
+def test_one_card_lies_on_the_page_in_front_and_none_is_made_for_an_old_sweep(
+    view: TrainView, core: FakeCore
+) -> None:
+    core.happen(swept("finished", FAILED, finished(2, 0.25)))
+    assert view.sweep is None
+    core.happen(ev.SweepChanged(sweep=BEGUN))
+    card = view.sweep
+    assert card is not None
+    for hides in (False, True):
+        for show, page in ((view.show_live, view.live), (view.show_setup, view.setup)):
+            show()
+            assert page.isAncestorOf(card) and card.isVisible() is not hides
+        card.dismiss()
 
 
 def test_an_old_sweep_is_not_shown_and_one_that_is_hidden_stays_so(card: SweepCard, core: FakeCore) -> None:
