@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import stat
 from pathlib import Path
 
 from core.script.analysis import ScriptReport, analyse
+from core.script.imports import missing
 from core.script.notebook import SUFFIX as NOTEBOOK
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown
@@ -41,7 +41,7 @@ def find_script(path: Path) -> Path:
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        raise _missing(path) from error
+        raise missing(path) from error
     if stat.S_ISREG(mode):
         return path.resolve()
     if not stat.S_ISDIR(mode):
@@ -87,13 +87,3 @@ def _read(file: Path) -> ScriptReport | None:
         return analyse(file)
     except TandemError:
         return None
-
-
-def _missing(path: Path) -> TandemError:
-    try:
-        beside = [entry.name for entry in path.parent.iterdir()]
-    except (OSError, ValueError):
-        beside = []
-    near = difflib.get_close_matches(path.name, beside, n=1)
-    hint = f"Did you mean {shown(near[0])}?" if near else "Check the path, or choose the script again."
-    return TandemError(code="script-missing", what=f"There is no script at {shown(str(path))}.", fix=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,16 +86,23 @@ def read_module(folder: Path, path: str) -> Module:
         with open_regular(file) as opened:
             source = opened.read(SOURCE_BYTES + 1)
     except FileNotFoundError as error:
-        raise TandemError(
-            code="script-missing",
-            what=f"There is no script at {shown(str(file))}.",
-            fix="Check the path, or choose the script again.",
-        ) from error
+        raise missing(file) from error
     except (OSError, NotRegular) as error:
         raise _unreadable(name, error) from error
     if len(source) > SOURCE_BYTES:
         raise not_python(name, f"it is larger than {units.size(SOURCE_BYTES)}")
     return Module(path=path, tree=parse(source, name))
+
+
+def missing(path: Path) -> TandemError:
+    """The failure that there is no script; names the file beside it that may be meant."""
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except (OSError, ValueError):
+        beside = []
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    hint = f"Did you mean {shown(near[0])}?" if near else "Check the path. The script may have been moved."
+    return TandemError(code="script-missing", what=f"There is no script at {shown(str(path))}.", fix=hint)
 
 
 def _unreadable(name: str, error: Exception) -> TandemError:
