@@ -50,12 +50,20 @@ class Interrupts:
 
     async def unless(self, work: Coroutine[object, object, T]) -> T | None:
         """The result of ``work``; None if an interrupt came first and ``work`` was cancelled."""
-        working = asyncio.create_task(work, name="until-interrupt")
-        leaving = asyncio.create_task(self.wait_next(), name="interrupt")
-        try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return working.result() if working.done() else None
-        finally:
-            for task in (working, leaving):
-                task.cancel()
-            await asyncio.gather(working, leaving, return_exceptions=True)
+        return await unless(self.wait_next(), work)
+
+
+async def unless(end: Coroutine[object, object, object], work: Coroutine[object, object, T]) -> T | None:
+    """The result of ``work``; None if ``end`` came first and ``work`` was cancelled. Raises what the first
+    of them raises."""
+    working, ending = asyncio.create_task(work), asyncio.create_task(end)
+    try:
+        await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        ending.result()
+        return None
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.gather(working, ending, return_exceptions=True)

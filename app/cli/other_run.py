@@ -6,11 +6,10 @@ run would end with it; an agent or a window keeps running and asks its own user.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterable
 
 from app.cli.agent_talk import consent_lines, decide
-from app.cli.interrupts import Interrupts
+from app.cli.interrupts import Interrupts, unless
 from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -71,24 +70,13 @@ async def _decide(
         )
         return "no"
     async with Asker(screen, keyboard) as asker:
-        asking = asyncio.create_task(
-            decide(follower.node, asker, screen, consent.run, name), name="run-consent"
-        )
-        gone = asyncio.create_task(
+        decision = await unless(
             follower.until(lambda state: _is_gone(state, consent.run), CONSENT_S + 2 * SLACK_S),
-            name="run-consent-gone",
+            decide(follower.node, asker, screen, consent.run, name),
         )
-        try:
-            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if asking.done():
-                return asking.result() or "no"
-            gone.result()  # raises if the node is gone
-        finally:
-            for task in (asking, gone):
-                task.cancel()
-            await asyncio.gather(asking, gone, return_exceptions=True)
-    screen.say(f"{name} withdrew its request.")
-    return "no"
+    if decision is None and _is_gone(follower.state, consent.run):
+        screen.say(f"{name} withdrew its request.")
+    return decision or "no"
 
 
 def _wanted(state: State) -> RunId | None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import sys
 from collections.abc import AsyncIterable
 
 from app.cli import completion, other_run, spec
 from app.cli.command_line import argument, node_subcommand
 from app.cli.exit_codes import ExitCode
-from app.cli.interrupts import Interrupts
+from app.cli.interrupts import Interrupts, unless
 from app.cli.pipes import Stdin
 from app.cli.prompts import Asker
 from app.cli.run_display import Display, FetchLines, Moving, Plain
@@ -199,20 +198,10 @@ async def follow(
     too. Returns the last run, and its last phase or the phase it was left in."""
     display: Display = Moving(screen) if screen.live else Plain(screen)
     obeying = obey(follower, screen, interrupts, StopRun(), "Stopping at the end of this step.")
-    stopping = asyncio.create_task(obeying, name="run-interrupts")
-    try:
-        with display:
-            watching = asyncio.create_task(_watch(follower, display, run), name="run-watch")
-            done, _ = await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if watching not in done:
-                watching.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await watching
-            else:
-                return watching.result()
-    finally:
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
+    with display:
+        followed = await unless(obeying, _watch(follower, display, run))
+    if followed is not None:
+        return followed
     present = follower.state.run
     assert present is not None
     return present.plan.run, present.phase

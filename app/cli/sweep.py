@@ -6,12 +6,11 @@ Repeated Ctrl-C: stop, terminate, leave.
 from __future__ import annotations
 
 import argparse
-import asyncio
 
 from app.cli import run_flags, spec
 from app.cli.command_line import OneOf, argument, node_subcommand
 from app.cli.exit_codes import ExitCode
-from app.cli.interrupts import Interrupts
+from app.cli.interrupts import Interrupts, unless
 from app.cli.run import DECLINED, obey
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -140,19 +139,9 @@ def _models(text: str) -> int | None:
 async def _follow(follower: Follower, screen: Screen, begun: SweepId, interrupts: Interrupts) -> Sweep:
     """Shows the sweep until it is over, or the person leaves."""
     obeying = obey(follower, screen, interrupts, StopSweep(), "Stopping all trials at the end of a step.")
-    stopping = asyncio.create_task(obeying, name="sweep-interrupts")
-    watching = asyncio.create_task(_watch(follower, screen, begun), name="sweep-watch")
-    try:
-        await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if watching.done():
-            return watching.result()
-    finally:
-        for task in (watching, stopping):
-            task.cancel()
-        await asyncio.gather(watching, stopping, return_exceptions=True)
-    present = follower.state.sweep
-    assert present is not None
-    return present
+    swept = await unless(obeying, _watch(follower, screen, begun)) or follower.state.sweep
+    assert swept is not None
+    return swept
 
 
 async def _watch(follower: Follower, screen: Screen, begun: SweepId) -> Sweep:
