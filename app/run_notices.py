@@ -10,7 +10,7 @@ from app.system.tray import Tray
 from app.widgets.navigation import TRAIN
 from app.widgets.notice_bar import NoticeButton
 from app.window import Window
-from app.words.device_names import names_of
+from app.words.device_names import name_of
 from app.words.run_words import DIVERGED_FIX
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
@@ -77,7 +77,7 @@ class RunNotices:
             self._sweeps.add(sweep)
         if is_known:
             return
-        name, script = names_of(state, [plan.starter])[plan.starter], plain(plan.script, 60)
+        name, script = name_of(state, plan.starter), plain(plan.script, 60)
         resumed = plan.resume
         if resumed is not None and (resumed.back or resumed.owner or resumed.run in self._going_on):
             # Nothing begins that its user has not seen.

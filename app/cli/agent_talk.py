@@ -13,7 +13,8 @@ from app.cli.prompts import Asker
 from app.cli.run_display import FetchLines, Plain
 from app.cli.screen import Screen
 from app.follower import Follower
-from app.words import device_names, run_words
+from app.words import run_words
+from app.words.device_names import find, name_of, names_of, other_names
 from app.words.device_words import (
     changed_words,
     data_words,
@@ -96,7 +97,7 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
     """Whether one of ``names`` means this paired device unambiguously."""
     for name in names:
         try:
-            found = device_names.find(state, name, paired=True)
+            found = find(state, name, paired=True)
         except TandemError:
             continue  # Several devices have this name: it is ambiguous.
         if found is not None and found.device == device:
@@ -143,11 +144,11 @@ class AgentTalk:
             case ev.DeviceFound() if not state.devices[event.device].paired:
                 say(f"Found {plain(event.name, 40)} ({short(event.device)}), not paired.")
             case ev.LinkUp() if state.devices[event.device].paired:
-                say(f"Connected with {self._name(state, event.device)}.")
+                say(f"Connected with {name_of(state, event.device)}.")
                 if event.problem is not None:
                     self._screen.problem(event.problem)
             case ev.LinkDown() if (known := state.devices.get(event.device)) is not None and known.paired:
-                say(f"{self._name(state, event.device)}: {plain(str(event.problem), 400)}")
+                say(f"{name_of(state, event.device)}: {plain(str(event.problem), 400)}")
             case ev.NoticeRaised():
                 self._screen.problem(event.problem)
             case ev.PairingBegan() if event.incoming:
@@ -165,7 +166,7 @@ class AgentTalk:
                 if event.problem is not None:
                     self._screen.problem(event.problem)
                 elif event.device is not None:
-                    say(f"Paired with {self._name(state, event.device)}.", "bold green")
+                    say(f"Paired with {name_of(state, event.device)}.", "bold green")
             case ev.ConsentAsked():
                 self._on_consent_asked(event, state)
             case ev.ConsentSettled():
@@ -175,7 +176,7 @@ class AgentTalk:
             case ev.JoinProgressed():
                 self._fetch(event, state)
             case ev.RunSummarised() if state.run is not None:
-                names = device_names.names_of(state, state.run.members)
+                names = names_of(state, state.run.members)
                 for line in run_words.summary_lines(event.summary, names, "", state.run.plan):
                     say(line)
             case ev.RunPhaseChanged(phase=Failed(problem=problem)):
@@ -186,7 +187,7 @@ class AgentTalk:
 
     def _on_consent_asked(self, event: ev.ConsentAsked, state: State) -> None:
         consent = next(consent for consent in state.consents if consent.run == event.run)
-        name = self._name(state, event.device)
+        name = name_of(state, event.device)
         for line in consent_lines(consent, name, state):
             self._screen.say(line)
         if is_allowed(event, state, self._allow_options):
@@ -207,9 +208,6 @@ class AgentTalk:
                 "Use --allow DEVICE, or --jsonl."
             )
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
-
-    def _name(self, state: State, device: DeviceId) -> str:
-        return device_names.names_of(state, (device,))[device]
 
 
 async def decide(node: NodeFace, asker: Asker, screen: Screen, run: RunId, name: str) -> Decision | None:
@@ -256,7 +254,7 @@ def consent_lines(consent: ev.ConsentAsked, name: str, state: State) -> list[str
     if sets:
         lines.append(f"It will be run with {len(sets)} sets of arguments, one after another:")
         lines.extend(f"  {shell_words(each) or '(none)'}" for each in sets)
-    if careful := caution(name, device_names.other_names(state, consent.device)):
+    if careful := caution(name, other_names(state, consent.device)):
         lines.append(careful)
     if consent.changed:
         lines.append(

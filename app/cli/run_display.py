@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Protocol, Self
 
 from app.cli.screen import Screen
@@ -13,7 +14,7 @@ from app.words import device_names, run_words, wait_words
 from app.words.advice_words import expected_lines
 from core.vocabulary import events as ev
 from core.vocabulary import units
-from core.vocabulary.events import CheckpointCame, Event, FilesRead, JoinProgressed
+from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Training
 from core.vocabulary.state import Run, State
@@ -122,34 +123,26 @@ class FetchLines:
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._clock = clock
-        self._said_s = 0.0
-        self._device: DeviceId | None = None
-        self._reads = self._joins = False
+        self._said_s: dict[str, float] = {}
+        """When each thing under way was last reported."""
 
     def __call__(self, event: Event, state: State) -> None:
-        if isinstance(event, FilesRead):
-            self._on_read(event)
-        if isinstance(event, JoinProgressed):
-            self._on_join(event, state)
-        if not isinstance(event, CheckpointCame):
-            return
-        often = event.device == self._device and self._clock() - self._said_s < PLAIN_EVERY_S
-        if not often or event.done == event.total:
-            self._device, self._said_s = event.device, self._clock()
-            name = device_names.names_of(state, [event.device])[event.device]
-            self._screen.say(run_words.fetch_words(event, name))
+        match event:
+            case ev.FilesRead(total=total):
+                self._tell("files", run_words.reading_words(event) if total else "")
+            case ev.JoinProgressed():
+                self._tell("join", run_words.joining_words(state))
+            case ev.CheckpointCame(device=device, done=done, total=total):
+                name = device_names.name_of(state, device)
+                self._tell(device, run_words.fetch_words(event, name), is_last=done == total)
 
-    def _on_read(self, read: FilesRead) -> None:
-        if read.total and (not self._reads or self._clock() - self._said_s >= PLAIN_EVERY_S):
-            self._said_s = self._clock()
-            self._screen.say(run_words.reading_words(read))
-        self._reads = bool(read.total)
-
-    def _on_join(self, coming: JoinProgressed, state: State) -> None:
-        if coming.total and (not self._joins or self._clock() - self._said_s >= PLAIN_EVERY_S):
-            self._said_s = self._clock()
-            self._screen.say(run_words.joining_words(state))
-        self._joins = bool(coming.total)
+    def _tell(self, what: str, words: str, *, is_last: bool = False) -> None:
+        """No ``words``: it is over."""
+        if not words:
+            self._said_s.pop(what, None)
+        elif is_last or self._clock() - self._said_s.get(what, -inf) >= PLAIN_EVERY_S:
+            self._said_s[what] = self._clock()
+            self._screen.say(words)
 
 
 class Moving:
@@ -182,18 +175,16 @@ class Moving:
 
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
-        if state.run is not None:
-            if self._run not in (None, state.run.plan.run):
+        if (run := state.run) is not None:
+            if self._run not in (None, run.plan.run):
                 self._began_s = self._clock()
-            self._run = state.run.plan.run
-            self._paces.hear(state.run)
-        if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
-            names = device_names.names_of(state, state.run.members)
-            for line in _lines_above(event, state.run, names):
-                self._screen.say(line)
-        if state.run is not None:
-            names = device_names.names_of(state, state.run.members)
-            if lid := self._lid.news(state.run, state, names):
+            self._run = run.plan.run
+            self._paces.hear(run)
+            names = device_names.names_of(state, run.members)
+            if isinstance(event, ev.MemberLogged | ev.MemberMeasured):
+                for line in _lines_above(event, run, names):
+                    self._screen.say(line)
+            if lid := self._lid.news(run, state, names):
                 self._screen.say(lid, "dim")
         if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
             self._drawn_s = self._clock()

@@ -12,7 +12,7 @@ from app.models import data_folders, offers
 from app.models.draft import RunDraft, candidates, sets_of, taking_part, why_not
 from app.models.offers import Check, Offer
 from app.words.advice_words import WINDOW, advice_words
-from app.words.device_names import names_of
+from app.words.device_names import name_of
 from app.words.device_words import may_match
 from app.words.run_words import joining_words, outcome_words, reading_words
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
@@ -266,7 +266,7 @@ def under_way(state: State, unseen: RunId | None = None) -> Problem | None:
         return None
     starter = run.plan.starter
     mine = state.me is not None and starter == state.me.device
-    name = names_of(state, [starter])[starter]
+    name = name_of(state, starter)
     if not state.busy:
         script, outcome = plain(run.plan.script, 60), outcome_words(run.phase, run.summary)
         what = f"Your run of {script}: {outcome}." if mine else f"{script}, started by {name}: {outcome}."

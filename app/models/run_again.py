@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from app.words.device_names import names_of
+from app.words.device_names import name_of
 from core.run.abilities import why_not
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import ChangeSettings
@@ -37,7 +37,7 @@ def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | No
     other = state.checkpoints.get(run)
     if other is None or (ours is not None and other.moment.order <= ours.order):
         return ours, ""
-    return other.moment, names_of(state, [other.device])[other.device]
+    return other.moment, name_of(state, other.device)
 
 
 def spec_of(

@@ -22,7 +22,7 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, s
 from app.widgets.leave_run import LeaveThisRun
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.run_progress import RunProgress
-from app.words.device_names import names_of
+from app.words.device_names import name_of, names_of
 from core.report.points import RunPoints
 from core.vocabulary.answers import Answer, RunDetails
 from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
@@ -201,12 +201,11 @@ class TrainLive(RunPage):
             loader.load(self, lambda: None)
         self.page.title.say(run.plan.script)
         arguments = " ".join(run.plan.arguments)
-        starter = run.plan.starter  # not a member of others' trials
-        who = names.get(starter) or names_of(state, [starter])[starter]
+        starter = run.plan.starter
         mine = state.me is not None and starter == state.me.device
         if run.plan.trial is not None:
             arguments = f"Trial {run.plan.trial.number} of {run.plan.trial.trials}. {arguments}"
-        self.script.say(arguments if mine else f"Started on {who}. {arguments}")
+        self.script.say(arguments if mine else f"Started on {name_of(state, starter)}. {arguments}")
         self.script.setVisible(bool(self.script.text()))
         over = _is_over(run)
         stopped = over and self.stop.hasFocus()

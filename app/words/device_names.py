@@ -110,6 +110,10 @@ def names_of(state: State, devices: Iterable[DeviceId]) -> dict[DeviceId, str]:
     return names
 
 
+def name_of(state: State, device: DeviceId) -> str:
+    return names_of(state, (device,))[device]
+
+
 def member_names(run: RunDetails) -> dict[DeviceId, str]:
     """The names that the members of a run had when it began."""
     return {member.device: plain(member.name, 40) for member in run.plan.members} if run.plan else {}

@@ -247,7 +247,7 @@ def joining_words(state: State) -> str:
     if coming is None:
         return ""
     here = state.me is not None and coming.device == state.me.device
-    who = "This laptop" if here else device_names.names_of(state, [coming.device])[coming.device]
+    who = "This laptop" if here else device_names.name_of(state, coming.device)
     run = "a run under way" if here else "the run"
     doing = plain(coming.words, 120) or "receiving the files"
     return f"{who} will join {run}, and is {doing}: {come_words(coming)}."

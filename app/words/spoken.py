@@ -8,7 +8,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QWidget
 
 from app.words import run_words, wait_words
-from app.words.device_names import names_of
+from app.words.device_names import name_of, names_of
 from core.run.problems import left
 from core.vocabulary import events as ev
 from core.vocabulary import units
@@ -70,14 +70,14 @@ def _of(event: Event, state: State) -> Iterator[Said]:
             if warning is not None:
                 yield warning.what, True
         case ev.PairingEnded(device=device, problem=None) if device is not None:
-            yield f"Paired with {names_of(state, [device])[device]}.", False
+            yield f"Paired with {name_of(state, device)}.", False
         case ev.PairingEnded(problem=problem) if problem is not None:
             yield f"Not paired. {problem.what} {problem.fix}", True
         case ev.ConsentAsked():
             yield _asks(event), True
         case ev.MemberPhaseChanged(device=device, phase="consent") if run is not None:
             if state.me is None or device != state.me.device:
-                name = names_of(state, run.members)[device]
+                name = name_of(state, device)
                 yield f"Waiting for someone to press Allow on {name}.", False
         case ev.MemberLeft(device=device, problem=why) if run is not None:
             names = names_of(state, run.members)
@@ -90,7 +90,7 @@ def _of(event: Event, state: State) -> Iterator[Said]:
 
 def _start(plan: Plan, state: State) -> Iterator[Said]:
     if not plan.solo:
-        yield f"{names_of(state, [plan.starter])[plan.starter]} started a run of {plan.script}.", False
+        yield f"{name_of(state, plan.starter)} started a run of {plan.script}.", False
 
 
 def _asks(asked: ev.ConsentAsked) -> str:
