@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from app import theme
 from app.widgets.icons import APPLICATION, image
-from app.words.sweep_words import outcome_words
+from app.words import run_words, sweep_words
 from core.vocabulary.phases import Failed, Finished, Planning, Preparing, Starting
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -100,24 +100,17 @@ class Tray(QObject):
         if sweep is not None and (sweep.under_way or self._sweep == sweep.sweep):
             self._sweep = sweep.sweep if sweep.under_way else ""
             if not sweep.under_way:
-                self.tell(f"Trials {sweep.phase}", f"{sweep.script}: {outcome_words(sweep)}")
+                self.tell(f"Trials {sweep.phase}", f"{sweep.script}: {sweep_words.outcome_words(sweep)}")
         if run is None:
             self._ended = None
         elif not run.over:
             self._ended = run.plan.run
         elif self._ended == run.plan.run:
             self._ended = None
-            summary = run.summary
-            if run.plan.trial is not None:
-                return
-            if isinstance(run.phase, Finished) and summary is not None and summary.diverged is not None:
-                self.tell("Training finished", f"{run.plan.script}: {summary.diverged.words}.")
-            elif isinstance(run.phase, Finished) and summary is not None and summary.differs:
-                self.tell("Training finished, but not as on one machine", run.plan.script)
-            elif isinstance(run.phase, Finished):
-                self.tell("Training finished", run.plan.script)
-            elif isinstance(run.phase, Failed):
-                self.tell("Training failed", f"{run.plan.script}: {run.phase.problem.what}")
+            if run.plan.trial is None and isinstance(run.phase, Finished | Failed):
+                why = f": {run.phase.problem.what}" if isinstance(run.phase, Failed) else ""
+                outcome = run_words.outcome_words(run.phase, run.summary)
+                self.tell(f"Training {outcome}", f"{run.plan.script}{why}")
 
 
 def _state_of(state: State) -> tuple[str, str]:
