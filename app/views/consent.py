@@ -68,7 +68,6 @@ class ConsentSheet(Sheet):
         self._bridge = bridge
         self._shown: RunId | None = None
         self._asking: ConsentAsked | None = None
-        self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
         self.words = Label("", wraps=True)
         self.changed = ProblemBox(CHANGED, "warning")
@@ -107,7 +106,6 @@ class ConsentSheet(Sheet):
 
     def show_state(self, state: State) -> None:
         open_ones = state.consents
-        self._told &= {consent.run for consent in open_ones}
         if self._asking is not None and all(consent.run != self._asking.run for consent in open_ones):
             gone, self._asking = self._asking, None
             self.withdrawn.emit(_gone(gone, state))
@@ -116,7 +114,8 @@ class ConsentSheet(Sheet):
             self.shut()
             return
         first = open_ones[0]
-        if first.run != self._shown:
+        is_new = first.run != self._shown
+        if is_new:
             self._shown = first.run
             self._asking = first
             self._show(first, state)
@@ -125,8 +124,7 @@ class ConsentSheet(Sheet):
         self.more.say(f"{waiting} more {'asks' if waiting == 1 else 'ask'} after this" if waiting else "")
         self.more.setVisible(bool(waiting))
         self.open()
-        if first.run not in self._told:
-            self._told.add(first.run)
+        if is_new:
             self.incoming.emit(first.name)
 
     def on_escape(self) -> None:

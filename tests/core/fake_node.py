@@ -53,6 +53,11 @@ class FakeNode:
             await self.held.wait()
         return StateNow(state=self.state) if isinstance(command, GetState) else Done()
 
+    async def wait_command(self, command: Command) -> None:
+        while command not in self.commands:
+            self.asked.clear()
+            await self.asked.wait()
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)

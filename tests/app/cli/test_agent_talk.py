@@ -73,11 +73,6 @@ class Talking:
         await self._asker.__aexit__(None, None, None)
         self._follower.__exit__(None, None, None)
 
-    async def wait_command(self, command: object) -> None:
-        while command not in self.node.commands:
-            self.node.asked.clear()
-            await self.node.asked.wait()
-
 
 async def test_a_pairing_is_asked_about() -> None:
     async with Talking() as talking:
@@ -87,7 +82,7 @@ async def test_a_pairing_is_asked_about() -> None:
         talking.node.happen(CODE)
         await talking.screen.wait_said("same code?")
         talking.keyboard.types("same\n")
-        await talking.wait_command(AnswerPairing(same=True))
+        await talking.node.wait_command(AnswerPairing(same=True))
         talking.node.happen(ev.PairingEnded(device=OTHER))
         await talking.screen.wait_said("Paired with other.")
     assert "other at 192.168.1.3:1 wants to pair." in talking.screen.said
@@ -105,7 +100,7 @@ async def test_a_pairing_that_ends_takes_its_question_away() -> None:
         talking.node.happen(asked())
         await talking.screen.wait_said("May other run this here?")
         talking.keyboard.types("no\n")
-        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+        await talking.node.wait_command(AnswerConsent(run=RUN, decision="no"))
     assert AnswerPairing(same=True) not in talking.node.commands
 
 
@@ -115,7 +110,7 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
         talking.node.happen(structs.replace(asked(changed=True), differs=differs))
         await talking.screen.wait_said("May other run this here?")
         talking.keyboard.types("always\n")
-        await talking.wait_command(AnswerConsent(run=RUN, decision="always"))
+        await talking.node.wait_command(AnswerConsent(run=RUN, decision="always"))
         talking.node.happen(ev.ConsentSettled(run=RUN, allowed=True))
         await talking.screen.wait_said("is allowed here")
     said = talking.screen.said
@@ -187,10 +182,10 @@ async def test_the_files_can_be_looked_at_before_the_answer() -> None:
         talking.node.happen(asked())
         await talking.screen.wait_said("[once/always/no/look]")
         talking.keyboard.types("look\n")
-        await talking.wait_command(LookAtRequest(run=RUN))
+        await talking.node.wait_command(LookAtRequest(run=RUN))
         await talking.screen.wait_said("(not text, or too large to send before the yes)")
         talking.keyboard.types("no\n")
-        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+        await talking.node.wait_command(AnswerConsent(run=RUN, decision="no"))
     said = talking.screen.said
     assert "Starts: os.system x (line 7)\nNot checked, read it yourself: model.py, same.py" in said
     assert "--- train.py, 13 bytes: changed since you allowed it" in said
@@ -203,7 +198,7 @@ async def test_without_anybody_to_ask_the_answer_is_no() -> None:
     async with Talking() as talking:
         talking.keyboard.types("")
         talking.node.happen(asked())
-        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+        await talking.node.wait_command(AnswerConsent(run=RUN, decision="no"))
     assert "Use --allow DEVICE" in talking.screen.said
 
 
@@ -211,7 +206,7 @@ async def test_a_device_named_with_allow_is_not_asked_about() -> None:
     async with Talking("other") as talking:
         with Allowed(talking.node, AllowOptions(("other",), True)):
             talking.node.happen(asked())
-            await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
+            await talking.node.wait_command(AnswerConsent(run=RUN, decision="once"))
             await talking.screen.wait_said("was named with --allow")
     assert "May other" not in talking.screen.said
 
@@ -282,7 +277,7 @@ async def test_what_lies_beyond_the_walls_is_asked_on_the_terminal_though_the_de
         await talking.screen.wait_said("May other run this here?")
         assert "Read ~/Pictures (/home/me/Pictures)" in talking.screen.said
         talking.keyboard.types("once\n")
-        await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
+        await talking.node.wait_command(AnswerConsent(run=RUN, decision="once"))
     assert "was named with --allow" not in talking.screen.said
 
 
@@ -319,7 +314,5 @@ async def test_without_a_screen_allow_answers_for_the_walls_alone() -> None:
         node.happen(MORE)
         node.happen(structs.replace(asked(RunId("without")), walls="none"))
         node.happen(structs.replace(asked(RunId("within")), walls="default"))
-        while not node.commands:
-            node.asked.clear()
-            await node.asked.wait()
-    assert node.commands == [AnswerConsent(run=RunId("within"), decision="once")]
+        await node.wait_command(AnswerConsent(run=RunId("within"), decision="once"))
+    assert len(node.commands) == 1

@@ -45,11 +45,6 @@ class Pressed:
     interrupts: Interrupts
     run: asyncio.Task[int]
 
-    async def wait_command(self, command: object) -> None:
-        while command not in self.node.commands:
-            self.node.asked.clear()
-            await self.node.asked.wait()
-
     def theirs_is_shown(self) -> None:
         self.node.happen(ev.ConsentSettled(run=RUN, allowed=True))
         self.node.happen(theirs())
@@ -91,7 +86,7 @@ async def test_the_loser_is_asked_takes_part_and_ends_with_that_run() -> None:
         assert "that run goes first" in it.screen.said
         assert "digits.py --epochs '3⟨U+001B⟩[2J'" in it.screen.said
         it.keyboard.types("once\n")
-        await it.wait_command(AnswerConsent(run=RUN, decision="once"))
+        await it.node.wait_command(AnswerConsent(run=RUN, decision="once"))
         it.theirs_is_shown()
         it.node.happen(ev.RunPhaseChanged(run=RUN, phase=Stopped(by="other")))
         assert await it.run == ExitCode.REFUSED
@@ -101,7 +96,7 @@ async def test_the_loser_is_asked_takes_part_and_ends_with_that_run() -> None:
 async def test_json_has_one_object_for_each_of_two_runs() -> None:
     ended = ev.RunPhaseChanged(run=RUN, phase=Failed(problem=problems.no_run()))
     async with pressed(LOSES, terminal=False, json=True) as it:
-        await it.wait_command(GetRun(run=OWN))
+        await it.node.wait_command(GetRun(run=OWN))
         it.node.happen(theirs())
         for event in (ev.RunPhaseChanged(run=RUN, phase=Preparing()), ended):
             it.node.happen(event)
@@ -175,7 +170,7 @@ async def test_who_pressed_a_moment_later_is_asked_as_well(refused: Problem) -> 
         await it.screen.wait_said(QUESTION)
         assert refused.what in it.screen.said
         it.keyboard.types("always\n")
-        await it.wait_command(AnswerConsent(run=RUN, decision="always"))
+        await it.node.wait_command(AnswerConsent(run=RUN, decision="always"))
         it.theirs_is_shown()
         it.node.happen(ev.RunPhaseChanged(run=RUN, phase=Failed(problem=refused)))
         assert await it.run == ExitCode.REFUSED

@@ -22,6 +22,7 @@ from core.vocabulary.settings import Settings
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
 from tests.app.cli.test_prompts import Keyboard
+from tests.app.world import phase
 
 
 def running() -> ScriptedNode:
@@ -31,10 +32,6 @@ def running() -> ScriptedNode:
     entry = RunEntry(run=RUN, started_s=0.0, script="digits.py", phase=Finished(), folder="/runs/1")
     node.answers[GetRun] = RunDetails(entry=entry)
     return node
-
-
-def phase(of: Phase) -> ev.RunPhaseChanged:
-    return ev.RunPhaseChanged(run=RUN, phase=of)
 
 
 TO_TRAINING = (phase(phases.Preparing()), phase(phases.Starting()), phase(phases.Training()))

@@ -12,7 +12,7 @@ from core.vocabulary import phases
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
+from core.vocabulary.progress import EpochEnd, Expectation, Progress
 from core.vocabulary.readings import Reading
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import Cause, WaitsFor
@@ -33,10 +33,6 @@ class Clock:
 def epoch(device: DeviceId) -> ev.MemberEndedEpoch:
     end = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=19, logs={"loss": 0.5}, seconds=1.25)
     return ev.MemberEndedEpoch(run=RUN, device=device, epoch=end)
-
-
-def logged(device: DeviceId, task: str, stream: str, text: str) -> ev.MemberLogged:
-    return ev.MemberLogged(run=RUN, device=device, lines=LogLines(task=task, stream=stream, text=text))
 
 
 def running() -> ScriptedNode:
@@ -102,18 +98,14 @@ SENTENCE = (
 )
 
 
-def measured(expectation: Expectation = EXPECTED) -> ev.MemberMeasured:
-    return ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
-
-
 def test_what_is_expected_is_said_as_soon_as_it_is_measured() -> None:
     for display in (Plain, Moving):
         screen = Words()
         screen.console.width = 200
-        play(running(), display(screen, Clock()), measured())
+        play(running(), display(screen, Clock()), world.measured(EXPECTED))
         assert SENTENCE in screen.said
     screen = Words()
-    play(running(), Plain(screen, Clock()), measured(replace(EXPECTED, step_s=0.3, wire_s=0.2)))
+    play(running(), Plain(screen, Clock()), world.measured(replace(EXPECTED, step_s=0.3, wire_s=0.2)))
     assert "3.0× slower than" in screen.said
     assert "send half the bytes (--wire bf16: " in screen.said
 
@@ -194,10 +186,10 @@ def test_the_chiefs_output_and_tandems_words_are_shown_without_escapes() -> None
     play(
         running(),
         Plain(screen, Clock()),
-        logged(ME, "chief:0", "stdout", "1/2\r2/2 \x1b[31mdone\n"),
-        logged(ME, "chief:0", "stderr", "noise\n"),
-        logged(OTHER, "worker:0", "stdout", "the same again\n"),
-        logged(OTHER, "worker:0", "tandem", "jit is off\n"),
+        world.logged(ME, "1/2\r2/2 \x1b[31mdone\n"),
+        world.logged(ME, "noise\n", stream="stderr"),
+        world.logged(OTHER, "the same again\n", "worker:0"),
+        world.logged(OTHER, "jit is off\n", "worker:0", "tandem"),
     )
     assert screen.said.splitlines() == ["here | 2/2 done", "other | jit is off"]
 
@@ -227,7 +219,7 @@ def test_the_moving_display_prints_the_script_above_itself() -> None:
     play(
         running(),
         Moving(screen, Clock()),
-        logged(ME, "chief:0", "stdout", "hello\n"),
+        world.logged(ME, "hello\n"),
         ev.MemberProgressed(run=RUN, device=ME, progress=step),
     )
     assert "here | hello" in screen.said

@@ -7,6 +7,7 @@ from app.system import tray as tray_module
 from app.system.tray import Tray
 from core.vocabulary import events as ev
 from core.vocabulary.phases import Failed, Finished
+from core.vocabulary.progress import Diverged, Summary
 from core.vocabulary.settings import Settings
 from tests.app import world
 from tests.app.fake_core import FakeCore
@@ -62,6 +63,12 @@ def test_a_finish_is_reported_once(tray: Tray, core: FakeCore) -> None:
     core.happen(world.phase(Finished()))
     core.happen(ev.NoticeRaised(problem=PROBLEM))
     assert FakeIcon.told == [("Training finished", "digits.py")]
+
+
+def test_a_finish_that_is_no_success_is_reported_as_such(tray: Tray, core: FakeCore) -> None:
+    core.happen(*world.begun())
+    core.happen(*world.finished(Summary(diverged=Diverged(value="NaN", epoch=30, step=700))))
+    assert FakeIcon.told == [("Training finished, but the loss became NaN in epoch 31", "digits.py")]
 
 
 def test_a_failure_is_reported_with_its_reason(tray: Tray, core: FakeCore) -> None:
