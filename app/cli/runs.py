@@ -13,6 +13,7 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from app.models.run_again import may_go_on, where_on
 from app.words import run_words
+from app.words.device_names import member_names
 from core.vocabulary import answers, units
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -107,10 +108,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
         screen.problem(entry.phase.problem)
-    names = {
-        member.device: plain(member.name, 40)
-        for member in (found.plan.members if found.plan is not None else ())
-    }
+    names = member_names(found)
     for device, epochs in found.epochs.items():
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))

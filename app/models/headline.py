@@ -15,7 +15,7 @@ from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound
 from core.vocabulary.progress import Expectation, Summary
 from core.vocabulary.state import Run
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 
 SAME = 1.05
 """Smaller differences in speed are not noticeable."""
@@ -115,8 +115,7 @@ def _logged(name: str, logs: dict[str, float], ends: dict[str, float], over: str
     value = logs.get(name, ends.get(name))
     validation = ends.get(f"val_{name}")
     note = "" if validation is None else f"validation {brief(validation)}"
-    shown = plain(name, 30)
-    title = shown[:1].upper() + shown[1:]
+    title = capitalised(plain(name, 30))
     if value is None:
         return Figure(title, "–", note)
     over = over if name in logs else LAST_EPOCH

@@ -11,7 +11,7 @@ from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.state import Run, State
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 
 MOST_BYTES_S = 1e12
 _TROUBLE = ("away", "stopped", "connection", "silent")
@@ -79,7 +79,7 @@ def _doing(
     if member.phase == "receiving" and member.total:
         doing = plain(member.words, 40) or "receiving files"
         words = f"{doing}, {100 * member.done // member.total} %"  # the page says the rest
-    state, detail = words[:1].upper() + words[1:], ""
+    state, detail = capitalised(words), ""
     if waits and member.phase in ("meeting", "training"):
         others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)
         state = f"Waiting for {' and '.join(others)}"

@@ -20,7 +20,7 @@ from core.vocabulary import units
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import started_s
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 MORE_ROLE = Qt.ItemDataRole.UserRole + 2
@@ -212,8 +212,7 @@ def called(entry: RunEntry) -> str:
 
 def state(phase: Phase) -> str:
     """One word: ``Finished``, ``Training``."""
-    words = PHASES[type(phase)].partition(" ")[0]
-    return words[:1].upper() + words[1:]
+    return capitalised(PHASES[type(phase)].partition(" ")[0])
 
 
 def kind(entry: RunEntry) -> str:

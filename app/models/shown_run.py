@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.models.run_again import alone_helps, where_on
-from app.words.device_names import member_names, names_of
+from app.words.device_names import member_names, name_of, names_of
 from app.words.run_words import fetch_words, goes_on_words
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.errors import Problem
@@ -93,4 +93,4 @@ class ShownRun:
         fetch = state.fetch
         if fetch is None or fetch.run != self.run:
             return ""
-        return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])
+        return fetch_words(fetch, name_of(state, fetch.device))

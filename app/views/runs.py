@@ -23,10 +23,10 @@ from app.widgets.card import column, row
 from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers, set_kind, set_tooltip
+from app.widgets.laptop_menu import SendReportButton
 from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.received_reports import ReceivedReports
 from app.widgets.runs_table import RunsTable
-from app.widgets.send_report import SendReportButton
 from app.widgets.undo_bar import UndoBar
 from core.vocabulary import units
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList

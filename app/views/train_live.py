@@ -16,9 +16,9 @@ from app.models import laptop_rows, stragglers
 from app.models.shown_run import ShownRun
 from app.theme import GAP
 from app.views.run_page import RunPage
-from app.widgets.add_laptop import AddLaptop
 from app.widgets.buttons import button
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
+from app.widgets.laptop_menu import AddLaptop
 from app.widgets.leave_run import LeaveThisRun
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.run_progress import RunProgress

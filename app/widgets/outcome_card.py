@@ -17,8 +17,8 @@ from app.widgets.flow import Flow
 from app.widgets.fold import Fold
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, TextView, name_for_readers, set_kind
+from app.widgets.laptop_menu import SendReportButton
 from app.widgets.problem_box import ProblemBox
-from app.widgets.send_report import SendReportButton
 from app.words.advice_words import WINDOW
 from app.words.run_words import (
     difference_lines,

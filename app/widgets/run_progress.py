@@ -132,7 +132,7 @@ class RunProgress(Card):
         if progress is not None:
             step, rate = run_words.step_words(progress), run_words.rate_words(progress)
             said = headline.stands(run) or rate.startswith(f"{figures[-1].value} ")
-            self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], "" if said else rate))))
+            self.step.say(" · ".join(filter(None, (capitalised(step), "" if said else rate))))
         self.step.setVisible(progress is not None)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)

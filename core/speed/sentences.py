@@ -17,7 +17,7 @@ from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound, sound_summary
 from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectation, Summary
-from core.vocabulary.text import plain
+from core.vocabulary.text import capitalised, plain
 
 WORTH = 1.1
 """Speed-up below which a second laptop is hardly worth its trouble."""
@@ -214,8 +214,7 @@ def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | Non
     """``22 % of each step is network transfer (1.2 MB each way)``; ``""`` where it is not known."""
     if wire_s is None or step_s is None or not (isfinite(wire_s) and isfinite(step_s)) or step_s <= 0:
         return ""
-    words = _wire(wire_s, step_s, sent_bytes or 0)
-    return words[:1].upper() + words[1:]
+    return capitalised(_wire(wire_s, step_s, sent_bytes or 0))
 
 
 def times(ratio: float) -> str:
