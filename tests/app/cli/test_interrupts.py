@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from app.cli.interrupts import Interrupts
+from app.cli.interrupts import Interrupts, unless
 
 
 @pytest.mark.real
@@ -55,3 +55,11 @@ async def test_work_is_waited_for_unless_an_interrupt_comes_first() -> None:
     await asyncio.sleep(0)
     interrupts.interrupt()
     assert await waiting is None and ended == [True]
+
+
+async def test_what_ends_work_and_fails_is_not_hidden() -> None:
+    async def fails() -> None:
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        await unless(fails(), asyncio.Event().wait())
