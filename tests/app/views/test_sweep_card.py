@@ -176,10 +176,9 @@ def test_one_card_lies_on_the_page_in_front_and_none_is_made_for_an_old_sweep(
     view: TrainView, core: FakeCore
 ) -> None:
     core.happen(swept("finished", FAILED, finished(2, 0.25)))
-    assert view.sweep is None
+    assert not view.findChildren(SweepCard)
     core.happen(ev.SweepChanged(sweep=BEGUN))
-    card = view.sweep
-    assert card is not None
+    (card,) = view.findChildren(SweepCard)
     for hides in (False, True):
         for show, page in ((view.show_live, view.live), (view.show_setup, view.setup)):
             show()
