@@ -50,7 +50,7 @@ test-all:  ## Every test and the whole matrix, from an empty cache.
 
 fuzz: $(READY)  ## 650 random models, each in one process and in two members; FIRST=1 is the first seed, STEPS=12 an epoch.
 	TANDEM_FUZZ_MODELS=500 TANDEM_FUZZ_FIRST=$(or $(FIRST),1) TANDEM_FUZZ_STEPS=$(or $(STEPS),12) \
-		$(PYTEST) tests/exactness/test_random_models.py
+		$(BIN)/python -m pytest $(OPTIONS) tests/exactness/test_random_models.py
 
 cluster-test: $(READY)  ## Real Slurm and real Ray on this machine train the digits script; names what is missing.
 	$(PYTEST) -m launchers
