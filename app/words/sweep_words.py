@@ -36,7 +36,7 @@ def state_words(trial: Trial) -> str:
             return f"finished on {laptop}"
         case "failed":
             return f"failed on {laptop}" if laptop else "failed"
-    return "waits"
+    return "waiting"
 
 
 def change_words(trial: Trial, before: Trial | None, sweep: Sweep) -> str:
@@ -53,7 +53,7 @@ def change_words(trial: Trial, before: Trial | None, sweep: Sweep) -> str:
             return f"{name} finished on {laptop}{f': {value}' if value else ''}."
         case "failed":
             return f"{name} failed on {laptop}{why}"
-    return f"{name} was interrupted on {laptop} and waits{why}" if sweep.phase == "running" else ""
+    return f"{name} was interrupted on {laptop} and is waiting{why}" if sweep.phase == "running" else ""
 
 
 def outcome_words(sweep: Sweep) -> str:

@@ -12,7 +12,7 @@ _TRIES = "Tandem keeps trying."
 def silent(name: str, limit_s: float) -> Problem:
     return Problem(
         code="link-silent",
-        what=f"{name} fell silent: nothing came from it for {units.duration(limit_s)}.",
+        what=f"{name} fell silent: nothing received for {units.duration(limit_s)}.",
         fix=f"Check that it is awake and on the same network. {_TRIES}",
     )
 

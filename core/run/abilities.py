@@ -26,7 +26,7 @@ def why_not(device: Device, *, goes_on: bool = False) -> TandemError | None:
         return TandemError(
             code="device-offline",
             what=f"{name} is not connected" + (f": {device.problem.what}" if device.problem else "."),
-            fix=f"See that {name} is on, awake and in the network, with Tandem running.",
+            fix=f"Make sure that {name} is on, awake and connected, with Tandem running.",
         )
     if device.problem is not None:
         return TandemError.of(device.problem)

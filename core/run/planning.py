@@ -334,7 +334,7 @@ def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> N
         raise TandemError(
             code="would-be-alone",
             what=f"No other laptop can take part in this run. {' '.join(missing)}",
-            fix="See that Tandem runs there and is free, and train again. To train on this laptop alone, say "
+            fix="Open Tandem there, wait until it is free, and train again. To train here alone, use "
             f"--solo{_without_roles(spec, devices)}.",
         )
 
@@ -377,7 +377,7 @@ def choose_hosts(
             raise TandemError(
                 code="device-offline",
                 what=f"{names.get(device) or short(device)} is not connected any more.",
-                fix="See that it is on, awake and in the network, and train again.",
+                fix="Make sure that it is on, awake and connected, and train again.",
             )
     mine = [own_host(device) for device in others]
     outside = [host for host in mine if host and not is_loopback(host)]

@@ -161,7 +161,7 @@ def known_run() -> Problem:
     """A member's answer to a known id: ids are never used twice."""
     return Problem(
         code="run-known",
-        what="it has heard of this very run before.",
+        what="it has seen this run before.",
         fix="Start the run again.",
     )
 
@@ -202,7 +202,7 @@ def lost_device(plan: Plan, device: DeviceId, problem: Problem, *, back: bool = 
         what=f"{name} was lost during the run: {problem.what}",
         fix=f"{name} is back, but TensorFlow does not reopen connections that were cut. Train again."
         if back
-        else f"See that {name} is on, awake and in the network, and train again.",
+        else f"Make sure that {name} is on, awake and connected, and train again.",
         detail=problem.detail,
     )
 
@@ -229,7 +229,7 @@ def lost_starter(name: str, problem: Problem) -> Problem:
     return Problem(
         code="starter-lost",
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
-        fix=f"See that {name} is on, awake and in the network, and start the run there again.",
+        fix=f"Make sure that {name} is on, awake and connected, and start the run there again.",
         detail=problem.detail,
     )
 
@@ -243,8 +243,8 @@ def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
     then = "then resume the run" if began else "then train again"
     return Problem(
         code="device-away",
-        what=f"{name} has been away for {units.duration(limit_s)}, which is as long as this run waits.",
-        fix=f"See that {name} is on, awake and in the network; {then}. --wait-for-away MINUTES waits longer.",
+        what=f"{name} has been away for {units.duration(limit_s)}, and this run waits no longer.",
+        fix=f"Make sure that {name} is on, awake and connected; {then}. Use --wait-for-away to wait longer.",
     )
 
 
@@ -278,7 +278,7 @@ def still_running(names: Sequence[str]) -> Problem:
     return Problem(
         code="still-running",
         what=f"The script still runs on {who}, {units.duration(FINISH_S)} after it ended on another member.",
-        fix="See that the script does the same on every laptop, and does not wait for a key or a file.",
+        fix="Make sure that the script does the same on every laptop, and does not wait for a key or a file.",
     )
 
 
@@ -290,7 +290,7 @@ def outputs_missing(name: str, problem: Problem | None = None) -> Problem:
     why = problem.what if problem else f"nothing came for {units.duration(OUTPUTS_S)}."
     return Problem(
         code="outputs-missing",
-        what=f"The training ended well, but what the script wrote on {name} did not come: {why}",
+        what=f"The training finished, but the files that the script wrote on {name} did not arrive: {why}",
         fix=f"On {name}, look into the run's folder outputs. {_kept_on(name)}",
         detail=problem.detail if problem else "",
     )
@@ -327,7 +327,7 @@ def by_tensorflow() -> TandemError:
         code="exchange-tensorflow",
         what="This run would meet by TensorFlow's collectives (exchange: tensorflow), whose port is open to "
         "the whole network. Tandem does not share runs that way any more.",
-        fix="Update Tandem on all laptops and start the script anew (tandem run): they meet over TLS.",
+        fix="Update Tandem on all laptops and start the script again (tandem run): they meet over TLS.",
     )
 
 
@@ -337,7 +337,7 @@ def not_sealed(names: Sequence[str], here: bool) -> TandemError:
         code="not-sealed",
         what="The script brings a strategy that meets by TensorFlow, whose port would be open to the whole "
         f"network on {listed(names)}: it cannot be sealed there.",
-        fix=("`tandem doctor` says why not" + (" here" if here else " there") + ", and how to mend it. ")
+        fix=("`tandem doctor` says why not" + (" here" if here else " there") + ", and how to fix it. ")
         + "Model.fit and MirroredStrategy need no seal.",
     )
 
@@ -345,7 +345,7 @@ def not_sealed(names: Sequence[str], here: bool) -> TandemError:
 def bad_message(name: str) -> Problem:
     return Problem(
         code="broken-talk",
-        what=f"{name} said something that does not fit the run.",
+        what=f"{name} sent a message that does not fit the run.",
         fix="Update Tandem on both laptops and train again.",
     )
 

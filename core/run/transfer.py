@@ -338,7 +338,7 @@ _OTHER_DATA = Problem(
 
 _UNTOLD = Problem(
     code="files-untold",
-    what="the list of the project's files did not come.",
+    what="the list of the project's files did not arrive.",
     fix="Start the run again, closer to each other or over a cable.",
 )
 

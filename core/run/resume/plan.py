@@ -144,7 +144,7 @@ def left_aside(found: FoundCheckpoint, where: str, why: TandemError) -> str:
 
 def unwritten(where: str, why: Exception) -> str:
     what = why.problem.what if isinstance(why, TandemError) else f"{why}"
-    return f"What the script wrote on {where} did not come with the checkpoint. {what}"
+    return f"The files that the script wrote on {where} did not come with the checkpoint. {what}"
 
 
 def taken(found: FoundCheckpoint, where: str) -> str:

@@ -45,7 +45,7 @@ def swept(phase: str, *trials: Trial) -> ev.Event:
 def test_the_best_trial_comes_first_and_is_named(card: SweepCard, core: FakeCore) -> None:
     assert card.isHidden()
     core.happen(ev.SweepChanged(sweep=BEGUN))
-    assert rows(card) == [("1", "--lr 0.1", "", "waits"), ("2", "--lr 0.01", "", "waits")]
+    assert rows(card) == [("1", "--lr 0.1", "", "waiting"), ("2", "--lr 0.01", "", "waiting")]
     running = structs.replace(TRIALS[0], status="running", begun=1, laptop="ben", epochs=2)
     core.happen(ev.TrialChanged(sweep=SWEEP, trial=running))
     core.happen(ev.TrialChanged(sweep=SWEEP, trial=finished(2, 0.25)))

@@ -95,7 +95,7 @@ async def test_a_shared_run_by_tensorflows_collectives_is_refused_by_name(lan: L
     with pytest.raises(TandemError) as failure:
         await anna.runs.start(asked)
     assert failure.value.code == "exchange-tensorflow"
-    assert "start the script anew" in failure.value.fix
+    assert "start the script again" in failure.value.fix
     assert not anna.trainers and not ben.trainers
     assert (await anna.runs.planner.preview(replace(asked, solo=True))).plan.solo, (
         "who trains alone meets nobody"

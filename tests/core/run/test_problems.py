@@ -41,7 +41,7 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
         (problems.busy(), "device-busy", "busy with another run"),
-        (problems.known_run(), "run-known", "heard of this very run"),
+        (problems.known_run(), "run-known", "seen this run before"),
         (problems.part_gone(), "part-gone", "it has left the run; its Tandem says why"),
         (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
         (
@@ -59,12 +59,12 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         (problems.never_launched("Ben"), "never-launched", "Ben asked for this run"),
         (problems.starter_silent("Ben"), "starter-silent", "did not say how it ended"),
         (problems.still_running(["Ben"]), "still-running", "still runs on Ben, 10 min after"),
-        (problems.outputs_missing("Ben", WHY), "outputs-missing", "did not come: The link closed."),
+        (problems.outputs_missing("Ben", WHY), "outputs-missing", "did not arrive: The link closed."),
         (problems.outputs_missing("Ben"), "outputs-missing", "nothing came for 60 s."),
         (problems.model_too_large("Ben"), "outputs-left", "it stays on Ben"),
         (problems.model_unmoved("Ben", OSError(28, "No space left")), "outputs-left", "(No space left)"),
         (problems.model_unmoved("Ben", OSError("odd")), "outputs-left", "(odd)"),
-        (problems.bad_message("Ben"), "broken-talk", "Ben said something"),
+        (problems.bad_message("Ben"), "broken-talk", "Ben sent a message"),
         (problems.closed("Ben"), "closed", "closed on Ben"),
     ],
 )

@@ -238,7 +238,7 @@ async def test_the_newest_counts_even_if_what_the_script_wrote_does_not_come_wit
     assert failed == [how]
     assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
     assert "cannot be used" not in remarks(anna)
-    assert "What the script wrote on Ben did not come" in remarks(anna)
+    assert "The files that the script wrote on Ben did not come" in remarks(anna)
 
 
 async def test_stop_ends_the_fetching_and_the_next_try_is_answered(
