@@ -180,6 +180,8 @@ class TrainLive(RunPage):
             self.points.on_event(event)
             self._use.on_event(event)
         self.charts.take_in(over=self._over)
+        if self.isVisible():
+            self.refresh(self._bridge.state)  # without points there was no place for plots
 
     def _on_details(self, answer: Answer) -> None:
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:

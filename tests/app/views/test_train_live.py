@@ -593,12 +593,15 @@ def test_at_its_end_a_runs_points_are_not_read_once_more(core: FakeCore, live: T
 
 
 def test_at_its_end_the_curves_do_not_lag_behind(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    charts = live.charts
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
-    qtbot.waitUntil(lambda: live.charts.redraws > 0, timeout=LIMIT_MS)
-    live.charts.cost_s = 0.5  # drawings are seconds apart
-    core.happen(world.progressed(ME, world.progress(1)), *world.finished())
-    assert live.charts._timer.remainingTime() == 0
-    qtbot.waitUntil(lambda: len(live.charts.plots[0].curves[0].raw) == 2, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: charts.redraws > 0 and not charts._timer.isActive(), timeout=LIMIT_MS)
+    charts.cost_s = 0.5  # drawings are seconds apart
+    core.happen(world.progressed(ME, world.progress(1)))
+    assert charts._timer.remainingTime() > 1_000
+    core.happen(*world.finished())
+    assert charts._timer.remainingTime() == 0
+    qtbot.waitUntil(lambda: len(charts.plots[0].curves[0].raw) == 2, timeout=LIMIT_MS)
 
 
 def test_a_crash_shows_the_scripts_line_and_its_traceback(core: FakeCore, live: TrainLive) -> None:
@@ -716,6 +719,27 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     assert list(view.live.points.curves[LOSS].steps) == list(range(32))
     view.live.log.head.click()
     assert view.live.log.text.toPlainText() == "before\nafter"
+    view.hide()
+
+
+def test_a_run_that_ends_before_its_earlier_points_are_read_gets_its_plots_without_a_lag(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(30)))
+    core.answers[GetRun] = world.details(replace(world.entry(), run=world.RUN), steps=31)
+    core.held = True
+    view = made_view(qtbot, bridge)
+    view.show_state(core.state, ())
+    view.show_live()
+    view.show()
+    core.happen(*world.finished())
+    core.release()
+    core.flush()
+    charts = view.live.charts
+    qtbot.waitUntil(lambda: charts.redraws > 0 and not charts._timer.isActive(), timeout=LIMIT_MS)
+    charts.cost_s = 0.5
+    charts.take_in()
+    assert charts._timer.remainingTime() == 0
     view.hide()
 
 
