@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 from pathlib import Path
 
 from app.cli.command_line import argument, subcommand
 from app.cli.exit_codes import ExitCode
-from app.cli.interrupts import Interrupts
+from app.cli.interrupts import Interrupts, unless
 from app.cli.screen import Screen
 
 
@@ -37,27 +35,17 @@ The exit code is 0 only if validation accuracy is 0.95 or more and all members h
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
     from app.demo import report, story
 
-    telling = asyncio.create_task(
-        story.tell(
-            arguments.nodes,
-            arguments.epochs,
-            screen.say,
-            keep=arguments.keep,
-            out=arguments.out,
-        ),
-        name="demo",
+    telling = story.tell(
+        arguments.nodes,
+        arguments.epochs,
+        screen.say,
+        keep=arguments.keep,
+        out=arguments.out,
     )
     with Interrupts() as interrupts:
-        leaving = asyncio.create_task(interrupts.wait_next(), name="demo-interrupt")
-        await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        leaving.cancel()
-        if not telling.done():
-            screen.say("Interrupted: ending the demo's nodes.")
-            telling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await telling
-            return ExitCode.INTERRUPTED
-    told = await telling
+        told = await unless(_leave(interrupts, screen), telling)
+    if told is None:
+        return ExitCode.INTERRUPTED
     if screen.json:
         screen.result(told)
     else:
@@ -68,3 +56,8 @@ async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
     elif told.ok and not screen.json:
         screen.say("Everything works as promised.", "bold green")
     return ExitCode.OK if told.ok else ExitCode.FAILED
+
+
+async def _leave(interrupts: Interrupts, screen: Screen) -> None:
+    await interrupts.wait_next()
+    screen.say("Interrupted: ending the demo's nodes.")
