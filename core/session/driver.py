@@ -98,8 +98,7 @@ class SessionDriver:
         except Exception as error:
             with self._changed:
                 self._is_pushing = False
-                self._changed.notify_all()
-            self._broken(pair, error)
+            self._cut(pair, error)
 
     def wait_confirmed(self, most_bytes: int, is_off: Callable[[], bool]) -> None:
         """Wait until unconfirmed messages take at most ``most_bytes``, or ``is_off()``. For one thread.
@@ -190,7 +189,7 @@ class SessionDriver:
             try:
                 act(pair)
             except Exception as error:
-                self._broken(pair, error)
+                (self._cut if direction == "sending" else self._broken)(pair, error)
             finally:
                 pair.stream(direction).end()
 
@@ -224,6 +223,18 @@ class SessionDriver:
             except RuntimeError as error:
                 _log.warning("%s: no thread to call with: %s", self._name, error)
                 self._machine.call_ended(now_s)
+
+    def _cut(self, pair: ConnectionPair, error: Exception) -> None:
+        """Sending failed. The receiving thread first reads what has come, perhaps the peer's goodbye; then
+        the pair is lost."""
+        _log.debug("%s: sending failed: %s", self._name, error)
+        with self._changed:
+            pair.is_cut = True
+            self._changed.notify_all()
+        pair.end()
+        self._user.disconnected()
+        if not isinstance(error, OSError):
+            self._user.broke(error)
 
     def _broken(self, pair: ConnectionPair, error: Exception) -> None:
         self._lost(pair, error)
@@ -277,7 +288,7 @@ class SessionDriver:
                 self._changed.notify_all()
                 self._machine.ready()
             arrivals = Arrivals(self._arrivals(pair), pair.receiving)
-            self.turns.read(arrivals, silence_s, lambda: self._machine.live is pair)
+            self.turns.read(arrivals, silence_s, lambda: self._is_intact(pair))
         except (NotSent, MalformedFrame) as error:
             _log.warning("%s: %s", self._name, error)
             self.leave(self._user.given_up(error), 0.0)
@@ -285,6 +296,9 @@ class SessionDriver:
             pair.receiving.limit_silence(silence_s)
             while True:
                 self._read_some(pair, self._nowhere)
+
+    def _is_intact(self, pair: ConnectionPair) -> bool:
+        return self._machine.live is pair and not pair.is_cut
 
     def _check_live(self, pair: ConnectionPair) -> None:
         if self._machine.live is not pair:
@@ -341,7 +355,7 @@ class SessionDriver:
         machine = self._machine
         machine.is_held = True
         try:
-            self._room = self._user.announced(head.about, head.size, lambda: machine.live is pair)
+            self._room = self._user.announced(head.about, head.size, lambda: self._is_intact(pair))
         finally:
             machine.heard_s, machine.is_held = time.monotonic(), False
         if machine.begin(head):

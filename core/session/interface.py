@@ -46,6 +46,8 @@ class ConnectionPair:
     receiving: Stream
     used: set[Direction] = field(default_factory=set)
     """Directions that a thread serves, and will close."""
+    is_cut: bool = False
+    """Sending failed. What has come is still read."""
 
     def stream(self, direction: Direction) -> Stream:
         return self.sending if direction == "sending" else self.receiving

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.session.frames import PIECE_BYTES
+from core.session.frames import PIECE_BYTES, encode, goodbye
 from core.session.state import SessionLimits
 from core.session.turns import Arrivals, ReadTurns
 from core.vocabulary.errors import Problem
@@ -166,6 +166,19 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) ->
             assert one.reasons == [BYE if end == "goodbye" else NONSENSE]
         if end != "nonsense":  # which the receiving thread handles
             assert readers[0] == threading.current_thread().name
+
+
+def test_a_goodbye_that_has_come_is_read_although_sending_fails_first() -> None:
+    """The peer has closed both connections after its goodbye, before anybody read it here."""
+    with joined(limits=LONG_RESTS) as (one, other):
+        rounds(one, other, 5)
+        with other.driver.locked() as machine:
+            assert machine.live
+            machine.live.sending.write(encode(goodbye(BYE)))
+        other.driver.end()
+        one.put(3001)
+        one.wait(lambda: one.reasons)
+        assert one.reasons == [BYE]
 
 
 def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said() -> None:
