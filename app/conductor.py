@@ -61,6 +61,8 @@ class Conductor(QObject):
         self.core: CoreThread | None = None
         self.own = True
         self._ending = False
+        self._has_core = self._again = False
+        """Whether the core thread has yet to report its end; whether another one follows it."""
         self._news = News()
         self._turns = Turns(self)
         self._filling = False
@@ -133,6 +135,7 @@ class Conductor(QObject):
         bridge = self.bridge
         self.core = CoreThread(self._opens, bridge.deliver, bridge.begin, bridge.fail, bridge.end)
         bridge.attach(self.core)
+        self._has_core = True
         self.core.start()
 
     def _alive(self) -> bool:
@@ -162,12 +165,16 @@ class Conductor(QObject):
             self.window.come_forward()  # it was in the background: nobody would notice
 
     def _start_again(self) -> None:
-        if not self._alive():
+        self._again = self._has_core
+        if not self._again:
             self._start_core()
 
     def _on_ended(self) -> None:
+        again, self._again, self._has_core = self._again, False, False
         if self._ending:
             self._leave()
+        elif again:
+            self._start_core()
 
     def _leave(self) -> None:
         self.window.may_close = True
