@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ import tensorflow as tf
 
 from core.exchange import problems
 from core.exchange.problems import ExchangeFailed
+from core.exchange.state import Key
 from core.vocabulary.errors import TandemError
 
 MOST_BYTES = 2**24
@@ -27,6 +29,14 @@ _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 class LeftMidway(Exception):
     """A member left in the middle of an undivided call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A gather that goes on beside other meetings. ``ranks``: whose arrays it gives, in order."""
+
+    key: Key
+    ranks: tuple[int, ...]
 
 
 def summed_bytes(tensors: Sequence[Any], members: int) -> int:
@@ -90,6 +100,16 @@ class Collectives(ABC):
     @abstractmethod
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
         """The sum of each tensor over all members, without a strategy: works inside any other one."""
+
+    def begin_gather(self, own: np.ndarray, what: str) -> Aside:
+        """Begins to gather `own`, which must not change any more. Returns at once; other meetings may come
+        before ``end_gather``. Outside of graphs and of undivided calls."""
+        raise NotImplementedError
+
+    def end_gather(self, begun: Aside, what: str) -> list[np.ndarray] | None:
+        """The arrays of all that ``begun`` names. None, on every member: one of them left before all others
+        had its array, so nobody may use any."""
+        raise NotImplementedError
 
     def gather_objects(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:
         """The struct of every member present, in rank order, decoded within ``decoder``'s bounds.

@@ -32,7 +32,7 @@ from core.exchange import problems
 from core.exchange.driver import Exchange
 from core.exchange.problems import OLD, ExchangeFailed
 from core.exchange.state import MAX_LABEL, Key, Kind, Wire
-from core.trainer.exact.members.collectives import Collectives, LeftMidway
+from core.trainer.exact.members.collectives import Aside, Collectives, LeftMidway
 from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 MEETING = "tandem_meeting"
 """Part of the name of every operation here that runs Python."""
+_ASIDE = 2**31
+"""The pack of a gather beside the stages that come after it: no stage has so many."""
 _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
 """Types that the exchange adds in float32 and narrows for the wire."""
 
@@ -123,6 +125,27 @@ class ExchangeCollectives(Collectives):
         found = self._meet(gather)
         return list(zip(self.met, found, strict=True))
 
+    def begin_gather(self, own: np.ndarray, what: str) -> Aside:
+        if self.failure is not None:
+            raise self.failure
+        begun = Aside(self._key(_ASIDE), self.present)
+        self._exchange.hand_over(begun.key, own, kind="gather", label=self._label(what))
+        return begun
+
+    def end_gather(self, begun: Aside, what: str) -> list[np.ndarray] | None:
+        if self.failure is not None:
+            raise self.failure
+        found: list[Array] | None = None
+        try:
+            [found] = self._exchange.wait([begun.key])
+        except ExchangeFailed as failure:
+            if failure.code != OLD:
+                self.failure = failure
+                raise
+        # Some may have had all arrays before they learned that a member left, and others not.
+        everywhere = self.gather_words([found is not None], what)
+        return found if all(has for [has] in everywhere) else None
+
     def undivided(self, run: Callable[[], _T]) -> _T:
         assert not self._is_undivided, "within another one"
         self._is_undivided = True
@@ -191,9 +214,11 @@ class ExchangeCollectives(Collectives):
         if not self._is_undivided and not self._brought:
             self._first = self._stage
         self._brought[pack] = array
-        label = f"{what} in {place}" if (place := self.place()) else what
-        self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, label=label[:MAX_LABEL])
+        self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, label=self._label(what))
         return self._key(pack)
+
+    def _label(self, what: str) -> str:
+        return (f"{what} in {place}" if (place := self.place()) else what)[:MAX_LABEL]
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind, *, alike: bool = False) -> list[Any]:
         def wait() -> list[Array]:

@@ -65,7 +65,7 @@ class RareLoop(Loop):
         left, logs = portion.steps, None
         while left > 0:
             self._rounds.meet_if_due()
-            part = replace(portion, steps=min(left, self._rounds.every - self._rounds.since), done=0)
+            part = replace(portion, steps=min(left, self._rounds.left), done=0)
             try:
                 logs = super()._run(part)
             except StopIteration:

@@ -1,20 +1,25 @@
 """Rounds of one model's training: some steps by every member itself, then a meeting.
 
 At a meeting members exchange how far their weights moved since the last one, in 4 bits; all then do the same
-outer step from the same weights. A flush makes members equal in all else, too: they take the mean of what
-steps write from own rows.
+outer step from the same weights. A large model's meeting goes on beside the next steps, and ends before a
+step whose number is the same on all members, however fast the network is; what a member's steps did meanwhile
+stays on top. A flush waits for it, and makes members equal in all else, too: they take the mean of what steps
+write from own rows.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.members.collectives import Aside
+from core.trainer.exact.members.fewer_bits import LARGE_ELEMENTS
 from core.trainer.exact.members.sketches import FAULT
 from core.trainer.exact.rare import codec, outer
 from core.trainer.exact.rare.codec import Floats
@@ -30,7 +35,23 @@ _TRIALS = 2
 _AUDIT_EVERY = 64
 """Meetings between two whose mean is checked; besides, those whose number is a power of two."""
 _COST = 0.1
-"""Largest share of the time spent in meetings, if their interval is measured."""
+"""Largest share of the time that meetings take, if their interval is measured."""
+_PART = 4
+"""A meeting goes on beside an interval's first fourth of steps: with less time they would wait for it on more
+networks, with more its outer step would come later."""
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A meeting beside steps. ``steps``: of its interval."""
+
+    gather: Aside
+    own: Floats
+    """What this member wanted to send."""
+    weights: Floats
+    """Where this member was when it began."""
+    shares: list[int]
+    steps: int
 
 
 class Rounds:
@@ -43,11 +64,14 @@ class Rounds:
         self._is_chosen = every > 0
         self.every = every or USUAL_STEPS
         self.since = 0
-        """Steps since the last meeting."""
+        """Steps since the last meeting began."""
+        self._under_way: _UnderWay | None = None
         self._weights: Floats | None = None
-        """The weights after the last meeting, equal on all members; None until the next step."""
+        """The weights after the last outer step, equal on all members; None until the next step."""
         self._unsent: Floats | None = None
         """The part that this member's messages have left out so far; None: nothing."""
+        self._is_large = False
+        """A meeting takes longer than what it costs to go on beside steps: one call into TensorFlow more."""
         self._unequal = self._unequal_slots = False
         """Since the last flush, and since the last whole one, there were steps."""
         self._written: set[int] = set()
@@ -72,29 +96,35 @@ class Rounds:
         return self.every if steps is None else max(1, min(self.every, steps))
 
     def rehearse(self, step_s: float) -> tuple[float, int]:
-        """Seconds and bytes of meetings per step, by a trial without effect. Chooses how often to meet."""
+        """Seconds that meetings add to a step, and bytes, by a trial without effect. Chooses how often to
+        meet."""
         collectives, size = self._engine.collectives, _size(self._trainable)
         took_s, sent = [], self._sent
         for _ in range(_TRIALS):
             collectives.gather_words([0], "to rehearse a meeting")  # members begin it together
             began_s = time.perf_counter()
             data = codec.encode(np.zeros(size, np.float32))
-            self._decoded(self._gathered(data), size)
-            took_s.append(time.perf_counter() - began_s)
+            encoded_s = time.perf_counter()
+            gathered = self._gathered(data)
+            came_s = time.perf_counter()
+            self._decoded(gathered, collectives.met, size)
+            took_s.append((came_s - encoded_s, time.perf_counter() - came_s + encoded_s - began_s))
         self._sent = sent
-        gathered = measurements(self._engine, [min(took_s), step_s])
-        meeting_s, together_s, *_ = (max(numbers) for numbers in zip(*gathered, strict=True))
+        measured = measurements(self._engine, [*min(took_s, key=sum), step_s])
+        wire_s, own_s, together_s, *_ = (max(numbers) for numbers in zip(*measured, strict=True))
         if not self._is_chosen and together_s > 0:
-            wanted = meeting_s / (_COST * together_s)
+            wanted = (wire_s + own_s) / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
+        waited_s = max(0.0, wire_s - self.beside * together_s)
         others = len(collectives.met) - 1
-        return meeting_s / self.every, others * len(data) // self.every
+        return (own_s + waited_s) / self.every, others * len(data) // self.every
 
     # --- rounds
 
     def prepare(self, graph: Any = None) -> None:
         """Call once the model has its variables. ``graph``: of a traced step."""
         size = _size(self._trainable)
+        self._is_large = size >= LARGE_ELEMENTS
         known = model_state.outer_momentum.get(self._model)
         if known is None or known.shape != (size,):
             with tf.device("CPU:0"):
@@ -106,8 +136,11 @@ class Rounds:
 
     def begin(self) -> None:
         """A fit begins: members are equal."""
-        self._weights = self._unsent = None
+        if self._under_way is not None:  # the script caught an error of the last fit
+            self._engine.collectives.end_gather(self._under_way.gather, "that a meeting is over")
+        self._weights = self._unsent = self._under_way = None
         self.since, self._unequal, self._unequal_slots = 0, False, False
+        self._spent_s, self._sent, self._steps = 0.0, 0, 0
 
     def step_begins(self) -> None:
         if self._weights is None:
@@ -118,18 +151,64 @@ class Rounds:
         self._steps += steps
         self._unequal = self._unequal_slots = True
 
+    @property
+    def beside(self) -> int:
+        """Steps beside which a meeting goes on; 0: they wait for it. The same on every network, so that the
+        result is."""
+        return self.every // _PART if self._is_large else 0
+
+    @property
+    def left(self) -> int:
+        """Steps until something is due."""
+        return (self.every if self._under_way is None else self.beside) - self.since
+
     def meet_if_due(self) -> None:
+        if self._under_way is not None and self.since >= self.beside:
+            self._end_meeting()
         if self.since >= self.every:
-            self._meet()
+            if self.beside:
+                self._begin_meeting()
+            else:
+                self._meet()
+
+    def _begin_meeting(self) -> None:
+        began_s = time.perf_counter()
+        weights = _flat(self._trainable)
+        own = self._difference(weights)
+        sent = np.frombuffer(codec.encode(own), np.uint8)
+        gather = self._engine.collectives.begin_gather(sent, "differences of weights")
+        self._sent += (len(gather.ranks) - 1) * len(sent)
+        self._under_way = _UnderWay(gather, own, weights, self._shares(gather.ranks), self.since)
+        self.since = 0
+        self._spent_s += time.perf_counter() - began_s
+
+    def _end_meeting(self) -> None:
+        """Takes the outer step. If a member has left meanwhile, the meeting has no effect, and its steps
+        count as those of the next one."""
+        begun, self._under_way = self._under_way, None
+        assert begun is not None
+        began_s = time.perf_counter()
+        gathered = self._engine.collectives.end_gather(begun.gather, "that a meeting is over")
+        if gathered is None:
+            self.since += begun.steps
+        else:
+            ranks = begun.gather.ranks
+            found = self._decoded([each.tobytes() for each in gathered], ranks, len(begun.own))
+            mine = found[ranks.index(self._engine.rank)]
+            self._unsent = begun.own - mine
+            own_steps = _flat(self._trainable) - begun.weights if self.since else None
+            self._take_over(self._mean(found, mine, begun.shares), own_steps)
+        self._spent_s += time.perf_counter() - began_s
 
     def _meet(self) -> None:
         began_s = time.perf_counter()
-        own = self._difference()
+        own = self._difference(_flat(self._trainable))
         sent = codec.encode(own)
-        found = self._decoded(self._gathered(sent), len(own))
-        mine = found[self._engine.collectives.met.index(self._engine.rank)]
+        gathered, ranks = self._gathered(sent), self._engine.collectives.met
+        found = self._decoded(gathered, ranks, len(own))
+        mine = found[ranks.index(self._engine.rank)]
         self._unsent = own - mine
-        self._take_over(self._mean(found, mine))
+        self._take_over(self._mean(found, mine, self._shares(ranks)))
         self._spent_s += time.perf_counter() - began_s
 
     def flush(self, *, whole: bool) -> None:
@@ -140,27 +219,30 @@ class Rounds:
         whole = whole or bool(getattr(self._model.optimizer, "use_ema", False))
         if not (self._unequal_slots if whole else self._unequal):
             return
+        if self._under_way is not None:
+            self._end_meeting()
         if self.since and not whole:
             self._meet()
-        began_s = time.perf_counter()
-        own = self._difference() if self.since else np.zeros(0, np.float32)
+        began_s, collectives = time.perf_counter(), self._engine.collectives
+        own = self._difference(_flat(self._trainable)) if self.since else np.zeros(0, np.float32)
         others = self._apart(slots=whole)
         numbers = np.concatenate([own, _flat(others)])
         if len(numbers):
-            mean = self._mean(self._gathered_floats(numbers), numbers)
+            gathered = self._gathered_floats(numbers)
+            mean = self._mean(gathered, numbers, self._shares(collectives.met))
             if self.since:
                 self._take_over(mean[: len(own)])
             _assign(others, mean[len(own) :])
         self._unequal = False
         if whole:
             self._unsent, self._unequal_slots = None, False
-            model_state.equalise(self._model, self._engine.collectives)  # counters: the chief's
+            model_state.equalise(self._model, collectives)  # counters: the chief's
         self._spent_s += time.perf_counter() - began_s
 
-    def _mean(self, found: Sequence[Floats], own: Floats) -> Floats:
+    def _mean(self, found: Sequence[Floats], own: Floats, shares: Sequence[int]) -> Floats:
         """The mean of the members' arrays. At some meetings members tell each other marks of their `own`, to
         audit it. Raises TandemError if it is wrong."""
-        mean, collectives, shares = outer.mean(found, self._shares), self._engine.collectives, self._shares
+        mean, collectives = outer.mean(found, shares), self._engine.collectives
         self._meetings += 1
         is_due = self._meetings.bit_count() == 1 or self._meetings % _AUDIT_EVERY == 0
         if is_due and all(np.isfinite(array).all() for array in found):
@@ -170,24 +252,29 @@ class Rounds:
                 raise collectives.failure
         return mean
 
-    def _difference(self) -> Floats:
+    def _difference(self, weights: Floats) -> Floats:
+        """From the last outer step to these, and what was left out before."""
         self.step_begins()
         assert self._weights is not None
-        own = _flat(self._trainable) - self._weights
+        own = weights - self._weights
         return own if self._unsent is None else own + self._unsent
 
-    def _take_over(self, difference: Floats) -> None:
-        """The outer step, the same on all members."""
+    def _take_over(self, difference: Floats, own_steps: Floats | None = None) -> None:
+        """The outer step, the same on all members. ``own_steps``: how far this one's steps moved its weights
+        since the meeting began."""
         momentum = model_state.outer_momentum[self._model]
         assert self._weights is not None
         with np.errstate(invalid="ignore", over="ignore"):
             weights, next_momentum = outer.stepped(self._weights, momentum.numpy(), difference)
-        _assign(self._trainable, weights)
+            moved = weights if own_steps is None else weights + own_steps
+        _assign(self._trainable, moved)
         momentum.assign(next_momentum)
         for variable in self._model.trainable_variables:
             if getattr(variable, "constraint", None) is not None:
                 variable.assign(variable.constraint(variable))
-        self._weights, self.since = None, 0
+        self._weights = weights
+        if own_steps is None:
+            self._weights, self.since = None, 0
 
     # --- what travels
 
@@ -197,25 +284,25 @@ class Rounds:
         self._sent += (len(found) - 1) * len(data)
         return found
 
-    def _decoded(self, gathered: Sequence[bytes], size: int) -> list[Floats]:
-        """Every present member's difference. Raises TandemError."""
+    def _decoded(self, gathered: Sequence[bytes], ranks: Sequence[int], size: int) -> list[Floats]:
+        """The differences of members of these ranks. Raises TandemError."""
         found: dict[int, Floats] = {}
         broken = []
-        for rank, data in zip(self._engine.collectives.met, gathered, strict=True):
+        for rank, data in zip(ranks, gathered, strict=True):
             try:
                 found[rank] = codec.decode(data, size)
             except codec.NotFinite:
                 broken.append(rank)
             except ValueError as error:
                 raise self._engine.collectives.unsound(rank, "differences of weights", str(error)) from None
-        return self._sound(found, broken, size)
+        return self._sound(found, broken, ranks, size)
 
     def _gathered_floats(self, own: Floats) -> list[Floats]:
         """The same for float32 numbers."""
         gathered = self._gathered(own.astype("<f4").tobytes())
         found: dict[int, Floats] = {}
-        broken = []
-        for rank, data in zip(self._engine.collectives.met, gathered, strict=True):
+        broken, ranks = [], self._engine.collectives.met
+        for rank, data in zip(ranks, gathered, strict=True):
             if len(data) != own.nbytes:
                 what = f"{len(data)} bytes for {len(own)} numbers"
                 raise self._engine.collectives.unsound(rank, "differences of weights", what)
@@ -225,24 +312,23 @@ class Rounds:
             elif numbers.size and np.abs(numbers).max() > codec.MOST:
                 raise self._engine.collectives.unsound(rank, "differences of weights", "a number too large")
             found[rank] = numbers
-        return self._sound(found, broken, len(own))
+        return self._sound(found, broken, ranks, len(own))
 
-    def _sound(self, found: dict[int, Floats], broken: Sequence[int], size: int) -> list[Floats]:
+    def _sound(
+        self, found: dict[int, Floats], broken: Sequence[int], ranks: Sequence[int], size: int
+    ) -> list[Floats]:
         """Accepts NaN or infinity from every member, as a training may diverge; from some it is an error."""
-        met = self._engine.collectives.met
-        if broken and len(broken) < len(met):
+        if broken and len(broken) < len(ranks):
             collectives = self._engine.collectives
             collectives.failure = _went_apart(collectives.named(broken[0]))
             raise collectives.failure
-        return [found.get(rank, np.full(size, np.nan, np.float32)) for rank in met]
+        return [found.get(rank, np.full(size, np.nan, np.float32)) for rank in ranks]
 
     # --- what is where
 
-    @property
-    def _shares(self) -> list[int]:
-        met, shares = self._engine.collectives.met, self._engine.share_numbers
-        found = [shares[rank] for rank in met]
-        return found if any(found) else [1] * len(met)
+    def _shares(self, ranks: Sequence[int]) -> list[int]:
+        found = [self._engine.share_numbers[rank] for rank in ranks]
+        return found if any(found) else [1] * len(ranks)
 
     @property
     def _trainable(self) -> list[Any]:

@@ -76,6 +76,18 @@ def network(optimizer: Any) -> Any:
     return model
 
 
+def large_network() -> Any:
+    """With a million parameters: its meetings go on beside steps."""
+    import keras
+
+    keras.utils.set_random_seed(member.SEED)
+    hidden = [keras.layers.Dense(1000, activation="tanh"), keras.layers.Dense(1000, activation="tanh")]
+    flat = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
+    model = keras.Sequential([*flat, *hidden, keras.layers.Dense(10, activation="softmax")])
+    model.compile(keras.optimizers.Adam(0.0003), "sparse_categorical_crossentropy")
+    return model
+
+
 def train(optimizer: Any, epochs: int = EPOCHS, ask: Callable[[int, int], None] = lambda *_: None) -> Any:
     import keras
 
@@ -118,7 +130,7 @@ def main() -> None:
     out, rank = Path(order["out"]), order["rank"]
     observer = Recorder()
     installation = member.join(order, observer)
-    host = installation._host
+    host, collectives = installation._host, installation.collectives
     import keras
     import numpy as np
     import tensorflow as tf
@@ -174,6 +186,11 @@ def main() -> None:
             case "plain":
                 model = network(adam(0.003))
                 done(name, {"history": plain(model, 8)}, model)
+            case "large":
+                model, begin_gather = large_network(), collectives.begin_gather
+                with mock.patch.object(collectives, "begin_gather", wraps=begin_gather) as begun:
+                    history = plain(model, 4)
+                done(name, {"history": history, "beside": begun.call_count}, model)
             case "half-rows":
                 # Batches of one row: one member has none.
                 x, y = digits()

@@ -13,8 +13,8 @@ from tests.exactness import processes
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 MODULE = "tests.core.trainer.exact.rare_member"
 JOBS = (
-    *("plain@rare=16", "plain@exact", "heard", "heard@exact", "half-rows", "own-step", "by-batch"),
-    *("kept", "stopped", "resumed", "nan"),
+    *("plain@rare=16", "plain@exact", "large", "large@exact", "heard", "heard@exact"),
+    *("half-rows", "own-step", "by-batch", "kept", "stopped", "resumed", "nan"),
 )
 
 Records = tuple[dict[str, Any], dict[str, Any]]
@@ -45,7 +45,9 @@ def test_members_are_equal_at_epochs_ends_and_apart_between(records: Records) ->
     assert one["asked"] == other["asked"]
 
 
-@pytest.mark.parametrize(("job", "name"), [("plain@rare=16", "loss"), ("heard", "val_loss")])
+@pytest.mark.parametrize(
+    ("job", "name"), [("plain@rare=16", "loss"), ("large", "loss"), ("heard", "val_loss")]
+)
 def test_the_loss_is_near_the_exact_runs(records: Records, job: str, name: str) -> None:
     exact = records[0][f"{job.partition('@')[0]}@exact"]
     rare = records[0][job]
@@ -58,6 +60,12 @@ def test_bytes_are_a_sixtieth_of_the_exact_runs(records: Records) -> None:
     assert exact == records[0]["plain@exact"]["expected"][0]
     assert 0 < records[0]["plain@rare=16"]["wire_bytes"] <= exact / 60
     assert 0 < records[0]["plain@rare=16"]["expected"][0] <= exact / 60
+
+
+def test_meetings_of_a_large_model_go_on_beside_steps(records: Records) -> None:
+    """Of 29 steps in each of 4 epochs; the one at an epoch's end does not."""
+    for record in records:
+        assert record["large"]["beside"] == 4 * 3 and record["large@exact"]["beside"] == 0
 
 
 def test_it_is_reported(records: Records) -> None:

@@ -1,0 +1,96 @@
+"""A gather that goes on beside other meetings: it gives all members the same, or none anything."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.exchange.driver import Exchange
+from core.exchange.state import Key
+from tests.core.exchange.members import meeting
+from tests.core.trainer.exact.members.test_chief_leaves import members
+from tests.core.trainer.exact.members.test_whole_step import Beside, wait_until_asked
+
+pytestmark = pytest.mark.cluster
+
+
+def brought(rank: int) -> Any:
+    return np.full(3, rank, np.uint8)
+
+
+def begin(collectives: Any) -> Any:
+    return collectives.begin_gather(brought(collectives.rank), "numbers")
+
+
+def end(collectives: Any, begun: Any) -> Any:
+    found = collectives.end_gather(begun, "an end")
+    return found and [each.tolist() for each in found]
+
+
+def brings(exchange: Exchange) -> None:
+    """A member without TensorFlow takes part."""
+    from core.trainer.exact.members.exchange_ops import _ASIDE
+
+    exchange.hand_over(Key(0, 0, 0, _ASIDE), brought(exchange.rank), kind="gather", label="numbers")
+
+
+def lose_third(exchanges: Any) -> None:
+    for exchange in exchanges[:2]:
+        exchange.regroup(1, 0, [2])
+
+
+def test_it_comes_whatever_meetings_come_between(tmp_path: Path) -> None:
+    def meet(collectives: Any) -> Any:
+        begun = begin(collectives)
+        between = [collectives.gather_words([number]) for number in range(4)]
+        return end(collectives, begun), between, end(collectives, begin(collectives))
+
+    with meeting(tmp_path, 2) as exchanges:
+        both = [Beside(partial(meet, each)) for each in members(exchanges)]
+        all_brought = [[0] * 3, [1] * 3]
+        expected = (all_brought, [[[number], [number]] for number in range(4)], all_brought)
+        assert [each.result() for each in both] == [expected] * 2
+
+
+def test_a_member_that_leaves_without_its_part_leaves_the_others_none(tmp_path: Path) -> None:
+    with meeting(tmp_path, 3) as exchanges:
+        first, second, _ = members(exchanges)
+        ended = [Beside(partial(end, each, begin(each))) for each in (first, second)]
+        for exchange in exchanges[:2]:
+            wait_until_asked(exchange)
+        lose_third(exchanges)
+        assert [each.result() for each in ended] == [None, None]
+        again = [Beside(partial(end, each, begin(each))) for each in (first, second)]
+        assert [each.result() for each in again] == [[[0] * 3, [1] * 3]] * 2
+
+
+def test_what_only_some_had_when_a_member_left_is_used_by_none(tmp_path: Path) -> None:
+    with meeting(tmp_path, 3) as exchanges:
+        first, second, _ = members(exchanges)
+        begun = [begin(each) for each in (first, second)]
+        brings(exchanges[2])
+        had = Beside(lambda: second._exchange.wait([begun[1].key]))
+        assert [each.tolist() for each in had.result()[0]] == [[0] * 3, [1] * 3, [2] * 3]
+        second._exchange.wait = lambda keys, limit_s=None, wait=second._exchange.wait: (
+            had.result() if keys == [begun[1].key] else wait(keys, limit_s)
+        )
+        lose_third(exchanges)
+        ended = [Beside(partial(end, *each)) for each in zip((first, second), begun, strict=True)]
+        assert [each.result() for each in ended] == [None, None]
+
+
+def test_what_all_had_counts_though_a_member_has_left_since(tmp_path: Path) -> None:
+    with meeting(tmp_path, 3) as exchanges:
+        first, second, _ = members(exchanges)
+        begun = [begin(each) for each in (first, second)]
+        brings(exchanges[2])
+        ended = [Beside(partial(end, *each)) for each in zip((first, second), begun, strict=True)]
+        for exchange in exchanges[:2]:
+            while not exchange._state.taken:
+                wait_until_asked(exchange)  # the gather is over, and they wait for the third's word
+        lose_third(exchanges)
+        assert [each.result() for each in ended] == [[[0] * 3, [1] * 3, [2] * 3]] * 2
