@@ -16,13 +16,16 @@ import pytest
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit
-from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for, members
+from tests.core.trainer.attended import GENEROUS, LONG_S, Attended, cluster, free_ports, keys_for, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
+BOTH_S = GENEROUS.boot_s + 2 * LONG_S
+"""As long as the trainers' own limits on loading and meeting let it take: two minutes on a busy machine."""
+
 
 async def exits_of(trainers: list[Attended]) -> list[Exit]:
-    return list(await asyncio.gather(*(trainer.exit() for trainer in trainers)))
+    return list(await asyncio.gather(*(trainer.exit(BOTH_S) for trainer in trainers)))
 
 
 async def test_who_is_left_says_why_the_other_went(tmp_path: Path) -> None:
