@@ -51,10 +51,11 @@ class _HeldInterrupts:
         self._frame: FrameType | None = None
 
     def __enter__(self) -> Self:
-        handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and threading.current_thread() is threading.main_thread():
-            self._handler = handler
-            signal.signal(signal.SIGINT, self._hold)
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._hold)
         return self
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
