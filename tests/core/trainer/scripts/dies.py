@@ -58,11 +58,6 @@ class Places(keras.callbacks.Callback):
             place("callback")
 
 
-class Centred(keras.layers.Layer):
-    def call(self, x: Any) -> Any:
-        return x - keras.ops.mean(x, axis=0, keepdims=True)
-
-
 keras.utils.set_random_seed(3)
 random = np.random.default_rng(0)
 rows = random.standard_normal((2400, 12)).astype("float32")
@@ -73,7 +68,7 @@ model = keras.Sequential(
         keras.layers.Input((12,)),
         keras.layers.Dense(32, activation="relu"),
         keras.layers.Dropout(0.3),
-        *([Centred()] if options.whole else []),
+        *([keras.layers.UnitNormalization(axis=0)] if options.whole else []),
         keras.layers.Dense(4),
     ]
 )
