@@ -44,7 +44,7 @@ Opens = Callable[[], AbstractAsyncContextManager[NodeConnection]]
 _ENDED = Problem(
     code="node-ended",
     what="Tandem was ended from outside this window.",
-    fix="Press Try again to start it anew.",
+    fix="Press Try again to restart it.",
 )
 
 

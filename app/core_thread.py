@@ -130,13 +130,15 @@ class CoreThread:
                 early, self._early = self._early, []
                 if self._end_asked:
                     ending.set()
-            for command, on_answer in early:
-                self._take(command, on_answer)
-            asked = asyncio.ensure_future(ending.wait())
-            await asyncio.wait((asked, connection.lost), return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-            with self._lock:
-                self._over, self._loop = True, None
+            try:
+                for command, on_answer in early:
+                    self._take(command, on_answer)
+                asked = asyncio.ensure_future(ending.wait())
+                await asyncio.wait((asked, connection.lost), return_when=asyncio.FIRST_COMPLETED)
+                asked.cancel()
+            finally:
+                with self._lock:
+                    self._over, self._loop = True, None
             leave()
             if connection.lost.done():
                 raise TandemError.of(connection.lost.result())

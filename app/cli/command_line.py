@@ -191,7 +191,7 @@ def build() -> argparse.ArgumentParser:
         parents=[everywhere()],
         description="Two laptops, one Keras script: find each other, pair, train. Without a subcommand the "
         "window opens.",
-        epilog=f"exit codes (docs/headless.md explains them):\n{_ENDINGS}\n",
+        epilog=f"exit codes:\n{_ENDINGS}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -25,7 +25,7 @@ LOOK_S = 3.0
 
 
 @node_subcommand(
-    "show this laptop and all that are visible or paired",
+    "show this laptop and all visible or paired ones",
     argument(
         "--wait",
         type=float,

@@ -40,7 +40,7 @@ LEAST_SECRET_BYTES = 32
 
 
 @subcommand(
-    "run as one member of a run on a cluster: Slurm, Kubernetes, TF_CONFIG",
+    "take part in a run on a cluster: Slurm, Kubernetes, TF_CONFIG",
     argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one"),
     argument(
         "--secret", metavar="FILE", help="the secret that all members share; only you may be able to read it"

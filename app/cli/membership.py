@@ -22,8 +22,8 @@ from core.vocabulary.text import listed, plain
     "add paired laptops to the run under way",
     argument("names", metavar="NAME,…", help="one or more laptops", completer=completion.device_list),
     more="""\
-Its user is asked first, and it gets the files while the run goes on. Then the run stops at the end of a step
-and goes on from there with all laptops. A laptop that was lost comes back automatically.
+Each laptop's user is asked first, and the laptop gets the files while the run goes on. Then the run stops at
+the end of a step and goes on from there with all laptops. A laptop that was lost comes back automatically.
 """,
 )
 async def add(arguments: argparse.Namespace, screen: Screen, follower: Follower) -> int:

@@ -70,8 +70,8 @@ WHERE: Arguments = (
         action="append",
         default=[],
         metavar="NAME=ROLE",
-        help="what this device does: chief, worker, ps, evaluator or none; several with commas; NAME may be "
-        "me. May be repeated",
+        help="what the device NAME does: chief, worker, ps, evaluator or none; several with commas; NAME may "
+        "be me. May be repeated",
         completer=completion.device_roles,
     ),
     argument(

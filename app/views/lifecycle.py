@@ -62,7 +62,12 @@ class StartProblemPage(QWidget):
         self.setAccessibleName("Tandem can't work")
         page = Page("Tandem can't work here at the moment", characters=90, centred=True)
         self.problem = ProblemBox(problem)
-        self.again = button("Try again", self.again_asked.emit, "primary", name="try-again")
+        self.again = button("Try again", self._try_again, "primary", name="try-again")
         page.add(self.problem, row(self.again, 1), 1)
         self.setLayout(column(page))
         self.setFocusProxy(self.again)
+
+    def _try_again(self) -> None:
+        self.again.setEnabled(False)
+        self.again.setText("Starting…")  # the node before it may take some seconds to end
+        self.again_asked.emit()

@@ -21,7 +21,7 @@ from core.vocabulary.state import Run, State
 
 ADD, SEND = "Add a laptop", "Send report"
 _ADD_HINT = "The laptop is asked first. Then the run stops at the end of a step and goes on with it."
-_SEND_HINT = "The other laptop's user is told that it came, and opens it there."
+_SEND_HINT = "A notice on the other laptop lets its user open it."
 _Asks = Callable[[RunId, DeviceId], Command]
 
 

@@ -30,7 +30,7 @@ def read(path: Path) -> tuple[Settings, Problem | None]:
         return Settings(), Problem(
             code="settings-corrupt",
             what=f"The settings in {path} can't be read; the defaults are used.",
-            fix=_set_aside(path) or "Choose your settings again; they will be written anew.",
+            fix=_set_aside(path) or "Choose your settings again; they will be saved again.",
             detail=why,
         )
     return settings, None

@@ -323,5 +323,5 @@ def _refused(reason: str) -> TandemError:
     return TandemError(
         code="checkpoint-refused",
         what=f"The checkpoint cannot be used: {reason}.",
-        fix="Start the training anew.",
+        fix="Start the training again.",
     )

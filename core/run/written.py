@@ -100,7 +100,7 @@ def check(written: Manifest, project: Manifest = NONE) -> None:
         raise TandemError(
             code="written-refused",
             what=f"{shown(wrong[-1])!r} cannot be a file that the script wrote before.",
-            fix="Nothing was written. Start the training anew.",
+            fix="Nothing was written. Start the training again.",
         )
 
 

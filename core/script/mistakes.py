@@ -29,7 +29,7 @@ def find_unkept(loops: Sequence[Usage]) -> Iterator[Mistake]:
                 path=loop.path,
                 line=loop.line,
                 what="train_on_batch keeps no checkpoints. A laptop that is lost in such a loop does not "
-                "come back before its end, and if all of them are lost, the loop begins anew.",
+                "come back before its end, and if all of them are lost, the loop starts over.",
                 fix="Train with model.fit where you can: it goes on from its newest checkpoint.",
             )
             return

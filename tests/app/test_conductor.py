@@ -414,6 +414,7 @@ def test_where_no_node_can_be_had_a_page_says_why_and_tries_again(
     assert not conductor.window.navigation.isVisible()
     opening.problem = None
     shown.again.click()
+    assert shown.again.text() == "Starting…" and not shown.again.isEnabled()
     qtbot.waitUntil(conductor.window.navigation.isVisible, timeout=LIMIT_MS)
     assert opening.opened == 1
 

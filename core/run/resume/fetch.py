@@ -141,7 +141,7 @@ class CheckpointSearch:
             raise TandemError(
                 code="checkpoint-damaged",
                 what="Its files here are damaged.",
-                fix="Start the training anew, or resume it on a laptop that has another checkpoint.",
+                fix="Start the training again, or resume it on a laptop that has another checkpoint.",
             )
         return Path(here.folder)
 
@@ -277,7 +277,7 @@ def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
         raise TandemError(
             code="checkpoint-refused",
             what="It is not what the laptop that has it told of it.",
-            fix="Update Tandem on both laptops, or start the training anew.",
+            fix="Update Tandem on both laptops, or start the training again.",
         )
     return folder
 

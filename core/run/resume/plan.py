@@ -32,7 +32,7 @@ def before(details: RunDetails) -> Plan:
         raise TandemError(
             code="run-unknown",
             what=f"Of the run {entry.run}, its plan is not kept any more.",
-            fix="Start the training anew.",
+            fix="Start the training again.",
         )
     if plan.strategy == "own":
         raise TandemError(
@@ -98,7 +98,7 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str
             code="script-changed",
             what=f"{shown(changed[0])} is not as it was when the run was started: going on would mix two "
             "trainings.",
-            fix="Undo the change and try again, or start the training anew.",
+            fix="Undo the change and try again, or start the training again.",
         )
     if old is None and new.digest != old_plan.project:
         return (
@@ -120,7 +120,7 @@ def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
         code="no-checkpoint",
         what=f"No laptop has a checkpoint of the run {old.run}. The first is kept after 10 s of training, or "
         "at a stop; a loop of train_on_batch has none.",
-        fix="Start the training anew.",
+        fix="Start the training again.",
     )
 
 

@@ -314,7 +314,7 @@ def test_a_loop_of_batches_is_shared_and_named_before_a_loss_costs_anything(tmp_
     assert report.kind == "managed" and report.problem is None
     [unkept] = report.mistakes
     assert (unkept.code, unkept.path, unkept.line) == ("batches-unkept", "mine.py", 2)
-    assert "no checkpoints" in unkept.what and "begins anew" in unkept.what
+    assert "no checkpoints" in unkept.what and "starts over" in unkept.what
     fits = read(tmp_path, "import keras\nkeras.Model().fit(x)\nkeras.Model().train_on_batch(x)")
     assert [each.line for each in fits.mistakes] == [3]
     assert read(tmp_path, "import torch\nm.train_on_batch(x)").kind == "neither"

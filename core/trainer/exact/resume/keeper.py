@@ -274,5 +274,5 @@ def _broken(folder: str) -> TandemError:
     return TandemError(
         code="checkpoint-broken",
         what=f"There is no complete checkpoint in {folder}.",
-        fix="Resume again, or start the training anew.",
+        fix="Resume again, or start the training again.",
     )

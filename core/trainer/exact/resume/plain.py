@@ -165,5 +165,5 @@ def broken(why: str) -> TandemError:
     return TandemError(
         code="checkpoint-broken",
         what=f"The checkpoint cannot be read ({why}).",
-        fix="Start the training anew.",
+        fix="Start the training again.",
     )

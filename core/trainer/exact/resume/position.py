@@ -90,5 +90,5 @@ def _shorter(batches: int) -> TandemError:
     return TandemError(
         code="data-changed",
         what=f"The data ends before batch {batches}, where the checkpoint was made.",
-        fix="Give the script the same data as before, or start the training anew.",
+        fix="Give the script the same data as before, or start the training again.",
     )

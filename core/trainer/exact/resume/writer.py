@@ -59,7 +59,7 @@ def restore(model: Any, values: list[np.ndarray]) -> None:
         raise TandemError(
             code="checkpoint-model",
             what=f"The model {model.name} differs from the one in the checkpoint.",
-            fix="Resume with the same script, arguments and data as before, or start the training anew.",
+            fix="Resume with the same script, arguments and data as before, or start the training again.",
         )
     for variable, value in zip(variables(model), values, strict=True):
         variable.assign(value)
