@@ -86,8 +86,8 @@ def _is_number(variable: Any) -> bool:
 
 
 def values_of(variables: Iterable[Any]) -> list[Any]:
-    """TensorFlow's variables behind Keras', each once."""
-    values = [getattr(variable, "value", variable) for variable in variables]
+    """TensorFlow's variables, also those behind Keras', each once."""
+    values = [each if isinstance(each, tf.Variable) else getattr(each, "value", each) for each in variables]
     return list({id(value): value for value in values if isinstance(value, tf.Variable)}.values())
 
 

@@ -50,3 +50,22 @@ def test_a_step_that_fails_at_once_has_kept_its_batch_and_the_values_before_it()
         [batch] = undo.take_back()
         np.testing.assert_array_equal(batch[0, :2], [1, 1])
         np.testing.assert_array_equal(weight[0, :2], [0, 0])
+
+
+def test_what_a_layer_keeps_outside_keras_is_taken_back_from_a_step_that_runs_eagerly() -> None:
+    import keras
+    import tensorflow as tf
+
+    from core.trainer.exact.steps.undo import EagerUndo, handles_of
+
+    class Counting(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.counted = tf.Variable(3.0)
+
+    model = keras.Sequential([keras.Input((2,)), Counting()])
+    undo = EagerUndo(handles_of(model), iter(["batch"]))
+    next(iter(undo))
+    model.layers[0].counted.assign(4.0)
+    assert undo.take_back() == ["batch"]
+    assert float(model.layers[0].counted) == 3.0
