@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras import layers, ops
 
 from core.trainer.exact.steps.course import AuditTime
+from core.trainer.exact.steps.pace import PortionPace
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 _MISSING = 99.0
@@ -204,3 +205,31 @@ def validation_of_slow_steps_with_missing_targets(folder: Path) -> Outcome:
         outcome = _validated()
     del outcome.values["first"]
     return outcome
+
+
+@scenario(once=True)
+def data_that_gets_shorter(folder: Path) -> Outcome:
+    """From the second epoch on a curriculum leaves rows out; Keras expects as many batches as before."""
+
+    class Fewer(keras.utils.PyDataset):
+        count = 20
+
+        def __len__(self) -> int:
+            return self.count
+
+        def __getitem__(self, index: int) -> Any:
+            rows = slice(index * BATCH, (index + 1) * BATCH)
+            return x[rows], y[rows]
+
+        def on_epoch_end(self) -> None:
+            self.count = 10
+
+    x, y = table(20 * BATCH)
+    model = keras.Sequential(
+        [keras.Input((FEATURES,)), layers.Dense(8, "tanh"), layers.Dropout(0.2, seed=3), layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.AdamW(0.01, weight_decay=0.1), loss="mse")
+    several = mock.patch.object(PortionPace, "steps", lambda pace, once, left=8: int(min(8, left)))
+    with as_slow_steps(), several:  # the data ends in the middle of steps in one call
+        fitted = model.fit(Fewer(), epochs=4, shuffle=False, verbose=0)
+    return Outcome([model], {"loss": fitted.history["loss"]})

@@ -45,7 +45,7 @@ def next_batches(iterator: Any, count: int) -> list[Any]:
 
 @dataclass(slots=True)
 class Portion:
-    """Up to `steps` steps from an iterator. `sure`: the data is known to last for all of them."""
+    """Up to `steps` steps from an iterator. `sure`: the data itself promises to last for all of them."""
 
     iterator: Any
     steps: int
@@ -62,7 +62,8 @@ class SharedEpochIterator(Positioned):
 
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
         self.open_whole(untuned, *args, **kwargs)
-        self._endless = int(self.dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+        # Keras counts batches once; a PyDataset or a generator may give fewer in a later epoch.
+        self._promises = int(self.dataset.cardinality()) != tf.data.UNKNOWN_CARDINALITY
         self.pace = PortionPace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
@@ -114,6 +115,8 @@ class SharedEpochIterator(Positioned):
                 yield step, step + planned - 1, portion
                 step += planned
                 self.steps_seen += portion.done
+                if portion.done < portion.steps:  # in Keras the next step finds that the data has ended
+                    yield step, step, Portion(self.reader, 1, sure=False, pace=self.pace)
             if once == 1 and not self.steps_per_epoch and self.data_adapter.num_batches is None:
                 # Keras knows the length from the first epoch, and counted the step that found no batch, too.
                 portion = Portion(self.reader, 1, sure=False, pace=self.pace)
@@ -139,5 +142,5 @@ class SharedEpochIterator(Positioned):
         if self.known_batches:
             # Steps beyond the data, which steps_per_execution may ask for, are left out as in Keras.
             left = min(left, self.known_batches - self.steps_seen)
-        sure = bool(self.known_batches) or self._endless
-        return Portion(iterator, self.pace.steps(self.steps_per_execution, left), sure=sure, pace=self.pace)
+        steps = self.pace.steps(self.steps_per_execution, left)
+        return Portion(iterator, steps, sure=self._promises, pace=self.pace)

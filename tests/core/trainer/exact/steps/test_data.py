@@ -1,4 +1,4 @@
-"""Rows from the middle of a fit's data."""
+"""A fit's data: rows from its middle, and its end."""
 
 from __future__ import annotations
 
@@ -34,3 +34,30 @@ def test_other_data_has_none(opened: Any) -> None:
 
     iterator = opened(tf.data.Dataset.from_tensor_slices((np.ones([8, 2]), np.ones(8))).batch(4))
     assert iterator.middle(next(iterator.opened_anew())) is None
+
+
+def test_data_that_ends_before_its_known_length_is_never_sure_and_its_end_is_found_once(opened: Any) -> None:
+    import keras
+    import tensorflow as tf
+
+    class Shorter(keras.utils.PyDataset):  # type: ignore[misc]
+        count = 10
+
+        def __len__(self) -> int:
+            return self.count
+
+        def __getitem__(self, index: int) -> Any:
+            return np.ones([4, 2]), np.ones([4, 1])
+
+    data = Shorter()
+    iterator = opened(data)
+    iterator.pace.measured(1e-4)  # four steps in a call
+    data.count = 6
+    done = []
+    with pytest.warns(UserWarning, match="ran out of data"), iterator.catch_stop_iteration():
+        for item in iterator:
+            assert not item[2].sure
+            done.append(iterator.read(item))
+    assert done == [4, 2]
+    known = opened(tf.data.Dataset.range(6).batch(2))
+    assert next(iter(known))[2].sure
