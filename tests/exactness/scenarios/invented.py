@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers, ops
 
-from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, scenario, table
+from core.trainer.exact.patch import predict
+from tests.exactness.scenarios.registry import BATCH, FEATURES, ROWS, Outcome, classes, scenario, table
 
 
 def _dense(outputs: int = 1, last: str | None = None, *more: Any) -> Any:
@@ -379,3 +381,136 @@ def noise_and_missing_targets(folder: Path) -> Outcome:
     model = Noisy()
     model.compile(_sgd())
     return _fitted(model, x, y)
+
+
+class Corrected(keras.Model):
+    """Corrects its predictions where one class dominates the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = keras.Sequential([layers.Dense(8, "tanh"), layers.Dense(3)])
+
+    def call(self, x: Any) -> Any:
+        return self.inner(x)
+
+    def predict_step(self, data: Any) -> Any:
+        x = data[0] if isinstance(data, tuple) else data
+        seen = ops.softmax(self(x))
+        share = ops.mean(seen, axis=0)
+        even = seen / share
+        return ops.where(ops.max(share) > 0.8, even / ops.sum(even, axis=1, keepdims=True), seen)
+
+    def learn(self) -> Any:
+        """Learns classes; returns further rows, in whose batches one dominates from the fourth one on."""
+        x, y = classes(ROWS + 600)
+        (x, more), (y, kinds) = np.split(x, [ROWS]), np.split(y, [ROWS])
+        self.compile(_sgd(1.0), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        self.fit(x, y, batch_size=BATCH, epochs=6, shuffle=False, verbose=0)
+        return more[np.r_[: 3 * BATCH, 3 * BATCH + np.argsort(kinds[3 * BATCH :], kind="stable")]]
+
+
+@scenario(once=True, told="depends on the other")
+def guesses_corrected_by_the_batch(folder: Path) -> Outcome:
+    """A student learns a teacher's guesses."""
+    model = Corrected()
+    more = model.learn()
+    guessed = model.predict(more, batch_size=BATCH, verbose=0)
+    model.compile(_sgd(0.1), loss=keras.losses.CategoricalCrossentropy(from_logits=True))
+    model.fit(more, guessed, batch_size=BATCH, epochs=1, shuffle=False, verbose=0)
+    return Outcome([model], {"guessed": guessed})
+
+
+@scenario(once=True, told="Up to 3 batches")
+def guesses_that_the_script_has_already(folder: Path) -> Outcome:
+    """The third batch is not checked, so it may have been wrong; it was not."""
+    model = Corrected()
+    more = model.learn()
+    with mock.patch.object(predict, "CHECKS_FIRST_S", 0.0):
+        parts = [model.predict(part, batch_size=BATCH, verbose=0) for part in np.split(more, [3 * BATCH])]
+    return Outcome([model], {"guessed": np.concatenate(parts)})
+
+
+class Flow(layers.Layer):
+    """A differential equation, solved with steps that the error of the whole batch determines."""
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.add_weight(
+            shape=(shape[-1], shape[-1]), initializer=keras.initializers.RandomNormal(stddev=0.02, seed=2)
+        )
+        self.shift = self.add_weight(shape=(shape[-1],), initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        def slope(state: Any) -> Any:
+            return tf.tanh(state @ tf.convert_to_tensor(self.kernel) + self.shift) * state
+
+        def step(time: Any, length: Any, state: Any) -> Any:
+            length = tf.minimum(length, 1.0 - time)
+            begin = slope(state)
+            end = slope(state + length * begin)
+            error = tf.sqrt(tf.reduce_mean(tf.square(0.5 * length * (end - begin)))) / 0.01
+            error = tf.stop_gradient(tf.maximum(error, 1e-6))
+            good = error <= 1.0
+            state = tf.where(good, state + 0.5 * length * (begin + end), state)
+            time = tf.where(good, time + length, time)
+            return time, length * tf.clip_by_value(0.9 / tf.sqrt(error), 0.2, 5.0), state
+
+        return tf.while_loop(lambda time, *_: time < 1.0 - 1e-6, step, (0.0, 1.0, x))[2]
+
+    def compute_output_shape(self, shape: Any) -> Any:
+        return shape
+
+
+@scenario(once=True, told="audit")
+def solver_whose_steps_follow_the_batch(folder: Path) -> Outcome:
+    model = keras.Sequential([keras.Input((FEATURES,)), Flow(), layers.Dense(1)])
+    model.compile(_sgd(0.2), loss="mse")
+    x, _ = table()
+    y = np.sin(3.0 * x[:, :1] * x[:, 1:2] + x[:, 2:3] ** 2 * 2.0).astype("float32")
+    fitted = model.fit(
+        x, y, batch_size=BATCH, epochs=3, shuffle=False, verbose=0, validation_data=(x[:300], y[:300])
+    )
+    return Outcome([model], {"val_loss": fitted.history["val_loss"]})
+
+
+@scenario(once=True, told="each batch whole")
+def returns_along_the_rows(folder: Path) -> Outcome:
+    """Policy gradient: a loop over the batch adds up rewards backwards; episodes of 8 rows, later of 11."""
+
+    class Policy(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = keras.Sequential([layers.Dense(8, "tanh"), layers.Dense(3)])
+
+        def call(self, x: Any) -> Any:
+            return self.inner(x)
+
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            action, reward, end = tf.cast(y[:, 0], tf.int32), y[:, 1], y[:, 2]
+            rows = tf.shape(x)[0]
+
+            def before(row: Any, later: Any, all_of_them: Any) -> Any:
+                now = reward[row] + 0.9 * later * (1.0 - end[row])
+                return row - 1, now, all_of_them.write(row, now)
+
+            _, _, written = tf.while_loop(
+                lambda row, *_: row >= 0, before, (rows - 1, 0.0, tf.TensorArray(tf.float32, rows))
+            )
+            returns = written.stack()
+            with tf.GradientTape() as tape:
+                each = tf.nn.sparse_softmax_cross_entropy_with_logits(action, self(x))
+                loss = tf.reduce_mean(each * returns)
+            variables = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+            return {"loss": loss, "returns": tf.reduce_mean(returns)}
+
+    x, action = classes()
+    reward = np.random.RandomState(6).uniform(0, 1, ROWS)
+    row = np.arange(ROWS)
+    end = np.where(row < 10 * BATCH, row % 8 == 7, row % 11 == 10)
+    model = Policy()
+    model.compile(_sgd())
+    fitted = model.fit(
+        x, np.c_[action, reward, end].astype("float32"), batch_size=BATCH, epochs=2, shuffle=False, verbose=0
+    )
+    return Outcome([model], {"returns": fitted.history["returns"]})

@@ -1,9 +1,13 @@
-"""`predict` over members: each predicts its rows of every batch, then all get all rows, in order."""
+"""`predict` over members: each predicts its rows of every batch, then all get all rows, in order.
+
+Each model's first batches are also predicted whole, and compared; then the 2nd, 4th, 8th …
+"""
 
 from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras import model_state
+from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import MOST_BYTES, Collectives, LeftMidway
 from core.trainer.exact.patch.callbacks import SharedCallbacks
@@ -25,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _MOST_PENDING = 1 << 28
 """Most bytes of data kept until outputs are exchanged."""
+CHECKS_FIRST_S = 0.5
+"""While checks of a model have taken less than this, every batch is checked."""
 _TOLERANCE, _TOLERANCE_HALF = 1e-3, 3e-2
 """Relative to the largest output; few rows are summed in another order than many. The second: in 16 bits."""
 
@@ -38,7 +44,10 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
     every, whole = iterator.pace.each_batch, False
     batches: list[Any] = []
     pending: list[Any] = []
-    """Data whose outputs are not exchanged yet: it is predicted again if a member leaves."""
+    """Data whose outputs are not exchanged yet: it is predicted again if a member leaves, or if a later batch
+    shows that rows depend on each other."""
+    before = local_state.StateSnapshot([])
+    """The state that predictions write, before the pending ones."""
     pending_bytes = 0
     own: list[list[np.ndarray]] = []
     rows: list[int] = []
@@ -52,13 +61,17 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                 own = engine.collectives.undivided(give)
                 break
             except LeftMidway:
-                assert function is not None
                 engine.mind_members()
-                outputs = [function(data, engine.shares)[0] for data in pending]
-                own = [[_array(leaf) for leaf in private.flatten(each)] for each in outputs]
+                own = predicted_again()
         found, own, rows, pending_bytes = own, [], [], 0
         pending.clear()
         return found
+
+    def predicted_again() -> list[list[np.ndarray]]:
+        assert function is not None
+        before.restore()
+        outputs = [function(data, engine.shares)[0] for data in pending]
+        return [[_array(leaf) for leaf in private.flatten(each)] for each in outputs]
 
     model.stop_predicting = False
     callbacks.on_predict_begin()
@@ -70,19 +83,19 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                     data = next(portion.iterator)
                 except (StopIteration, tf.errors.OutOfRangeError):
                     break
-                if function is None:
-                    if steps.rows_differ(data):
-                        engine.compute_whole(model, ROWS_DIFFER)
-                    elif (
-                        model not in engine.predicted
-                        and model not in engine.whole
-                        and steps.count_rows(data) > 1
-                    ):
-                        _look(engine, model, data)
-                        engine.predicted.add(model)
+                if function is None and steps.rows_differ(data):
+                    engine.compute_whole(model, ROWS_DIFFER)
+                looked = model not in engine.whole and _is_due(engine, model, data)
+                if looked:
+                    _look(engine, model, data, exchanged=engine.predicted[model][0] - 1 - len(pending))
+                if function is None or looked:
                     whole, function = model in engine.whole, _function(engine, model)
+                    # The look may have shown that rows depend on each other, or that a member is gone.
+                    if pending and (engine.mind_members() or whole):
+                        own = predicted_again()
                 if not pending:
                     engine.mind_members()
+                    before = _state(model)
                 if not whole:
                     pending.append(data)
                     pending_bytes += steps.bytes_of(data)
@@ -108,20 +121,37 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
     return _packed(structure, joined)
 
 
-def _look(engine: Engine, model: Any, data: Any) -> None:
-    """Checks whether outputs are per row: own rows give what they give among all rows of a first batch."""
+def _is_due(engine: Engine, model: Any, data: Any) -> bool:
+    """Counts a batch; whether it is to be predicted in both ways. A single row shows nothing."""
+    if steps.count_rows(data) < 2:
+        return False
+    count, checked_s = engine.predicted.get(model, (0, 0.0))
+    count += 1
+    engine.predicted[model] = count, checked_s
+    return checked_s < CHECKS_FIRST_S or count & (count - 1) == 0
+
+
+def _state(model: Any) -> local_state.StateSnapshot:
+    """What predictions may write, such as the state of random numbers."""
+    kept = local_state.values_of([*model.non_trainable_variables, *model_state.past_keras(model)])
+    return local_state.StateSnapshot([], [variable.handle for variable in kept])
+
+
+def _look(engine: Engine, model: Any, data: Any, exchanged: int) -> None:
+    """Checks whether outputs are per row: own rows give what they give among all rows of a batch.
+
+    ``exchanged``: batches predicted before, whose outputs the script may have.
+    """
     function = _function(engine, model)
     every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # this member computes all rows
-    kept = [*model.non_trainable_variables, *model_state.past_keras(model)]
-    before = [(variable, variable.numpy()) for variable in kept]
-    outputs, unlike, unseen = [], False, False
+    before = _state(model)
+    outputs, unlike, unseen, began = [], False, False, time.perf_counter()
     try:
         for shares in (every, engine.shares):
             try:
                 found, rows = function(data, shares)
             finally:
-                for variable, value in before:
-                    variable.assign(value)  # restores random state, so that the same numbers are drawn again
+                before.restore()  # so that the same numbers are drawn again
             outputs.append([_array(leaf) for leaf in private.flatten(found)])
     except tf.errors.ResourceExhaustedError:
         _log.info("Not enough memory to check the predictions", exc_info=True)
@@ -134,8 +164,20 @@ def _look(engine: Engine, model: Any, data: Any) -> None:
         near = _TOLERANCE_HALF if "16" in model.dtype_policy.compute_dtype else _TOLERANCE
         pairs = zip(*outputs, strict=True)
         unlike = not all(_near(all_[begin:end], own[: end - begin], near) for all_, own in pairs if all_.ndim)
-    unlike, unseen = engine.collectives.any([unlike, unseen], "whether predictions are by row")
-    if unlike:
+    count, checked_s = engine.predicted[model]
+    own_s = time.perf_counter() - began if count > 1 else 0.0  # the first one traces
+    found = engine.collectives.gather_numbers([unlike, unseen, own_s], "whether predictions are by row")
+    unlike, unseen = any(each[0] for each in found), any(each[1] for each in found)
+    engine.predicted[model] = count, checked_s + found[0][2]
+    if unlike and exchanged > 2:  # the first two were checked
+        engine.whole.add(model)
+        engine.say_once(
+            "From here on every laptop predicts whole batches, since a row's prediction depends on the other "
+            f"rows in its batch. Up to {exchanged:,} batches that predict returned before may differ from "
+            "one laptop's.",
+            difference=True,
+        )
+    elif unlike:
         engine.compute_whole(model, "a row's prediction depends on the other rows in its batch")
     elif unseen:
         engine.say_once(

@@ -49,8 +49,8 @@ class Engine:
         self.trained: list[Any] = []
         """Models that a fit or train_on_batch was shared for, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        self.predicted: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Models whose predictions were checked."""
+        self.predicted: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
+        """By model: batches of several rows that members predicted, and seconds that checking them took."""
         self.stopping = False
         self.alone = False
         """A callback is running that must not wait for other members."""
