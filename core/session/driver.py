@@ -24,6 +24,8 @@ from core.vocabulary.errors import Problem
 
 BEGIN_S = 10.0
 """Time limit for the leader's first frame on a new pair."""
+CUT_S = 1.0
+"""How long what has come is still read after sending failed."""
 
 _log = logging.getLogger(__name__)
 
@@ -229,9 +231,11 @@ class SessionDriver:
         the pair is lost."""
         _log.debug("%s: sending failed: %s", self._name, error)
         with self._changed:
-            pair.is_cut = True
+            if not pair.is_cut:
+                pair.read_until_s = time.monotonic() + CUT_S
+            self._machine.cut(pair)
             self._changed.notify_all()
-        pair.end()
+        pair.sending.wake()  # the receiving stream is left alone: waking it discards what has come on macOS
         self._user.disconnected()
         if not isinstance(error, OSError):
             self._user.broke(error)
@@ -340,6 +344,8 @@ class SessionDriver:
                 yield False
 
     def _read_some(self, pair: ConnectionPair, into: memoryview) -> int:
+        if time.monotonic() > pair.read_until_s:
+            raise ConnectionError("sending failed")
         try:
             got = pair.receiving.read_some(into)
         except TimeoutError:
@@ -369,8 +375,11 @@ class SessionDriver:
         # Even if another pair has taken over: pieces that the user counts as received must not come again.
         if self._room is not None:
             self._user.came(end)
-        if self._machine.came(length):
+        is_whole = self._machine.came(length)
+        if is_whole:
             self._arrived()
+        # Another thread may have to stop within a long message; the receiving thread does not rest there.
+        if is_whole or self.turns.is_lent:
             yield True
 
     def _arrived(self) -> None:

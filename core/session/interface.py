@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
@@ -46,8 +47,13 @@ class ConnectionPair:
     receiving: Stream
     used: set[Direction] = field(default_factory=set)
     """Directions that a thread serves, and will close."""
-    is_cut: bool = False
-    """Sending failed. What has come is still read."""
+    read_until_s: float = math.inf
+    """After sending failed, what has come is still read until then, by ``time.monotonic``."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether sending failed."""
+        return self.read_until_s < math.inf
 
     def stream(self, direction: Direction) -> Stream:
         return self.sending if direction == "sending" else self.receiving

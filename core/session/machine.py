@@ -193,6 +193,11 @@ class Session(Generic[C]):
         self._is_resumed = True
         self._pause_s, self._call_s = REDIAL_S[0], 0.0
 
+    def cut(self, connection: C) -> None:
+        """Sending over it failed. Sends no more over it; what has come is received before it is ``lost``."""
+        if self.live is connection:
+            self._is_ready = False
+
     def lost(self, connection: C) -> bool:
         """Handle a broken connection. Returns whether it was the live one."""
         if self.live is not connection:

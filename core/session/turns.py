@@ -27,23 +27,26 @@ class Arrivals:
         self._patience_s = 0.0
         self._until_s: float | None = None
 
-    def next(self, patience_s: float, until_s: float | None = None) -> bool:
-        """Whether something arrived before ``patience_s`` of silence, and before ``until_s`` if any, by
-        ``time.monotonic``. Raises what reading raises."""
+    def next(self, patience_s: float) -> bool:
+        """Whether something arrived before ``patience_s`` of silence, and before the limit. Raises what
+        reading raises."""
         if patience_s != self._patience_s:
             self._stream.limit_silence(patience_s)
             self._patience_s = patience_s
-        if until_s != self._until_s:
-            self._stream.limit(until_s)
-            self._until_s = until_s
         came = next(self._each, None)
         self.is_over = came is None
         return bool(came)
 
+    def limit(self, until_s: float | None) -> None:
+        """By ``time.monotonic``; None: no limit."""
+        if until_s != self._until_s:
+            self._stream.limit(until_s)
+            self._until_s = until_s
+
 
 class _HeldInterrupts:
-    """Holds back Ctrl-C and Stop, which Python raises in the main thread alone: within a frame they would
-    cost the connection, and what the peer said last."""
+    """Holds back Ctrl-C and Stop, which Python raises in the main thread alone: raised in the middle of
+    a frame, they would break the connection, and what the peer said last would be lost."""
 
     def __init__(self) -> None:
         self.came = False
@@ -79,7 +82,7 @@ class ReadTurns:
         self._rest_until_s = 0.0
         self._at_rest: Arrivals | None = None
         """What the receiving thread leaves to others."""
-        self._is_lent = False
+        self.is_lent = False
         """Whether another thread reads."""
 
     def read(self, reading: Arrivals, patience_s: float, is_live: Callable[[], bool]) -> None:
@@ -102,8 +105,8 @@ class ReadTurns:
     def _rest(self, reading: Arrivals, is_live: Callable[[], bool]) -> None:
         with self._changed:
             self._at_rest = reading
-            while self._is_lent or (is_live() and self._left_s() > 0):
-                self._changed.wait(self._rest_s if self._is_lent else self._left_s())
+            while self.is_lent or (is_live() and self._left_s() > 0):
+                self._changed.wait(self._rest_s if self.is_lent else self._left_s())
             self._at_rest = None
         if reading.error is not None:
             raise reading.error
@@ -118,11 +121,12 @@ class ReadTurns:
         with _HeldInterrupts() as held:
             with self._changed:
                 self._has_come, reading = has_come, self._at_rest
-                if reading is None or self._is_lent or has_come():
+                if reading is None or self.is_lent or has_come():
                     return
-                self._is_lent = True
+                self.is_lent = True
             try:
-                while not (held.came or has_come()) and reading.next(self._rest_s, until_s):
+                reading.limit(until_s)
+                while not (held.came or has_come()) and reading.next(self._rest_s):
                     pass
             except Exception as error:
                 reading.error = error  # the receiving thread's to handle
@@ -131,9 +135,10 @@ class ReadTurns:
                 raise
             finally:
                 with self._changed:
-                    self._is_lent = False
+                    self.is_lent = False
                     if reading.error or reading.is_over or not has_come():
                         self._wake()
+                    reading.limit(None)
 
     def give_back(self) -> None:
         """A wait that began with ``take`` is over."""

@@ -40,8 +40,8 @@ class Hello(Tagged, frozen=True, kw_only=True):
     session: Key = b""
     """Drawn at random by the sender, anew with each session of the link."""
     number: int = 0
-    """Counts the sender's hellos. The one of the side with the lower device id numbers the connection: the
-    highest carries the link. The other side's tells hellos that come late."""
+    """Counts the sender's hellos. The device with the lower id numbers the connection, and the highest
+    number carries the link. The other device's number only shows that a hello is stale."""
 
 
 class Bye(Tagged, frozen=True, kw_only=True):

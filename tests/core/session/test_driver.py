@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from core.session import frames
 from core.session.driver import SessionDriver
 from core.session.frames import PIECE_BYTES, MalformedFrame
@@ -29,9 +31,14 @@ class SocketStream:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._behind = b""
-        self._silence_s: float | None = None
+        self._until_s: float | None = None
+        self._is_woken = False
 
     def read_some(self, into: memoryview) -> int:
+        if self._is_woken:  # macOS discards what has come
+            raise ConnectionError("woken")
+        if self._until_s is not None and time.monotonic() >= self._until_s:
+            raise TimeoutError("too long")
         if not (got := self._sock.recv_into(into)):
             raise ConnectionError("closed")
         return got
@@ -51,13 +58,13 @@ class SocketStream:
         return len(self._behind) > 0
 
     def limit(self, until_s: float | None) -> None:
-        self._sock.settimeout((until_s and max(0.001, until_s - time.monotonic())) or self._silence_s)
+        self._until_s = until_s
 
     def limit_silence(self, each_s: float) -> None:
-        self._silence_s = each_s
         self._sock.settimeout(each_s)
 
     def wake(self) -> None:
+        self._is_woken = True
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -236,7 +243,9 @@ def test_a_defect_of_the_user_is_reported_and_ends_no_thread() -> None:
         other.errors.clear()
 
 
-def test_a_connection_that_takes_and_gives_nothing_is_replaced_though_both_threads_are_busy_with_it() -> None:
+@pytest.mark.parametrize("takes", [True, False], ids=["takes and gives nothing", "can't be written to"])
+def test_a_connection_that_is_no_longer_of_use_is_replaced(takes: bool) -> None:
+    """Though both threads are busy with the first; though nothing ends the reading of the other."""
     far: list[socket.socket] = []
     called = threading.Semaphore(0)
 
@@ -246,9 +255,12 @@ def test_a_connection_that_takes_and_gives_nothing_is_replaced_though_both_threa
             far.extend([from_caller, to_caller])
             called.release()
             SocketStream(to_caller).write(frames.encode(frames.Begin(session=1 + seen, message=0, bytes=0)))
+            if not takes:
+                from_caller.close()
             return ConnectionPair(SocketStream(to), SocketStream(back))
 
-    side = Deaf(0, socket.socketpair, SessionLimits(alive_s=0.1, silent_s=0.3))
+    silent_s = 0.3 if takes else LIMIT_S
+    side = Deaf(0, socket.socketpair, SessionLimits(alive_s=0.1, silent_s=silent_s))
     side.driver.start()
     try:
         side.put(20 * PIECE_BYTES)

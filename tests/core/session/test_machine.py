@@ -409,3 +409,17 @@ def test_nothing_is_taken_after_the_end() -> None:
     assert session.next(100.0) is None
     assert not session.call_is_due(100.0)
     assert not session.offer(Wire(9, 1), 100.0, seen=9)
+
+
+def test_over_a_connection_that_cannot_be_written_to_only_what_comes_is_taken() -> None:
+    world = met()
+    one, other = world.sides
+    assert one.session.live
+    one.session.cut(one.session.live)
+    one.put(7)
+    other.put(8)
+    world.turn()
+    assert (one.arrived, other.arrived) == (other.sent, [])
+    assert one.session.wait_s(world.now_s + 1.0) != 0.0, "the sending thread would not rest"
+    world.cut()
+    world.turn_until(lambda: everything_arrived(world) and not unconfirmed(world))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from core.session.frames import PIECE_BYTES, encode, goodbye
-from core.session.state import SessionLimits
+from core.session.frames import PIECE_BYTES, MalformedFrame, encode, goodbye
+from core.session.state import NotSent, SessionLimits
 from core.session.turns import Arrivals, ReadTurns
 from core.vocabulary.errors import Problem
 from tests.core.session.test_driver import BYE, LIMIT_S, LIMITS, NONSENSE, Side, joined
@@ -130,11 +130,15 @@ def test_a_cut_while_another_thread_reads_loses_nothing() -> None:
             assert machine.number > 1, "a connection that lived was cut"
 
 
-@pytest.mark.parametrize("end", ["goodbye", "nonsense", "defect"])
-def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) -> None:
-    """It happens in the thread that waits, as nobody else reads then."""
+@pytest.mark.parametrize(
+    ("end", "limit_s"), [("goodbye", None), ("nonsense", None), ("nonsense", 0.2), ("defect", None)]
+)
+def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str, limit_s: float | None) -> None:
+    """It happens in the thread that waits, as nobody else reads then. The limit of its wait, which has passed
+    when the receiving thread reads on, is not that thread's."""
     with joined(limits=LONG_RESTS) as (one, other):
         rounds(one, other, 5)
+        other.driver.turns.read_on()
         announced, readers = one.announced, [""]
 
         def failing(about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview | None:
@@ -146,7 +150,13 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) ->
             readers[0] = readers[0] or threading.current_thread().name
             really_left(problem)
 
+        def given_up(error: MalformedFrame | NotSent) -> Problem:
+            time.sleep(limit_s or 0.0)
+            return really_given_up(error)
+
         really_left, one.left = one.left, left  # type: ignore[method-assign]
+        really_given_up, one.given_up = one.given_up, given_up  # type: ignore[method-assign]
+        until_s = None if limit_s is None else time.monotonic() + limit_s
         if end == "goodbye":
             other.driver.leave(BYE, LIMIT_S)
         elif end == "nonsense":
@@ -156,7 +166,7 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) ->
         else:
             one.announced = failing  # type: ignore[method-assign]
             other.put(3001)
-        one.driver.turns.take(lambda: bool(one.reasons or len(one.kept) > 5))
+        one.driver.turns.take(lambda: bool(one.reasons or len(one.kept) > 5), until_s)
         if end == "defect":
             one.wait(lambda: len(one.kept) == 6)
             assert [str(error) for error in one.errors] == ["a defect"]
@@ -164,6 +174,9 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str) ->
         else:
             one.wait(lambda: one.reasons)
             assert one.reasons == [BYE if end == "goodbye" else NONSENSE]
+            one.driver.wait_over(LIMIT_S)
+            with one.driver.locked() as machine:
+                assert machine.is_over
         if end != "nonsense":  # which the receiving thread handles
             assert readers[0] == threading.current_thread().name
 
@@ -197,3 +210,23 @@ def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said()
             one.driver.turns.take(lambda: bool(one.reasons))
         assert one.reasons == [BYE]
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_stop_waits_for_a_piece_of_a_long_message_and_not_for_all_of_it() -> None:
+    readers = []
+    with joined(limits=LONG_RESTS) as (one, other):
+        rounds(one, other, 5)
+
+        def came(received: int) -> None:
+            readers.append(threading.current_thread())
+            if len(readers) == 1:
+                signal.raise_signal(signal.SIGINT)
+            really_came(received)
+
+        really_came, one.came = one.came, came  # type: ignore[method-assign]
+        other.put(20 * PIECE_BYTES)
+        with pytest.raises(KeyboardInterrupt):
+            one.driver.turns.take(lambda: len(one.kept) > 5)
+        one.wait(lambda: one.kept == other.sent)
+    assert len(readers) == 20
+    assert readers.count(threading.current_thread()) == 1

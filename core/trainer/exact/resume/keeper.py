@@ -27,7 +27,8 @@ FIRST_S = 10.0
 """Seconds of training before the first checkpoint, and the least between two."""
 MOST_S = 600.0
 COST = 0.01
-"""Largest share of a training's time spent on checkpoints."""
+"""Largest share of a training's time spent on checkpoints; exceeded if one takes over ``COST * MOST_S``, as
+they are at most ``MOST_S`` apart."""
 FIRST_LOOK, MOST_PORTIONS = 2, 1 << 20
 """Portions of steps after which the chief first looks at its clock, and the most until it looks again."""
 
