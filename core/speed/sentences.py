@@ -199,7 +199,8 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
 
 
 def _rare_s(computing_s: float, wire_s: float) -> float:
-    """Seconds of a step with its part of the meetings, as often as members choose to meet."""
+    """Seconds of a step with its part of the meetings, as often as members choose to meet. At most: as if no
+    meeting overlapped steps."""
     meeting_s = wire_s * _RARE_BYTES
     every = min(max(LEAST_STEPS, meeting_s / (_RARE_PART * computing_s)), MOST_STEPS)
     return computing_s + meeting_s / every

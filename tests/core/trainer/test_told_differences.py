@@ -52,3 +52,12 @@ def test_a_metric_of_the_batch_as_a_whole_is_a_difference_and_another_way_to_com
         words for words in said if "rmse" in words
     ]
     assert any("rmse" in words for words in said) == differs
+
+
+def test_a_function_that_stays_compiled_as_laptops_compute_whole_batches_is_not_named(members: Crew) -> None:
+    script = SCRIPT.replace("METRICS", "").replace("tanh(values)", "tanh(values - tf.reduce_mean(values, 0))")
+    ran = members.run(script)
+    assert [exit.reason for exit in ran.exits] == ["finished"] * len(members.shares), members.last_words()
+    said = [each.words for told in ran.said for each in told]
+    assert any("no faster than one" in words for words in said), said
+    assert not any(words.startswith("jit_compile of") for words in said)

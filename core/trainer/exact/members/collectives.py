@@ -32,10 +32,11 @@ class LeftMidway(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """A gather that goes on beside other meetings. ``ranks``: whose arrays it gives, in order."""
+class PendingGather:
+    """A gather that other meetings overlap. ``ranks``: whose arrays it gives, in order."""
 
-    key: Key
+    key: Key | None
+    """None: it gives nothing, since a member left before all had begun it."""
     ranks: tuple[int, ...]
 
 
@@ -101,14 +102,15 @@ class Collectives(ABC):
     def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
         """The sum of each tensor over all members, without a strategy: works inside any other one."""
 
-    def begin_gather(self, own: np.ndarray, what: str) -> Aside:
+    def begin_gather(self, own: np.ndarray, what: str) -> PendingGather:
         """Begins to gather `own`, which must not change any more. Returns at once; other meetings may come
-        before ``end_gather``. Outside of graphs and of undivided calls."""
+        before ``end_gather``. Outside of graphs and of undivided calls. One that was never ended, since the
+        script caught an error, ends here first."""
         raise NotImplementedError
 
-    def end_gather(self, begun: Aside, what: str) -> list[np.ndarray] | None:
-        """The arrays of all that ``begun`` names. None, on every member: one of them left before all others
-        had its array, so nobody may use any."""
+    def end_gather(self, begun: PendingGather, what: str) -> list[np.ndarray] | None:
+        """The arrays of all that ``begun`` names. None, on every member: one of them left, and some member
+        lacks an array, so nobody may use any."""
         raise NotImplementedError
 
     def gather_objects(self, own: _T, decoder: msgspec.msgpack.Decoder[_T], what: str) -> list[_T]:

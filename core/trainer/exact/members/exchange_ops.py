@@ -32,7 +32,7 @@ from core.exchange import problems
 from core.exchange.driver import Exchange
 from core.exchange.problems import OLD, ExchangeFailed
 from core.exchange.state import MAX_LABEL, Key, Kind, Wire
-from core.trainer.exact.members.collectives import Aside, Collectives, LeftMidway
+from core.trainer.exact.members.collectives import Collectives, LeftMidway, PendingGather
 from core.vocabulary.errors import TandemError
 
 _log = logging.getLogger(__name__)
@@ -41,8 +41,8 @@ Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 MEETING = "tandem_meeting"
 """Part of the name of every operation here that runs Python."""
-_ASIDE = 2**31
-"""The pack of a gather beside the stages that come after it: no stage has so many."""
+_PENDING = 2**31
+"""The pack of a gather that later stages overlap: no stage has so many."""
 _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
 """Types that the exchange adds in float32 and narrows for the wire."""
 
@@ -59,6 +59,9 @@ class ExchangeCollectives(Collectives):
         self._first = 0
         """The stage at which repeated work starts."""
         self._is_undivided = self._is_broken_off = False
+        self._resumed = -1
+        """The stage at which the members present went on together after one had left."""
+        self._pending: PendingGather | None = None
         self._brought: dict[int, Array] = {}
         """This stage's packs."""
         self._last: list[list[Array]] = []
@@ -125,19 +128,26 @@ class ExchangeCollectives(Collectives):
         found = self._meet(gather)
         return list(zip(self.met, found, strict=True))
 
-    def begin_gather(self, own: np.ndarray, what: str) -> Aside:
+    def begin_gather(self, own: np.ndarray, what: str) -> PendingGather:
+        if self._pending is not None:
+            self.end_gather(self._pending, "to end what an error broke off")
         if self.failure is not None:
             raise self.failure
-        begun = Aside(self._key(_ASIDE), self.present)
-        self._exchange.hand_over(begun.key, own, kind="gather", label=self._label(what))
-        return begun
+        # Those that were ahead when a member left have begun this one before, in a generation that is over.
+        key = None if self._stage == self._resumed else self._key(_PENDING)
+        if key is not None:
+            self._exchange.hand_over(key, own, kind="gather", label=self._label(what))
+        self._pending = PendingGather(key, self.present)
+        return self._pending
 
-    def end_gather(self, begun: Aside, what: str) -> list[np.ndarray] | None:
+    def end_gather(self, begun: PendingGather, what: str) -> list[np.ndarray] | None:
+        self._pending = None
         if self.failure is not None:
             raise self.failure
         found: list[Array] | None = None
         try:
-            [found] = self._exchange.wait([begun.key])
+            if begun.key is not None:
+                [found] = self._exchange.wait([begun.key])
         except ExchangeFailed as failure:
             if failure.code != OLD:
                 self.failure = failure
@@ -277,7 +287,7 @@ class ExchangeCollectives(Collectives):
                 if failure.code != OLD:
                     self.failure = failure
                     raise
-        self._attempt = 1
+        self._attempt, self._resumed = 1, newest
         if self._first < newest:
             try:
                 return self._unpacked(kind, *given), tuple(given[0].tolist())

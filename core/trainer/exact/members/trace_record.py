@@ -52,7 +52,7 @@ class TraceRecord:
     own_draws: set[str] = field(default_factory=set)
     """Functions that draw different random numbers on each member."""
     not_compiled: set[str] = field(default_factory=set)
-    """Functions that the script has compiled by XLA; not in the step."""
+    """Functions with jit_compile=True, which is ignored in the step."""
     by_length: Any = None
     """The first tensor queried whose size is the length of the longest own row."""
     loss_row_bytes: list[int | None] = field(default_factory=list)

@@ -249,7 +249,8 @@ def _weighted(step: Step, upstream: Any) -> Any:
 def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
     """A ``tf.function``'s call. In a step it is inlined: a separate trace would outlive the step's.
 
-    Keras' own stay: they are made for each call, and its grouped convolutions need XLA on many processors.
+    Keras' own stay: they are made for each call, and its grouped convolutions need XLA on processors for
+    which TensorFlow does not use oneDNN.
     """
     python, step = function.python_function, steps.current()
     if step is None or getattr(python, "__module__", "").startswith((_ENGINE, _KERAS)):

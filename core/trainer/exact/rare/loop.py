@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from core.trainer.exact.members.collectives import NoCollectives
-from core.trainer.exact.rare.rounds import Rounds
+from core.trainer.exact.rare.rounds import PORTION_S, Rounds
 from core.trainer.exact.steps import while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.loop import Loop
 from core.trainer.exact.steps.result import Batch, CallOutputs, Logs, PortionResult, Spec, Traced
 from core.vocabulary.options import meet_every
-
-_PORTION_S = 1.0
-"""Length of a portion. Members wait for each other after each, to sum metrics, so there are few."""
 
 
 class _Alone(NoCollectives):
@@ -75,7 +72,7 @@ class RareLoop(Loop):
             portion.done += part.done
             left -= part.done
             if self.costs:
-                portion.pace.target_s = _PORTION_S
+                portion.pace.target_s = PORTION_S
                 self._rounds.passed(part.done)
                 self._say()
             if part.done < part.steps:

@@ -1,8 +1,8 @@
 """Rounds of one model's training: some steps by every member itself, then a meeting.
 
 At a meeting members exchange how far their weights moved since the last one, in 4 bits; all then do the same
-outer step from the same weights. A large model's meeting goes on beside the next steps, and ends before a
-step whose number is the same on all members, however fast the network is; what a member's steps did meanwhile
+outer step from the same weights. A large model's meeting overlaps the next steps, and ends before a step
+whose number is the same on all members, however fast the network is; what a member's steps did meanwhile
 stays on top. A flush waits for it, and makes members equal in all else, too: they take the mean of what steps
 write from own rows.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import local_state, model_state
-from core.trainer.exact.members.collectives import Aside
+from core.trainer.exact.members.collectives import PendingGather
 from core.trainer.exact.members.fewer_bits import LARGE_ELEMENTS
 from core.trainer.exact.members.sketches import FAULT
 from core.trainer.exact.rare import codec, outer
@@ -36,18 +36,18 @@ _AUDIT_EVERY = 64
 """Meetings between two whose mean is checked; besides, those whose number is a power of two."""
 _COST = 0.1
 """Largest share of the time that meetings take, if their interval is measured."""
-_PART = 4
-"""A meeting goes on beside an interval's first fourth of steps: with less time they would wait for it on more
-networks, with more its outer step would come later."""
+_OVERLAP_DIVISOR = 4
+"""A meeting overlaps this part of an interval. Shorter: slow networks would stall steps. Longer: the outer
+step is staler."""
+PORTION_S = 1.0
+"""Length of a portion. Members wait for each other after each, to sum metrics, so there are few."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    """A meeting beside steps. ``steps``: of its interval."""
+    """A meeting that overlaps steps. ``steps``: of its interval."""
 
-    gather: Aside
-    own: Floats
-    """What this member wanted to send."""
+    gather: PendingGather
     weights: Floats
     """Where this member was when it began."""
     shares: list[int]
@@ -71,7 +71,8 @@ class Rounds:
         self._unsent: Floats | None = None
         """The part that this member's messages have left out so far; None: nothing."""
         self._is_large = False
-        """A meeting takes longer than what it costs to go on beside steps: one call into TensorFlow more."""
+        """Meetings overlap steps, which costs another call into TensorFlow: less than a large model's meeting
+        takes."""
         self._unequal = self._unequal_slots = False
         """Since the last flush, and since the last whole one, there were steps."""
         self._written: set[int] = set()
@@ -115,7 +116,9 @@ class Rounds:
         if not self._is_chosen and together_s > 0:
             wanted = (wire_s + own_s) / (_COST * together_s)
             self.every = int(min(max(LEAST_STEPS, wanted), MOST_STEPS))
-        waited_s = max(0.0, wire_s - self.beside * together_s)
+        # The numbers that end a portion come after the whole meeting, so it overlaps no more than a portion.
+        overlapped_s = min(self.overlap * together_s, max(PORTION_S, together_s))
+        waited_s = max(0.0, wire_s - overlapped_s)
         others = len(collectives.met) - 1
         return (own_s + waited_s) / self.every, others * len(data) // self.every
 
@@ -136,8 +139,7 @@ class Rounds:
 
     def begin(self) -> None:
         """A fit begins: members are equal."""
-        if self._under_way is not None:  # the script caught an error of the last fit
-            self._engine.collectives.end_gather(self._under_way.gather, "that a meeting is over")
+        # A meeting may be under way if the script caught an error of the last fit: the next one ends it.
         self._weights = self._unsent = self._under_way = None
         self.since, self._unequal, self._unequal_slots = 0, False, False
         self._spent_s, self._sent, self._steps = 0.0, 0, 0
@@ -152,21 +154,21 @@ class Rounds:
         self._unequal = self._unequal_slots = True
 
     @property
-    def beside(self) -> int:
-        """Steps beside which a meeting goes on; 0: they wait for it. The same on every network, so that the
-        result is."""
-        return self.every // _PART if self._is_large else 0
+    def overlap(self) -> int:
+        """Steps that a meeting overlaps; 0: they wait for it. The same on every network, so that the result
+        is."""
+        return self.every // _OVERLAP_DIVISOR if self._is_large else 0
 
     @property
     def left(self) -> int:
         """Steps until something is due."""
-        return (self.every if self._under_way is None else self.beside) - self.since
+        return (self.every if self._under_way is None else self.overlap) - self.since
 
     def meet_if_due(self) -> None:
-        if self._under_way is not None and self.since >= self.beside:
+        if self._under_way is not None and self.since >= self.overlap:
             self._end_meeting()
         if self.since >= self.every:
-            if self.beside:
+            if self.overlap:
                 self._begin_meeting()
             else:
                 self._meet()
@@ -174,17 +176,16 @@ class Rounds:
     def _begin_meeting(self) -> None:
         began_s = time.perf_counter()
         weights = _flat(self._trainable)
-        own = self._difference(weights)
-        sent = np.frombuffer(codec.encode(own), np.uint8)
+        sent = np.frombuffer(codec.encode(self._difference(weights)), np.uint8)
         gather = self._engine.collectives.begin_gather(sent, "differences of weights")
         self._sent += (len(gather.ranks) - 1) * len(sent)
-        self._under_way = _UnderWay(gather, own, weights, self._shares(gather.ranks), self.since)
+        self._under_way = _UnderWay(gather, weights, self._shares(gather.ranks), self.since)
         self.since = 0
         self._spent_s += time.perf_counter() - began_s
 
     def _end_meeting(self) -> None:
-        """Takes the outer step. If a member has left meanwhile, the meeting has no effect, and its steps
-        count as those of the next one."""
+        """Takes the outer step. If a member has left and another lacks an array, the meeting has no effect,
+        and its steps count as those of the next one."""
         begun, self._under_way = self._under_way, None
         assert begun is not None
         began_s = time.perf_counter()
@@ -192,10 +193,10 @@ class Rounds:
         if gathered is None:
             self.since += begun.steps
         else:
-            ranks = begun.gather.ranks
-            found = self._decoded([each.tobytes() for each in gathered], ranks, len(begun.own))
+            ranks, own = begun.gather.ranks, self._difference(begun.weights)
+            found = self._decoded([each.tobytes() for each in gathered], ranks, len(own))
             mine = found[ranks.index(self._engine.rank)]
-            self._unsent = begun.own - mine
+            self._unsent = own - mine
             own_steps = _flat(self._trainable) - begun.weights if self.since else None
             self._take_over(self._mean(found, mine, begun.shares), own_steps)
         self._spent_s += time.perf_counter() - began_s
@@ -266,15 +267,22 @@ class Rounds:
         assert self._weights is not None
         with np.errstate(invalid="ignore", over="ignore"):
             weights, next_momentum = outer.stepped(self._weights, momentum.numpy(), difference)
-            moved = weights if own_steps is None else weights + own_steps
-        _assign(self._trainable, moved)
         momentum.assign(next_momentum)
+        self._assign_within_constraints(weights)
+        if own_steps is None:
+            self._weights, self.since = None, 0
+            return
+        # What constraints and narrow types changed is no part of the next difference.
+        self._weights = _flat(self._trainable)
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = self._weights + own_steps
+        self._assign_within_constraints(moved)
+
+    def _assign_within_constraints(self, weights: Floats) -> None:
+        _assign(self._trainable, weights)
         for variable in self._model.trainable_variables:
             if getattr(variable, "constraint", None) is not None:
                 variable.assign(variable.constraint(variable))
-        self._weights = weights
-        if own_steps is None:
-            self._weights, self.since = None, 0
 
     # --- what travels
 

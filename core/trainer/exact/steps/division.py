@@ -85,18 +85,21 @@ class Sharings:
         self._engine.compute_whole(self._model, why)
 
     def report_functions(self, record: TraceRecord) -> None:
-        """Names those that draw different random numbers on each member, and those that are not compiled."""
-        for name in sorted(record.not_compiled):
-            self._engine.say_once(
-                f"jit_compile of {name} is ignored in a step: laptops exchange gradients inside it, and XLA "
-                "cannot compile that. The result is the same."
-            )
+        """Names those that draw different random numbers on each member."""
         for name in sorted(record.own_draws):
             how = "With run_eagerly" if name == "run_eagerly" else f"With {name} in a step"
             self._engine.say_once(
                 f"{how}, each laptop draws its own random numbers: the result is as good as with another "
                 "seed, but not that of one laptop.",
                 difference=True,
+            )
+
+    def report_not_compiled(self, traced: Traced, record: TraceRecord) -> None:
+        """Call once the step is judged: one that computes whole batches inlines nothing."""
+        for name in () if traced.sharing.whole else sorted(record.not_compiled):
+            self._engine.say_once(
+                f"jit_compile of {name} is ignored, because Tandem inlines it into the step. The result is "
+                "the same."
             )
 
     def write_alike(self, key: str, step: Any, record: TraceRecord) -> bool:

@@ -284,8 +284,9 @@ class Loop:
         if batch is not None and not self._traced[key].judged and steps.count_rows(batch) > 1:
             self.engine.equalise(self.model)
             seen = batch if same else agreement.of_chief(self.engine.collectives, batch)
-            self._traced[key] = self._looked_at(key, spec, seen)
-            self._traced[key].judged = True
+            traced = self._traced[key] = self._looked_at(key, spec, seen)
+            traced.judged = True
+            self._sharings.report_not_compiled(traced, traced.record)
         if not same and self.is_training and self._sharings.of(key).whole:
             raise agreement.drawn_apart()
         return self._traced[key]
@@ -385,6 +386,7 @@ class Loop:
             last = self._calls.step(traced, data, shares)
             done, rows = done + 1, rows + last.rows
             self._sharings.report_functions(self._record)
+            self._sharings.report_not_compiled(traced, self._record)
         if last is None:
             raise StopIteration
         # The first step creates variables; a metric starts at zero.

@@ -77,7 +77,7 @@ def network(optimizer: Any) -> Any:
 
 
 def large_network() -> Any:
-    """With a million parameters: its meetings go on beside steps."""
+    """With a million parameters: its meetings overlap steps."""
     import keras
 
     keras.utils.set_random_seed(member.SEED)
@@ -190,7 +190,7 @@ def main() -> None:
                 model, begin_gather = large_network(), collectives.begin_gather
                 with mock.patch.object(collectives, "begin_gather", wraps=begin_gather) as begun:
                     history = plain(model, 4)
-                done(name, {"history": history, "beside": begun.call_count}, model)
+                done(name, {"history": history, "overlaps": begun.call_count}, model)
             case "half-rows":
                 # Batches of one row: one member has none.
                 x, y = digits()

@@ -62,10 +62,10 @@ def test_bytes_are_a_sixtieth_of_the_exact_runs(records: Records) -> None:
     assert 0 < records[0]["plain@rare=16"]["expected"][0] <= exact / 60
 
 
-def test_meetings_of_a_large_model_go_on_beside_steps(records: Records) -> None:
+def test_meetings_of_a_large_model_overlap_steps(records: Records) -> None:
     """Of 29 steps in each of 4 epochs; the one at an epoch's end does not."""
     for record in records:
-        assert record["large"]["beside"] == 4 * 3 and record["large@exact"]["beside"] == 0
+        assert record["large"]["overlaps"] == 4 * 3 and record["large@exact"]["overlaps"] == 0
 
 
 def test_it_is_reported(records: Records) -> None:

@@ -1,4 +1,4 @@
-"""Rounds of two members against the same arithmetic in one place, with meetings beside steps and without."""
+"""Rounds of two members against the same arithmetic in one place, whether meetings overlap steps or not."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def moved(rank: int, step: int) -> codec.Floats:
     return np.random.default_rng((rank, step)).normal(size=SIZE).astype(np.float32)
 
 
-def simulated(beside: int, *, first_counts: bool = True) -> list[codec.Floats]:
+def simulated(overlap: int, *, first_counts: bool = True, least: float = -np.inf) -> list[codec.Floats]:
     """Two members' weights after each step, float32 [2, SIZE] each. ``first_counts``: whether the first
-    meeting has an effect."""
+    meeting has an effect. ``least``: a constraint."""
     at = np.zeros((2, SIZE), np.float32)
     base, momentum = at[0].copy(), np.zeros(SIZE, np.float32)
     unsent = np.zeros((2, SIZE), np.float32)
@@ -48,10 +48,11 @@ def simulated(beside: int, *, first_counts: bool = True) -> list[codec.Floats]:
         then, wanted, came = sent
         base, momentum = outer.stepped(base, momentum, outer.mean(list(came), SHARES))
         unsent[:] = wanted - came
-        at[:] = base + (at - then)
+        base = np.maximum(base, least)
+        at[:] = np.maximum(base + (at - then), least)
 
     for step in range(STEPS):
-        if begun and since == beside:
+        if begun and since == overlap:
             if first_counts:
                 take(begun)
             else:
@@ -59,7 +60,7 @@ def simulated(beside: int, *, first_counts: bool = True) -> list[codec.Floats]:
             begun = None
         if since >= EVERY:
             begun, since = send(), 0
-            if not beside:
+            if not overlap:
                 take(begun)
                 begun = None
         at += np.stack([moved(rank, step) for rank in range(2)])
@@ -74,23 +75,23 @@ def simulated(beside: int, *, first_counts: bool = True) -> list[codec.Floats]:
     return seen
 
 
-def network() -> Any:
+def network(constraint: str | None = None) -> Any:
     import keras
 
-    layers = [keras.Input((SIZE // 4,)), keras.layers.Dense(4, use_bias=False, kernel_initializer="zeros")]
-    model = keras.Sequential(layers)
+    dense = keras.layers.Dense(4, use_bias=False, kernel_initializer="zeros", kernel_constraint=constraint)
+    model = keras.Sequential([keras.Input((SIZE // 4,)), dense])
     model.compile("sgd", "mse")
     return model
 
 
-def begun(collectives: Any, model: Any, beside: int) -> Any:
-    """A member's rounds. ``beside``: steps beside a meeting."""
+def begun(collectives: Any, model: Any, overlap: int) -> Any:
+    """A member's rounds. ``overlap``: steps that a meeting overlaps."""
     from core.trainer.exact.rare.rounds import Rounds
 
     class Met(Rounds):
         @property
-        def beside(self) -> int:
-            return beside
+        def overlap(self) -> int:
+            return overlap
 
     shares = (*SHARES, 9)
     engine: Any = SimpleNamespace(collectives=collectives, rank=collectives.rank, share_numbers=shares)
@@ -100,11 +101,11 @@ def begun(collectives: Any, model: Any, beside: int) -> Any:
     return rounds
 
 
-def trained(collectives: Any, model: Any, beside: int) -> tuple[list[codec.Floats], codec.Floats]:
+def trained(collectives: Any, model: Any, overlap: int) -> tuple[list[codec.Floats], codec.Floats]:
     """A member's weights after each step, and its outer momentum."""
     from core.trainer.exact.keras import model_state
 
-    rounds, weights, seen = begun(collectives, model, beside), model.trainable_variables[0].value, []
+    rounds, weights, seen = begun(collectives, model, overlap), model.trainable_variables[0].value, []
     for step in range(STEPS):
         rounds.meet_if_due()
         assert rounds.left > 0
@@ -123,12 +124,15 @@ def trained(collectives: Any, model: Any, beside: int) -> tuple[list[codec.Float
     return seen, model_state.outer_momentum[model].numpy()
 
 
-@pytest.mark.parametrize("beside", [0, 1, 2, 8])
-def test_members_do_what_the_arithmetic_says(tmp_path: Path, beside: int) -> None:
+@pytest.mark.parametrize(("constraint", "least"), [(None, -np.inf), ("NonNeg", 0.0)])
+@pytest.mark.parametrize("overlap", [0, 1, 2, 8])
+def test_members_do_what_the_arithmetic_says(
+    tmp_path: Path, overlap: int, constraint: str | None, least: float
+) -> None:
     with meeting(tmp_path, 2) as exchanges:
-        both = [Beside(partial(trained, each, network(), beside)) for each in members(exchanges)]
+        both = [Beside(partial(trained, each, network(constraint), overlap)) for each in members(exchanges)]
         (one, momentum), (other, others) = (each.result() for each in both)
-    for step, expected in enumerate(simulated(beside)):
+    for step, expected in enumerate(simulated(overlap, least=least)):
         assert np.array_equal([one[step], other[step]], expected), f"after step {step + 1}"
         assert np.array_equal(one[step], other[step]) == (step + 1 in FLUSHES)
     assert np.array_equal(one[-1], other[-1]) and np.array_equal(momentum, others)
