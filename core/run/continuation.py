@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,6 +45,8 @@ class Next:
     """Not if one of them is still busy then: ``run`` goes on there."""
     spec: RunSpec | None = None
     """The request behind ``run``; None: the newest one."""
+    from_others: bool = False
+    """Other members went on with ``run``, and hand it back."""
 
 
 def pause_s(losses: int) -> float:
@@ -93,6 +96,13 @@ class Continuation:
         """A laptop is there, gone, busy or idle."""
         self._news.set()
 
+    def add(self, device: DeviceId, name: str) -> None:
+        """This laptop comes, too."""
+        following = self.next
+        if following is not None and device not in following.devices:
+            devices, back = (*following.devices, device), (*following.back, name)
+            self.next = dataclasses.replace(following, devices=devices, back=back)
+
     def end(self) -> bool:
         """The user wants no continuation. False: none was planned."""
         following, self.next = self.next, None
@@ -112,13 +122,16 @@ class Continuation:
         spec, why = following.spec or self.spec, None
         assert spec is not None
         try:
-            for devices, back in ((following.devices, following.back), (following.before, ())):
-                wanted = among(spec, devices, self._context.me)
-                await self._until_idle(wanted.devices, following.wait_s)
-                if following.wait_s is not None:  # missing laptops come later
-                    wanted = among(spec, tuple(filter(self._may_come, devices)), self._context.me)
-                if self.next is None or (following.unless_busy and any(map(self._is_busy, devices))):
+            for everybody in (True, False):
+                await self._until_idle(following, everybody)
+                if self.next is None:
                     return
+                devices, back = (self.next.devices, self.next.back) if everybody else (following.before, ())
+                if following.unless_busy and any(map(self._is_busy, devices)):
+                    return
+                if following.wait_s is not None:  # missing laptops come later
+                    devices = tuple(filter(self._may_come, devices))
+                wanted = among(spec, devices, self._context.me)
                 try:
                     await self._start(replace(wanted, resume=following.run), back)
                     return
@@ -130,11 +143,15 @@ class Continuation:
             self.next = self._starting = None
             self._on_over()
 
-    async def _until_idle(self, devices: tuple[DeviceId, ...], wait_s: float | None) -> None:
+    async def _until_idle(self, following: Next, everybody: bool) -> None:
         """Wait: members report the end of the previous run a moment after it."""
+        wait_s = self._context.limits.idle_s if following.wait_s is None else following.wait_s
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._context.limits.idle_s if wait_s is None else wait_s):
-                while self.next is not None and not all(map(self._may_come, devices)):
+            async with asyncio.timeout(wait_s):
+                while self.next is not None:
+                    devices = self.next.devices if everybody else following.before
+                    if all(map(self._may_come, devices)):
+                        return
                     self._news.clear()
                     await self._news.wait()
 

@@ -200,9 +200,10 @@ class Returns:
         plan = state.plan
         staying = tuple(device for device, part in state.parts.items() if not part.left)
         if back is None or self._succession.has_handed_back:
-            self._losses.clear()
-            self._absent.clear()
             self.continuation.next = self._succession.on_end(staying)
+            if self.continuation.next is None:
+                self._losses.clear()
+                self._absent.clear()
             return
         if state.falls_back and not back and plan.resume is not None:
             came = set(plan.resume.back)

@@ -140,7 +140,7 @@ class Succession:
         spec = structs.replace(entry.spec, script=entry.source if entry.spec.script else "")
         names = dict(zip(entry.device_ids, entry.devices, strict=False))
         self.cut_off = {device: name for device, name in names.items() if device != me}
-        following = Next(entry.run, (me, *self.cut_off), (me,), (), wait_s, spec=spec)
+        following = Next(entry.run, (me, *self.cut_off), (me,), (), wait_s, spec=spec, from_others=True)
         # Another laptop may say that it went on from now on, and have the only checkpoint.
         self.lost = following
         self.reconsider()
@@ -227,7 +227,7 @@ class Succession:
         if ahead is None:
             return None
         run, device, name = ahead
-        return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,))
+        return Next(run, tuple(dict.fromkeys((*staying, device))), staying, (name,), from_others=True)
 
     def reconsider(self) -> None:
         """A run began or ended here: it may be time to decide who goes on with one that was lost."""
@@ -251,7 +251,8 @@ class Succession:
                 following = self._continuation.next
                 if following is None:  # it was stopped here, or has ended
                     self._answer(device, goes_on=False)
-                elif following.spec is not None and device in self._were_in:
+                elif following.from_others and device in self._were_in:
+                    self._continuation.add(device, name)
                     self._answer(device)  # the first that told of it may not be the one that stands in
             return
         if run not in self._chain or device not in self._were_in:

@@ -299,6 +299,37 @@ async def test_a_starter_that_crashed_takes_its_run_back_whoever_tells_it_first(
     await finish(three, again, ben, cleo)
 
 
+@pytest.mark.parametrize("limits", [dataclasses.replace(QUICK, idle_s=5.0)], ids=["patient"])
+@pytest.mark.parametrize("first", ["Ben", "Cleo"])
+async def test_a_starter_that_went_on_alone_takes_its_run_back_whoever_tells_it_first(
+    three: Lan, spec: RunSpec, first: str
+) -> None:
+    """Cleo is in the run for which Ben stands in, and its link may be back before Ben's."""
+    anna, ben, cleo = nodes(three)
+    run = await train(three, spec, anna, ben, cleo)
+    cleo.trainers[-1].say(at(1))
+    await three.wait_until(lambda: step_of(cleo) == 1)
+    three.lose(anna, cleo, LOST)
+    three.lose(anna, ben, LOST)
+    await goes_on(three, run, ben, cleo, step=70)
+    assert not anna.over
+
+    if first == "Ben":
+        three.mend(anna, ben)
+        again = await goes_on(three, run, anna, ben, step=80)
+        three.mend(anna, cleo)
+        await goes_on(three, again, anna, ben, cleo, step=90)
+    else:
+        three.mend(anna, cleo)
+        await three.wait_until(anna.last_phases)
+        three.mend(anna, ben)
+        await goes_on(three, run, anna, ben, cleo, step=80)
+
+    failed, *_ = anna.last_phases()
+    assert isinstance(failed, Failed) and failed.problem.code == "overtaken"
+    await finish(three, anna, ben, cleo)
+
+
 @pytest.mark.parametrize("finished", [False, True], ids=["under way", "finished"])
 @pytest.mark.parametrize("crashed", [False, True], ids=["cut off", "crashed"])
 async def test_who_stands_in_hands_the_run_back_after_a_restart_too(

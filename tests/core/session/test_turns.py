@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -194,9 +194,17 @@ def test_a_goodbye_that_has_come_is_read_although_sending_fails_first() -> None:
         assert one.reasons == [BYE]
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C raises, even if these tests were started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said() -> None:
     """Ctrl-C in the middle of a goodbye, which the peer says once."""
-    handler = signal.getsignal(signal.SIGINT)
     with joined(limits=LONG_RESTS) as (one, other):
         rounds(one, other, 5)
 
@@ -209,9 +217,10 @@ def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said()
         with pytest.raises(KeyboardInterrupt):
             one.driver.turns.take(lambda: bool(one.reasons))
         assert one.reasons == [BYE]
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_a_stop_waits_for_a_piece_of_a_long_message_and_not_for_all_of_it() -> None:
     readers = []
     with joined(limits=LONG_RESTS) as (one, other):

@@ -129,6 +129,10 @@ def main() -> None:
     variable = tf.Variable(1.0)
     if private.variable_dtype(variable.handle) != variable.dtype:
         wrong.append("a variable's type is not in its handle's _handle_data")
+    if not private.is_compiled(tf.function(tf.abs, jit_compile=True)) or private.is_compiled(
+        tf.function(tf.abs)
+    ):
+        wrong.append("whether XLA compiles a tf.function is not in its _jit_compile")
     graph = tf.function(lambda x: tf.function(tf.abs)(x)).get_concrete_function(1.0).graph
     (call,) = [op for op in graph.get_operations() if op.type.endswith("PartitionedCall")]
     inner = private.function_graph(graph, call.get_attr("f").name)  # _get_function
