@@ -11,8 +11,8 @@ from bench.wire.link import FREE_MBIT, Link
 ROUNDS = 3
 LINKS = {FREE_MBIT: "free", 936: "936 Mbit", 240: "240 Mbit"}
 WORKS = {"digits": ("digits CNN", 120), "5m": ("5 million parameters", 6)}
-"""Title of each, and its epochs: enough steps to be measured before, and for small ones twice the time in which
-every step is audited."""
+"""Title of each, and its epochs: enough steps to be measured before, and for small ones twice the time in
+which every step is audited."""
 WITHIN = 0.2
 
 
