@@ -119,7 +119,7 @@ def images(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, kinds, np.digitize(wave[..., 0], [-0.3, 0.3]).astype("int32")
 
 
-def trained(seed: int, *, stirred: bool) -> RandomModel:
+def trained(seed: int, *, eager: bool) -> RandomModel:
     """Trains for `STEPS` steps of 64 images, twice; alike in one process and in members."""
     keras.utils.set_random_seed(seed)
     drawn = random.Random(seed)
@@ -192,5 +192,5 @@ def trained(seed: int, *, stirred: bool) -> RandomModel:
         f"missing {from_batch}, {between}, {optimizer}, {effect}"
     )
     made = RandomModel(words, term is None and from_batch is None and between is None, model)
-    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], stirred=stirred)
+    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], eagerly=eager)
     return made

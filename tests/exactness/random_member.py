@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.exactness.member import Quiet, begin, join, leave
 
-STIRRED = "~"
-"""Ends the names of models that begin with other last bits."""
+EAGERLY = "~"
+"""Ends the names of models that are to run eagerly, and so round differently."""
 
 
 class Telling(Quiet):
@@ -48,7 +48,7 @@ def main() -> None:
         if installation:
             installation.say_again()
         kind, seed = name.split("-")
-        made = trained[kind](int(seed.removesuffix(STIRRED)), stirred=seed.endswith(STIRRED))
+        made = trained[kind](int(seed.removesuffix(EAGERLY)), eager=seed.endswith(EAGERLY))
         np.savez(out / f"{name}.npz", *map(np.asarray, made.model.weights))
         (out / "times.json").write_text(json.dumps(time.monotonic()))
         record[name] = {

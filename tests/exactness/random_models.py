@@ -17,7 +17,6 @@ from tests.exactness.scenarios.audited import ClippedBack, Turned
 from tests.exactness.scenarios.registry import BATCH, FEATURES, table
 
 STEPS, EPOCHS = int(os.environ.get("TANDEM_FUZZ_STEPS", "12")), 2
-LAST_BIT = 2.0**-23
 _MISSING = 2.0
 """Outside of all targets, but close enough that a squared distance keeps its last bits."""
 
@@ -30,12 +29,9 @@ class RandomModel(NamedTuple):
     """Nothing in the model depends on the batch as a whole: it is shared, and nothing is reported."""
     model: Any
 
-    def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any], *, stirred: bool) -> None:
-        """`stirred`: from weights with other last bits."""
-        drawn = np.random.RandomState(1)
-        for weight in self.model.trainable_variables if stirred else ():
-            by = drawn.uniform(-LAST_BIT, LAST_BIT, weight.shape)
-            weight.assign(weight.numpy() * (1 + by).astype("float32"))
+    def fit(self, x: np.ndarray, y: np.ndarray, callbacks: list[Any], *, eagerly: bool) -> None:
+        """`eagerly`: rounded differently."""
+        self.model.run_eagerly |= eagerly
         self.model.fit(x, y, batch_size=BATCH, epochs=EPOCHS, shuffle=False, verbose=0, callbacks=callbacks)
 
 
@@ -68,7 +64,7 @@ def begun(optimizer: Any, start: int, begins: str, term: Callable[[], Any]) -> A
     return tf.cond(optimizer.iterations >= start, term, lambda: 0.0) if begins == "later" else term()
 
 
-def trained(seed: int, *, stirred: bool) -> RandomModel:
+def trained(seed: int, *, eager: bool) -> RandomModel:
     """Trains for `STEPS` steps of 64 rows, twice; alike in one process and in members."""
     keras.utils.set_random_seed(seed)
     drawn = random.Random(seed)
@@ -122,5 +118,5 @@ def trained(seed: int, *, stirred: bool) -> RandomModel:
     words = f"{rows}, {term} {begins} ×{size} from {start}, missing {from_batch}, {between}, {optimizer}"
     of_rows = term is None and from_batch is None and between != "clipped"
     made = RandomModel(words, of_rows, model)
-    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], stirred=stirred)
+    made.fit(x, y, [Turned(weight)] if begins == "by a callback" else [], eagerly=eager)
     return made
