@@ -84,7 +84,7 @@ class ShownRun:
         return goes_on_words(checkpoint, lender) if ended_early and checkpoint is not None else ""
 
     def goes_on_alone(self, state: State) -> bool:
-        """Whether it could go on or begin anew here alone, if other laptops prevent resuming it as it was."""
+        """Whether it could go on or start over here alone, if other laptops prevent resuming it as it was."""
         may = self.own or bool(self.goes_on(state))
         return may and alone_helps(self.phase, self.plan, state)
 

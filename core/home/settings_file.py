@@ -30,7 +30,7 @@ def read(path: Path) -> tuple[Settings, Problem | None]:
         return Settings(), Problem(
             code="settings-corrupt",
             what=f"The settings in {path} can't be read; the defaults are used.",
-            fix=_set_aside(path) or "Choose your settings again; they will be saved again.",
+            fix=_set_aside(path) or "Choose your settings again; Tandem then saves them in a new file.",
             detail=why,
         )
     return settings, None

@@ -99,4 +99,4 @@ def test_where_a_broken_file_was_put_is_reported(tmp_path: Path, monkeypatch: py
     path.write_bytes(b"{")
     monkeypatch.setattr(Path, "rename", refuse)
     _, problem = settings_file.read(path)
-    assert problem is not None and "saved again" in problem.fix and path.exists()
+    assert problem is not None and "in a new file" in problem.fix and path.exists()

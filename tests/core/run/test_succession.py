@@ -67,6 +67,12 @@ def step_of(node: LanNode) -> int | None:
     return None if progress is None else progress.done
 
 
+def cut_off(lan: Lan, one: LanNode, *others: LanNode) -> None:
+    """One after the other loses its link to ``one``."""
+    for other in others:
+        lan.lose(one, other, LOST)
+
+
 async def goes_on(lan: Lan, before: RunId, *them: LanNode, step: int = 50, first: Progress = STEP) -> RunId:
     """These train in a run that resumes ``before``."""
     await lan.wait_until(lambda: all(node.state.run and run_of(node) != before for node in them))
@@ -162,8 +168,7 @@ async def test_two_that_are_left_go_on_together_and_nobody_is_asked(three: Lan, 
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     cleo.ask_before_running(ben)
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     together = await goes_on(three, run, ben, cleo)
     assert not [event for event in cleo.events if isinstance(event, ev.ConsentAsked)]
     await finish(three, ben, cleo)
@@ -287,8 +292,7 @@ async def test_a_starter_that_crashed_takes_its_run_back_whoever_tells_it_first(
     """Cleo is in the run for which Ben stands in, and tells it as well."""
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     await goes_on(three, run, ben, cleo, step=70)
 
     again = await three.crash("Anna")
@@ -309,8 +313,7 @@ async def test_a_starter_that_went_on_alone_takes_its_run_back_whoever_tells_it_
     run = await train(three, spec, anna, ben, cleo)
     cleo.trainers[-1].say(at(1))
     await three.wait_until(lambda: step_of(cleo) == 1)
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     await goes_on(three, run, ben, cleo, step=70)
     assert not anna.over
 
@@ -403,8 +406,7 @@ async def test_who_stands_in_for_a_stand_in_hands_the_run_back_to_its_owner(
 ) -> None:
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     together = await goes_on(three, run, ben, cleo)
     three.lose(ben, cleo, LOST)
     await goes_on(three, together, cleo, step=60)
@@ -459,8 +461,7 @@ async def test_invariant_who_stands_in_for_a_starter_runs_nothing_else_without_a
     if claims == "a run that was stopped":
         anna.runs.stop()
         await three.wait_until(lambda: all(node.over for node in nodes(three)))
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     await three.wait_until(lambda: not cleo.runs_a_trainer and not ben.runs_a_trainer)
     if claims == "nothing else":
         await goes_on(three, run, ben, cleo)
@@ -625,8 +626,7 @@ async def test_if_the_first_of_those_left_is_lost_as_well_the_next_one_goes_on(
     anna, ben, cleo = nodes(three)
     run = await train(three, spec, anna, ben, cleo)
     ben.trainers[-1].stubborn = True  # its step takes long
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     await three.wait_until(lambda: not cleo.runs.busy)
     assert run_of(cleo) == run
     three.lose(ben, cleo, LOST)
@@ -643,8 +643,7 @@ async def test_who_is_not_asked_by_the_first_of_those_left_says_so(three: Lan, s
     anna, ben, cleo = nodes(three)
     await train(three, spec, anna, ben, cleo)
     ben.trainers[-1].stubborn = True
-    three.lose(anna, cleo, LOST)
-    three.lose(anna, ben, LOST)
+    cut_off(three, anna, cleo, ben)
     await three.wait_until(lambda: not cleo.runs.busy)
     ben.runs.returns.continuation.on_idle = lambda: None  # type: ignore[method-assign]
     three.clock.advance(QUICK.asked_s)
