@@ -51,15 +51,17 @@ def advice_words(advice: Advice | None, face: Face) -> str:
             words = f"{advice.fastest} is {faster}× as fast as {advice.slowest}, which adds little."
         case "steps":
             words = (
-                f"A step is too small to share: {advice.fastest} alone does it in "
-                f"{units.duration(advice.fast_s)}. Use a larger batch_size, or set steps_per_execution."
+                f"Steps are too small to meet in each: {advice.fastest} alone does one in "
+                f"{units.duration(advice.fast_s)}. Use a larger batch_size{_twice(advice)}, or set "
+                "steps_per_execution."
             )
         case "wire":
-            words = _wire_words(advice, face)
+            words = f"Use a cable, a faster network or a larger batch_size{_twice(advice)}."
         case "shares":
             words = f"{face.shares} each laptop gets as many rows as it can compute."
         case "load":
             words = "Use a larger batch_size, and close other programs on all laptops."
+    words += _inexact(advice, face)
     if advice.together >= WORTH:
         return words
     how = face.alone_here if advice.here else face.alone_there.format(name=advice.alone)
@@ -67,11 +69,14 @@ def advice_words(advice: Advice | None, face: Face) -> str:
     return f"{words} {train} on {advice.alone} alone ({how})."
 
 
-def _wire_words(advice: Advice, face: Face) -> str:
-    """What would help on a slow network, and how fast each is expected to be beside the fastest alone."""
-    twice = "" if advice.larger is None else f" (twice the rows: {compared(advice.larger)})"
-    words = f"Use a cable, a faster network or a larger batch_size{twice}."
-    inexact = [
+def _twice(advice: Advice) -> str:
+    return "" if advice.larger is None else f" (twice the rows: {compared(advice.larger)})"
+
+
+def _inexact(advice: Advice, face: Face) -> str:
+    """What would help at the price of exactness, and how fast each is expected to be beside the fastest
+    alone."""
+    choices = [
         f"{does} ({option}: {compared(gain)})"
         for does, option, gain in (
             ("send half the bytes", face.narrow_wire, advice.narrow),
@@ -80,9 +85,7 @@ def _wire_words(advice: Advice, face: Face) -> str:
         )
         if gain is not None
     ]
-    if inexact:
-        words += f" Or {' or '.join(inexact)}; the result is then not that of one machine."
-    return words
+    return f" Or {' or '.join(choices)}; the result is then not that of one machine." if choices else ""
 
 
 def speed_lines(said: SpeedWords, face: Face) -> list[str]:

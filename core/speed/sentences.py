@@ -25,7 +25,7 @@ RARELY = 1.3
 """A speed-up below this is worth an offer of rare meetings, if they give more."""
 UNEVEN = 1.25
 TINY_S = 0.02
-"""A step that takes the fastest member less hardly justifies an exchange."""
+"""A step that takes the fastest member less hardly justifies an exchange of its own."""
 EIGHT_BITS = 1 / 8
 """The part of the bytes that each of *n* members sends in 8 bits is *n* times this."""
 SMALL_BYTES = 500_000
@@ -169,18 +169,21 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         cause = "wire"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
         cause = "shares"
+    computing_s = max(step_s - expectation.wire_s, ideal_s)
+    waiting_s = max(0.0, step_s - computing_s)
     narrow = narrowest = rarely = larger = None
-    if cause == "wire":
-        computing_s = max(step_s - expectation.wire_s, ideal_s)
-        waiting_s = max(0.0, step_s - computing_s)
-        if plan.wire == "f32":
-            narrow = fast / (computing_s + waiting_s / 2)
-            narrowest = fast / (computing_s + waiting_s * EIGHT_BITS * len(plan.members))
-        if plan.strategy == "managed" and plan.sync == "exact":
-            rarely = fast / _rare_s(computing_s, expectation.wire_s)
+    if cause == "wire" and plan.wire == "f32":
+        narrow = fast / (computing_s + waiting_s / 2)
+        narrowest = fast / (computing_s + waiting_s * EIGHT_BITS * len(plan.members))
+    if plan.strategy == "managed" and plan.sync == "exact":
+        rarely = fast / _rare_s(computing_s, expectation.wire_s)
+    if cause in ("steps", "wire"):
         larger = 2 * fast / (2 * computing_s + waiting_s)
     if together >= WORTH and not (rarely and rarely >= max(RARELY, WORTH * together)):
         return None
+    # On a slow network all choices are compared; elsewhere rare meetings are only named where they are one.
+    if rarely and rarely <= (together if cause == "wire" else max(WORTH, WORTH * together)):
+        rarely = None
     laptop = ranks(plan)[best]
     return Advice(
         cause=cause,
@@ -193,7 +196,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         together=together,
         narrow=narrow,
         narrowest=narrowest,
-        rarely=rarely if rarely and rarely > together else None,
+        rarely=rarely,
         larger=larger,
     )
 
@@ -207,7 +210,8 @@ def _rare_s(computing_s: float, wire_s: float) -> float:
 
 
 def too_small(expectation: Expectation) -> bool:
-    """Whether no network lets laptops share such steps with a gain."""
+    """Whether steps are so short, and send so little, that each meeting costs more for its latency than for
+    its bytes."""
     return min(expectation.alone_s) < TINY_S and expectation.wire_bytes < SMALL_BYTES
 
 

@@ -127,9 +127,9 @@ Blamed = Literal["unlike", "steps", "wire", "shares", "load"]
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Advice if several laptops are hardly faster than one of them alone.
 
-    ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too small to share; ``wire``: it is
-    too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other programs, or a small
-    batch.
+    ``cause``: ``unlike``: the slowest adds little; ``steps``: they are too small to meet in each; ``wire``:
+    it is too slow; ``shares``: the fixed ones do not fit the laptops' speeds; ``load``: other programs, or a
+    small batch.
     """
 
     cause: Blamed

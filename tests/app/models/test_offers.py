@@ -17,7 +17,7 @@ from core.vocabulary.options import RunOptions
 from core.vocabulary.progress import Blamed
 from tests.app import world
 from tests.app.models.test_draft import TWO
-from tests.app.words.test_advice_words import ADVICE
+from tests.app.words.test_advice_words import ADVICE, advice_on
 from tests.core.fake_node import ME, OTHER
 
 BATCH = Declared(names=("-b", "--batch-size"), kind="int", default="64")
@@ -37,8 +37,7 @@ def offers(
 def offered(
     cause: Blamed = "wire", *, draft: RunDraft = DRAFT, here: bool = True, together: float = 0.5
 ) -> dict[str, Offer]:
-    wire = {} if cause == "wire" else {"narrow": None, "rarely": None, "larger": None}
-    advice = replace_struct(ADVICE, cause=cause, here=here, together=together, **wire)
+    advice = replace_struct(advice_on(cause), here=here, together=together)
     made = PlanMade(plan=world.plan(), expectation="Last time: slow.", advice=advice)
     read = replace_struct(READ, options=(BATCH,))
     return {each.words: each for each in offers("speed", made, draft=draft, read=read)}
@@ -48,7 +47,7 @@ def offered(
     ("cause", "words"),
     [
         ("unlike", [ALONE]),
-        ("steps", ["Use --batch-size 128", ALONE]),
+        ("steps", ["Meet rarely (about 1.5× as fast)", "Use --batch-size 128", ALONE]),
         ("wire", ["Send half the bytes", "Meet rarely (about 1.5× as fast)", "Use --batch-size 128", ALONE]),
         ("shares", ["Share by speed", ALONE]),
         ("load", ["Use --batch-size 128", ALONE]),

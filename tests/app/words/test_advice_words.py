@@ -23,14 +23,23 @@ ADVICE = Advice(
 )
 
 
+def advice_on(cause: Blamed) -> Advice:
+    """With the numbers that such advice has."""
+    if cause == "wire":
+        return ADVICE
+    few = replace(ADVICE, cause=cause, narrow=None)
+    return few if cause == "steps" else replace(few, rarely=None, larger=None)
+
+
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
         ("unlike", "anna is 12× as fast as ben, which adds little. Train"),
         (
             "steps",
-            "A step is too small to share: anna alone does it in 3 ms. Use a larger batch_size, or set "
-            "steps_per_execution. Or train",
+            "Steps are too small to meet in each: anna alone does one in 3 ms. Use a larger batch_size "
+            "(twice the rows: 1.2× slower), or set steps_per_execution. Or meet rarely (--sync rare: about "
+            "1.5× as fast); the result is then not that of one machine. Or train",
         ),
         (
             "wire",
@@ -43,7 +52,7 @@ ADVICE = Advice(
     ],
 )
 def test_the_terminal_names_options(cause: Blamed, words: str) -> None:
-    advice = replace(ADVICE, cause=cause)
+    advice = advice_on(cause)
     assert advice_words(advice, TERMINAL) == f"{words} on anna alone (--solo)."
     assert advice_words(replace(advice, here=False), TERMINAL).endswith("(--solo on anna).")
 
@@ -59,6 +68,15 @@ def test_nothing_is_advised_that_is_done_already() -> None:
     assert "(twice the rows: 1.2× slower). Or meet rarely (--sync rare: about 1.5× as fast); the" in words
     words = advice_words(replace(ADVICE, narrow=None, rarely=None, larger=None), TERMINAL)
     assert words.startswith("Use a cable, a faster network or a larger batch_size. Or train")
+
+
+@pytest.mark.parametrize("cause", get_args(Blamed))
+def test_rare_meetings_are_named_with_their_speed_and_price_whatever_the_cause(cause: Blamed) -> None:
+    words = advice_words(replace(advice_on(cause), rarely=1.4), WINDOW)
+    assert (
+        "meet rarely (Options: on slow networks, meet rarely: about 1.4× as fast); the result is then"
+        in words
+    )
 
 
 def test_training_alone_is_not_advised_where_together_is_faster() -> None:
