@@ -12,7 +12,7 @@ from core.speed.sentences import steps_words, times, too_small
 from core.vocabulary import units
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, ranks
-from core.vocabulary.plausible import a_step, sound
+from core.vocabulary.plausible import is_step_time, sound
 from core.vocabulary.progress import Expectation, Summary
 from core.vocabulary.state import Run
 from core.vocabulary.text import capitalised, plain
@@ -87,7 +87,7 @@ def _gain(
     devices = ranks(plan)
     if known is None or device not in devices or not sound(known, plan):
         return None
-    if len(known.alone_s) < 2 or step_s is None or not a_step(step_s):
+    if len(known.alone_s) < 2 or step_s is None or not is_step_time(step_s):
         return None
     alone_s = min(alone_s for rank, alone_s in zip(devices, known.alone_s, strict=True) if rank == device)
     return alone_s / step_s

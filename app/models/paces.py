@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.words.run_words import FAR_S, range_words, steps_left
 from core.vocabulary.ids import RunId
-from core.vocabulary.plausible import a_step
+from core.vocabulary.plausible import is_step_time
 from core.vocabulary.progress import Progress
 from core.vocabulary.state import Run
 
@@ -58,7 +58,7 @@ def left_words(progress: Progress, paces: Sequence[Pace]) -> str:
     """``4:10–5:30``: until this ``fit`` ends; validation is not counted. The range lies between the recent
     quartiles; ``""`` before there are enough reports, or if the length is unknown."""
     steps = steps_left(progress)
-    every_s = [pace.every_s for pace in paces if pace.every_s is not None and a_step(pace.every_s)]
+    every_s = [pace.every_s for pace in paces if pace.every_s is not None and is_step_time(pace.every_s)]
     if steps is None or len(every_s) < LEAST:
         return ""
     least_s, _, most_s = (steps * each for each in quantiles(every_s, n=4, method="inclusive"))

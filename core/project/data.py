@@ -29,8 +29,8 @@ from core.vocabulary.paths import shown, why_unsafe
 
 
 class LocalData(msgspec.Struct, frozen=True, kw_only=True):
-    """Data on the starter's laptop: ``folder`` has the files of ``manifest``, and no link is on its path.
-    ``skipped``: what is in it and cannot travel."""
+    """Data on the starter's laptop: ``folder`` has the files of ``manifest``, and its path contains no links.
+    ``skipped``: entries of the folder that cannot be sent."""
 
     data: Data
     folder: str
@@ -47,7 +47,8 @@ def read_data(
     *,
     most_files: int = MOST_FILES,
 ) -> LocalData:
-    """``path`` as the user wrote it; ``hashes`` as in ``scan_project``. Raises ``TandemError``."""
+    """The data at ``path``, as the user wrote it. ``hashes``: as in ``scan_project``. Raises
+    ``TandemError``."""
     whole = Path(os.path.normpath(path.expanduser().absolute()))
     manifest, skipped = _scan(whole, whole.name, hashes, meter, most_files)
     real, is_file = whole.resolve(), whole.is_file()
@@ -71,7 +72,8 @@ def read_data(
 def find_again(
     data: Data, place: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
 ) -> LocalData | None:
-    """Another laptop's data, at ``place`` here; None: it is not the same. ``hashes`` as in ``scan_data``."""
+    """Another laptop's data, if the same is at ``place`` here; None: it is not. ``hashes``: as in
+    ``scan_data``."""
     try:
         if data.is_file != place.is_file() or (data.is_file and place.name != Path(data.path).name):
             return None
@@ -91,8 +93,8 @@ def find_again(
 def read_kept(
     paths: Iterable[str], keras: Path, hashes: Path | None = None, meter: ReadMeter = UNWATCHED
 ) -> list[LocalData]:
-    """The downloads of Keras that are here. ``keras``: its folder; ``paths``: below it, others are left
-    out."""
+    """Keras' downloads that are here. ``keras``: its folder; ``paths``: relative paths below it. Skips unsafe
+    paths and unusable files."""
     found = []
     for path in paths:
         if why_unsafe(path) is not None:
@@ -105,8 +107,8 @@ def read_kept(
 
 
 def scan_data(path: Path, name: str, hashes: Path | None = None, meter: ReadMeter = UNWATCHED) -> Manifest:
-    """A folder's files, without hidden ones, links and what systems leave in folders; or one file, as
-    ``name``. Raises ``TandemError``.
+    """A folder's files, without hidden files, links and system files such as ``Thumbs.db``; or a single file,
+    listed as ``name``. Raises ``TandemError``.
     """
     return _scan(path, name, hashes, meter)[0]
 
@@ -173,7 +175,7 @@ def left_behind(data: LocalData) -> Problem:
     )
 
 
-def beyond_most(data: LocalData) -> Problem:
+def too_many_data(data: LocalData) -> Problem:
     """A warning: a run has no room for another Keras download."""
     return Problem(
         code="data-left",

@@ -24,9 +24,10 @@ ENTRY_BYTES = 16
 
 
 def read_texts(folder: Path, manifest: Manifest) -> dict[str, bytes]:
-    """The script, other Python files, then the other texts, small ones first, as far as they fit.
+    """As many texts as fit, by path: first the script, then other Python files, then the rest, small ones
+    first.
 
-    Leaves out a file that changed since the manifest was made: its bytes would not be the ones that run.
+    Leaves out files that changed since the manifest was made: their bytes would not be the ones that run.
     """
     room, texts = LIMIT_TEXTS_BYTES, dict[str, bytes]()
     for file in sorted(manifest.files, key=lambda file: _order(file, manifest.script)):
@@ -60,7 +61,7 @@ def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
     )
 
 
-def are_of(texts: Mapping[str, bytes], manifest: Manifest) -> bool:
+def match_manifest(texts: Mapping[str, bytes], manifest: Manifest) -> bool:
     """Whether texts match the manifest byte by byte.
 
     Security invariant: the texts that a user reads before saying yes are the ones that run afterwards.

@@ -17,7 +17,7 @@ from core.home.trust_file import SavedTrust
 from core.pairing.throttle import RetryDelay
 from core.project.checkpoint_store import check_listing
 from core.project.look import look_at
-from core.project.texts import are_of
+from core.project.texts import match_manifest
 from core.run import planning, problems, return_problems, written
 from core.run.context import RunContext
 from core.run.participant import state as pa
@@ -235,7 +235,7 @@ def why_unsafe(request: Prepare) -> Problem | None:
     """What is wrong with the announced files. Checks thousands of names: use a thread."""
     plan, manifest = request.plan, request.manifest
     # The manifest may have come as a file, and differ from the one that the request named.
-    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not are_of(
+    if (plan.project, plan.script) != (manifest.digest, manifest.script) or not match_manifest(
         request.texts, manifest
     ):
         return problems.bad_message("The other laptop")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
-from core.project.data import LocalData, beyond_most, left_behind, read_data, read_kept
+from core.project.data import LocalData, left_behind, read_data, read_kept, too_many_data
 from core.project.files import UNWATCHED, ReadMeter
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
@@ -117,7 +117,7 @@ def read_project(
         mirrored_loop=report.loops_in_mirrored_strategy,
         needs=report.needs,
         warnings=_warnings(report, spec, project.manifest, data)
-        + tuple(str(beyond_most(each)) for each in beyond),
+        + tuple(str(too_many_data(each)) for each in beyond),
         data=tuple(data),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )

@@ -15,7 +15,7 @@ from core.vocabulary import units
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.options import LEAST_STEPS, MOST_STEPS
 from core.vocabulary.plan import Plan, ranks
-from core.vocabulary.plausible import a_step, sound, sound_summary
+from core.vocabulary.plausible import is_step_time, sound, sound_summary
 from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectation, Summary
 from core.vocabulary.text import capitalised, plain
 
@@ -148,7 +148,7 @@ def speed_up(summary: Summary) -> float | None:
     if summary.expectation is None or summary.settled is None or len(summary.expectation.alone_s) < 2:
         return None
     alone_s, step_s = min(summary.expectation.alone_s), summary.settled.step_s
-    return alone_s / step_s if a_step(alone_s) and a_step(step_s) else None
+    return alone_s / step_s if is_step_time(alone_s) and is_step_time(step_s) else None
 
 
 def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> Advice | None:

@@ -14,7 +14,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.events import MirroredEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
-from core.vocabulary.plausible import a_step
+from core.vocabulary.plausible import is_step_time
 from core.vocabulary.progress import EpochPart, Progress, Settled, Summary
 from core.vocabulary.text import plain
 
@@ -52,7 +52,7 @@ class Settling:
         known = self
         if progress.share is not None and progress.share >= 0:
             known = replace(known, shares=tuple({**dict(self.shares), device: progress.share}.items()))
-        if not chief or progress.step_s is None or not a_step(progress.step_s):
+        if not chief or progress.step_s is None or not is_step_time(progress.step_s):
             return known
         kept, stride = known.reports, known.stride
         if known.seen % stride == 0:

@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
 from core.vocabulary import units
-from core.vocabulary.limits import STAND_TOLD_S
+from core.vocabulary.limits import ACTIVITY_EVERY_S
 from core.vocabulary.trainer_messages import Said, StatusChanged
 from core.vocabulary.waits import Activity, PeerWait, TrainerStatus
 
@@ -93,7 +93,7 @@ class Standstill:
         activity, where = doing
         status = TrainerStatus(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
         tell: list[TrainerStatus | Literal["stack"] | None] = []
-        if self._is_news(status) or now_s - self._reported_s >= STAND_TOLD_S:
+        if self._is_news(status) or now_s - self._reported_s >= ACTIVITY_EVERY_S:
             self._reported, self._reported_s = status, now_s
             tell.append(status)
         is_late = self._awaited_s is not None and now_s - self._awaited_s >= STACK_AFTER_S

@@ -34,7 +34,7 @@ Accesses = Annotated[tuple[Access, ...], Meta(max_length=MOST)]
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """An ``Access``, and its real path."""
+    """An ``Access`` with its real path."""
 
     asked: FilePath
     path: FilePath
@@ -52,7 +52,7 @@ def is_within(path: str, folders: Iterable[str]) -> bool:
 
 
 def least(folders: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
-    """The outermost folders, without those in ``but``: equal sets always look the same."""
+    """The outermost folders, sorted, without those inside ``but``: equal sets give equal results."""
     found = set(folders)
     outer = {each for each in found if not is_within(each, found - {each})}
     return tuple(sorted(each for each in outer if not is_within(each, but)))

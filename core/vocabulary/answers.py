@@ -87,8 +87,7 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     advice: Advice | None = None
     """Advice if that run was hardly faster than a single laptop."""
     warnings: tuple[Problem, ...] = ()
-    """Problems that may end the run halfway, such as a module that some laptop lacks and that is imported in
-    a line that may not run."""
+    """Problems that may end the run halfway, such as a missing module whose import may never be reached."""
     last_shares: dict[DeviceId, int] = {}
     """Each device's rows of the batch at that run's end."""
 
@@ -223,7 +222,7 @@ class StorageMeasured(Tagged, frozen=True, kw_only=True):
     """Sizes in bytes, by kind. A file that has several names counts once."""
 
     projects_bytes: int
-    """Projects of other laptops, and what came of projects and data whose transfer is unfinished."""
+    """Other laptops' projects, and what has arrived in unfinished transfers of projects and data."""
     data_bytes: int
     """Data of other laptops."""
     runs_bytes: int

@@ -79,7 +79,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_carry_code(paths: Iterable[str]) -> bool:
-    """Whether any of these files is of another kind than those that cannot."""
+    """Whether any of these files may contain code: all but known kinds of plain data and media."""
     return any(not path.lower().endswith(_NO_CODE) for path in paths)
 
 

@@ -1,4 +1,4 @@
-"""This laptop's means of making a Tandem environment with another Python, if two laptops differ."""
+"""How this laptop can make a Tandem environment with another Python, if two laptops differ."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class _DirectUrl(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentMaker:
-    """The means that this laptop has.
+    """What this laptop can make such an environment with.
 
-    ``checkout``: where `make` sets Tandem up; ``""`` for an installed one. ``source``: what pip installs it
-    from; ``""``: unknown. ``pythons``: paths of interpreters, by minor version. ``uv``: whether uv is here to
-    fetch others.
+    ``checkout``: the checkout whose `make` sets Tandem up; ``""`` for an installed Tandem. ``source``: what
+    pip installs Tandem from; ``""``: unknown. ``pythons``: paths of interpreters, by minor version. ``uv``:
+    whether uv is installed and can fetch other interpreters.
     """
 
     checkout: str = ""
@@ -51,7 +51,7 @@ class EnvironmentMaker:
 
 
 def find_maker(root: Path = ROOT) -> EnvironmentMaker:
-    """Blocks for some milliseconds: reads the disk, starts nothing."""
+    """What this laptop has. Reads the disk, which blocks for some milliseconds; starts no program."""
     is_checkout = (root / "Makefile").is_file() and (root / "pyproject.toml").is_file()
     found = {python: _interpreter(python) for python in PYTHONS}
     return EnvironmentMaker(
@@ -66,7 +66,7 @@ def _interpreter(python: str) -> str | None:
     found = shutil.which(f"python{python}")
     if found is None or Path(found).parent.name != "shims":
         return found
-    # One of pyenv's: it starts this Python only in folders that select it.
+    # A pyenv shim starts this Python only in folders that select it.
     versions = Path(found).parents[1] / "versions"
     there = sorted(versions.glob(f"{python}.*/bin/python{python}"), key=lambda path: _patch(path.parents[1]))
     return str(there[-1]) if there else None

@@ -18,9 +18,10 @@ REPORT_CAME = "report-came"
 MODULES_MISSING = "modules-missing"
 """Code of modules that a script imports and a laptop lacks."""
 INSTALL_ASKED = "install-asked"
-"""Code of the notice that another laptop asks to install packages; its detail is the laptop, and they."""
+"""Code of the notice that another laptop asks to install packages; its detail: the laptop's id, then the
+packages."""
 INSTALLED = "installed"
-"""Code of the notice about the newest installing that was asked for: asked, done, or failed."""
+"""Code of the notice about the newest installation that a laptop asked for: requested, done, or failed."""
 LEFT_RUN = "left"
 """Code of a laptop that left a run at its user's wish, or because of its battery."""
 GOES_BACK = "goes-back"
@@ -81,4 +82,4 @@ class TandemError(Exception):
 
 
 class IllegalTransition(RuntimeError):
-    """A state machine received an impossible event: a bug in Tandem, never a user's fault."""
+    """A state machine received an event that is impossible in its state: a bug in Tandem."""

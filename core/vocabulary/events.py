@@ -151,7 +151,7 @@ class TelemetryReported(DeviceEvent, frozen=True, kw_only=True):
 
 
 class PairingBegan(Tagged, frozen=True, kw_only=True):
-    """``incoming``: the other side asked. ``device`` is None until its certificate came."""
+    """``incoming``: the other side asked. ``device`` is None until its certificate has arrived."""
 
     incoming: bool
     name: str
@@ -169,11 +169,11 @@ class PairingCodeShown(Tagged, frozen=True, kw_only=True):
 
 
 class PairingAnswered(Tagged, frozen=True, kw_only=True):
-    """This user pressed *Same*; the other's answer is still missing."""
+    """This laptop's user pressed *Same*; the other user has not answered yet."""
 
 
 class PairingEnded(Tagged, frozen=True, kw_only=True):
-    """``problem`` None: paired (after a ``DevicePaired``). Otherwise why not."""
+    """``problem`` None: paired (after a ``DevicePaired``); otherwise, why the pairing failed."""
 
     device: DeviceId | None = None
     problem: Problem | None = None
@@ -210,7 +210,7 @@ class ConsentAsked(RunEvent, frozen=True, kw_only=True):
     differs: dict[str, Difference] = {}
     """Set with ``changed``. Differences from the last allowed version, by path."""
     beyond: tuple[Part, ...] = ()
-    """Set with ``changed``. How else it exceeds the last permission."""
+    """Set with ``changed``. Other ways in which it exceeds the last permission."""
     argument_sets: tuple[tuple[str, ...], ...] = ()
     """For a trial of a sweep: a yes allows all these arguments, one set after another."""
 
@@ -230,8 +230,8 @@ class FilesRead(Tagged, frozen=True, kw_only=True):
 
 
 class JoinProgressed(Tagged, frozen=True, kw_only=True):
-    """A run's files come to a laptop, this one or another, that is to join the run. 0 of 0: no more.
-    ``words``: what it does with its own files meanwhile."""
+    """A laptop that will join a run, this one or another, receives its files. 0 of 0: finished. ``words``:
+    what that laptop is doing with its own files meanwhile."""
 
     device: DeviceId
     done: int
@@ -245,14 +245,14 @@ class HistoryChanged(RunEvent, frozen=True, kw_only=True):
 
 
 class CheckpointFound(RunEvent, frozen=True, kw_only=True):
-    """Answers ``FindCheckpoints``: another laptop has a newer checkpoint than all known before."""
+    """Answers ``FindCheckpoints``: another laptop has a newer checkpoint than any known before."""
 
     device: DeviceId
     moment: Moment
 
 
 class CheckpointCame(RunEvent, frozen=True, kw_only=True):
-    """``done`` of ``total`` bytes of a checkpoint to resume a run from have come from another laptop."""
+    """Another laptop has sent ``done`` of ``total`` bytes of a checkpoint from which a run is to resume."""
 
     device: DeviceId
     done: int
@@ -306,7 +306,7 @@ class MemberPhaseChanged(MemberEvent, frozen=True, kw_only=True):
 
 
 class MemberMeasured(MemberEvent, frozen=True, kw_only=True):
-    """Before a fit's first step the members measured it and the network. The chief reports for all."""
+    """The members measured a step and the network before a fit's first step. The chief reports for all."""
 
     expectation: Expectation
 
@@ -337,8 +337,8 @@ class MemberLeft(MemberEvent, frozen=True, kw_only=True):
 
 
 class WaitingChanged(RunEvent, frozen=True, kw_only=True):
-    """The members that the run waits for changed, or are told again after some seconds. ``asks``: after long
-    without progress the user has to decide: ``GoOnWaiting`` or ``StopRun``."""
+    """The members that the run waits for changed, or are reported again after some seconds. ``asks``: after a
+    long time without progress, the user has to decide: ``GoOnWaiting`` or ``StopRun``."""
 
     waits: Few[WaitsFor] = ()
     asks: bool = False

@@ -42,7 +42,7 @@ trainer's more precise verdict arrives first. The sum limits the time from launc
 CAUSE_S = 1.0
 """Wait for the real cause after a failure that may be a consequence, such as a lost peer."""
 END_S = 5.0
-"""After killing every trainer; a member that has not confirmed by then is left to itself."""
+"""For members to confirm that their trainers were killed; then the run ends without waiting for the rest."""
 END_LINK_S = 13.0
 """The same after a cut between trainers that do not redial: slightly longer than a link may be silent, so
 that the laptop behind the cut is named."""
@@ -69,9 +69,9 @@ MISSED_S = 1.5
 """Shorter absences are ignored: the link was merely replaced, or this laptop itself slept."""
 HELD_S = 8.0
 """A trainer that waits, or is waited for, reports every few seconds; after this silence it is unable to."""
-STAND_TOLD_S = 4.0
+ACTIVITY_EVERY_S = 4.0
 """Interval at which a trainer's activity is reported again, with current numbers."""
-WAITS_TOLD_S = 5.0
+WAITS_EVERY_S = 5.0
 """Interval at which the members waited for are reported again, with current numbers."""
 FAREWELL_S = 10.0
 """How long a member whose trainers have ended waits for the starter's last report on the run."""

@@ -114,7 +114,7 @@ class InstallAsked(Tagged, frozen=True, kw_only=True):
 
 
 class InstallTold(Tagged, frozen=True, kw_only=True):
-    """They are installed. ``problem``: they could not be."""
+    """The packages are installed; or ``problem`` says why they are not."""
 
     packages: Few[Name]
     problem: Problem | None = None
@@ -127,8 +127,8 @@ class LoadAsked(Tagged, frozen=True, kw_only=True):
 
 
 class LoadTold(Tagged, frozen=True, kw_only=True):
-    """``loaded``: whether one is ready; memory may be short, the user may not want it, or it took too
-    long."""
+    """``loaded``: whether a trainer is ready. If not, memory is short, the user does not want it, or loading
+    took too long."""
 
     question: int
     loaded: bool
@@ -222,8 +222,8 @@ class TookOver(RunMessage, frozen=True, kw_only=True):
 
 
 class TakenBack(RunMessage, frozen=True, kw_only=True):
-    """The answer: the starter continues the run itself. Stop at the end of a step, and keep the checkpoint
-    for it. ``goes_on``: False if its user has stopped the run there, or it has ended."""
+    """The answer: the starter continues the run itself. Stop at the end of a step, and keep a checkpoint for
+    the starter. ``goes_on``: False if the starter's user has stopped the run, or it has ended."""
 
     goes_on: bool = True
 
@@ -235,7 +235,7 @@ class CheckpointAsked(RunMessage, frozen=True, kw_only=True):
     """Which checkpoint of this run do you have? Answered by ``CheckpointTold``, after a quick check."""
 
     recorded: Moment | None = None
-    """Also tell what was recorded after this position; None: nothing."""
+    """Also send what was recorded after this position; None: nothing."""
 
 
 class KeptCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,14 +251,16 @@ class KeptCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     recorded: Some[MemberProgressed | MemberEndedEpoch] = ()
     """Steps and epochs after ``CheckpointAsked.recorded``, some left out if there are many."""
     membership: Few[MembershipChanged] = ()
-    """Who left and came, the newest; none unless that was asked. ``at_s`` as in the reports of steps."""
+    """The newest departures and arrivals; empty unless ``CheckpointAsked.recorded`` was set. ``at_s``: as in
+    the reports of steps."""
     used: Some[LaptopUsed] = ()
-    """How busy the laptops were then, some left out. ``second`` is Unix time, as in the reports of steps."""
+    """How busy the laptops were in that time; thinned. ``second`` is Unix time, as in the reports of
+    steps."""
 
 
 class CheckpointTold(RunMessage, frozen=True, kw_only=True):
-    """The newest one; None: none, or none for you. Also answers ``CheckpointWanted`` with the newest intact
-    one if the wanted one was damaged."""
+    """The newest checkpoint; None: there is none, or none for you. Also answers ``CheckpointWanted`` with the
+    newest intact one if the requested one is damaged."""
 
     kept: KeptCheckpoint | None = None
 
@@ -274,8 +276,8 @@ class CheckpointWanted(RunMessage, frozen=True, kw_only=True):
 
 
 class FilesWanted(RunMessage, frozen=True, kw_only=True):
-    """Consent is given. ``total_bytes``: missing here, of project, checkpoint and written files; 0:
-    nothing."""
+    """Consent is given. ``total_bytes``: size of the project, checkpoint and written files that are missing
+    here; 0: nothing is."""
 
     total_bytes: int
 
@@ -283,7 +285,7 @@ class FilesWanted(RunMessage, frozen=True, kw_only=True):
 class Prepared(RunMessage, frozen=True, kw_only=True):
     """Files verified, ports chosen: one for each of this device's tasks, by task name.
 
-    ``certificates``: where members meet over TLS, each task's for this run alone (DER).
+    ``certificates``: where members meet over TLS, each task's certificate for this run only (DER).
     """
 
     ports: FewBy[Name, int]
@@ -293,14 +295,14 @@ class Prepared(RunMessage, frozen=True, kw_only=True):
 
 
 class Declined(RunMessage, frozen=True, kw_only=True):
-    """No: the user said so, busy, disk full, another version…"""
+    """The member does not take part: its user refused, it is busy, its disk is full, its version differs…"""
 
     problem: Problem
 
 
 class EventTold(Tagged, frozen=True, kw_only=True):
-    """An event of the run. From a member: at itself; the starter checks its device. From the starter: for the
-    member's screen, whichever member it came from."""
+    """An event of the run. A member reports its own events, and the starter checks that they name its device.
+    The starter passes on all members' events, for each member's screen."""
 
     event: MirroredEvent
 

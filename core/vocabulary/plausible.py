@@ -26,7 +26,7 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
     count = len(ranks(plan))
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
-        and all(a_step(each) for each in (*expectation.alone_s, expectation.step_s))
+        and all(is_step_time(each) for each in (*expectation.alone_s, expectation.step_s))
         and _fits(expectation.wire_s)
         and _fits(expectation.wire_bytes)
         and _fits(expectation.audit_bytes)
@@ -44,7 +44,7 @@ def sound_summary(summary: Summary, plan: Plan) -> bool:
 def _sound(settled: Settled, plan: Plan) -> bool:
     numbers = (settled.samples_s, settled.wire_s, settled.wire_bytes)
     return (
-        a_step(settled.step_s)
+        is_step_time(settled.step_s)
         and all(each is None or _fits(each) for each in numbers)
         and set(settled.shares) <= {member.device for member in plan.members}
         and all(share >= 0 for share in settled.shares.values())
@@ -99,12 +99,12 @@ def sound_use(used: LaptopUsed) -> bool:
     return 0 <= used.second <= LATEST_S and _fits(used.cpu_pct) and _fits(used.gpu_pct or 0.0)
 
 
-def a_runs_time(seconds: float) -> bool:
+def is_run_time(seconds: float) -> bool:
     """Whether it is a possible duration of a run."""
     return 0 <= seconds <= LONGEST_RUN_S
 
 
-def a_step(seconds: float) -> bool:
+def is_step_time(seconds: float) -> bool:
     """Whether it is a possible duration of a step."""
     return SHORTEST_S <= seconds <= LONGEST_S
 

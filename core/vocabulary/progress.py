@@ -47,7 +47,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     fit: int = 0
     epoch: int
     epochs: int
-    """0: the step is a batch on its own (``train_on_batch``), of which no checkpoint is kept."""
+    """0: the step is a single batch (``train_on_batch``), for which no checkpoint is kept."""
     step: int
     batch: int
     steps_in_epoch: int | None = None
@@ -144,8 +144,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     slow_s: float
     """Time of a step of the whole batch by each of these two alone."""
     together: float = 1.0
-    """Speed of all together ÷ that of the fastest alone; below, the same estimated for another choice, None
-    where it is made already or would help little."""
+    """Speed of all together ÷ speed of the fastest alone. The fields below estimate this ratio for other
+    choices; None: already chosen, or little gain."""
     narrow: float | None = None
     """If gradients travelled as bfloat16."""
     narrowest: float | None = None

@@ -44,7 +44,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     battery_pct: float | None = None
     """Its charge while running on battery; None: plugged in, without a battery, or not reported."""
     has_battery: bool = False
-    """So it is a laptop, with a lid."""
+    """If so, it is a laptop with a lid."""
     no_gpu: Words = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""
 

@@ -290,7 +290,7 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
 
 
 def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device]) -> dict[DeviceId, Device]:
-    """After a run nobody is busy, even before its members say so, unless it goes on among them."""
+    """After a run its members are idle, even before they report that, unless another run follows at once."""
     if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged) or is_followed(run.phase):
         return devices
     return {key: replace(each, busy=each.busy and key not in run.members) for key, each in devices.items()}
@@ -320,7 +320,7 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
         case ev.MemberMeasured() if sound(event.expectation, run.plan):
             return replace(run, expectation=event.expectation)
         case ev.WaitingChanged() | ev.RunSummarised() | ev.MemberMeasured():
-            raise IllegalTransition(f"{event} has numbers that cannot be")
+            raise IllegalTransition(f"{event} has impossible numbers")
     if not isinstance(event, ev.MemberEvent) or event.device not in run.members:
         raise IllegalTransition(f"{event} is of a device that is not in the run")
     if isinstance(event, ev.MemberLogged | ev.MemberEnded):

@@ -18,7 +18,7 @@ MOST_SETS, MOST_TRIALS = 256, 1_000
 
 TrialStatus = Literal["waiting", "running", "finished", "failed"]
 SweepPhase = Literal["running", "stopping", "finished", "stopped", "failed"]
-"""``finished``: no trial waits any more. ``failed``: no laptop takes the waiting ones."""
+"""``finished``: every trial is over. ``failed``: no laptop takes the remaining ones."""
 
 
 class SweepSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ def plain(text: str, limit: int = 200) -> str:
 
 
 def capitalised(words: str) -> str:
-    """With a capital first letter. ``str.capitalize`` would change the other letters, too."""
+    """``words`` with a capital first letter. ``str.capitalize`` would change the other letters, too."""
     return words[:1].upper() + words[1:]
 
 

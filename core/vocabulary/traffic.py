@@ -1,4 +1,4 @@
-"""What a run of this laptop hears from the other laptops and of the links to them, and what it sends."""
+"""A run's traffic with other laptops: messages in both directions, and news of the links."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class From(msgspec.Struct, frozen=True):
 
 
 class LinkBack(msgspec.Struct, frozen=True):
-    """A device is linked: now, or again, and nothing is lost."""
+    """A device is linked: for the first time, or again with nothing lost."""
 
     device: DeviceId
 
 
 class LinkAway(msgspec.Struct, frozen=True):
-    """Nothing has come from a device for a while. Messages to it wait until it is back."""
+    """A device has been silent for a while. Messages to it wait until it is back."""
 
     device: DeviceId
     problem: Problem
 
 
 class LinkLost(msgspec.Struct, frozen=True):
-    """The link to a device is over, and everything under way is lost."""
+    """The link to a device has ended, and all messages under way are lost."""
 
     device: DeviceId
     problem: Problem

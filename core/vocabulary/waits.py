@@ -34,7 +34,7 @@ class PeerWait(msgspec.Struct, frozen=True, kw_only=True):
     """Their recent rate."""
     connected: bool = True
     heard_s: float = 0.0
-    """Since anything came from it, keep-alives included."""
+    """Time since anything arrived from it, keep-alives included."""
 
 
 class TrainerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,4 +73,5 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     cores: float = 0.0
     """Processors that it uses, where it is ``held``."""
     left_s: float | None = None
-    """Until everything has come, at the recent rate. If it is away: until the run is given up."""
+    """Time left until everything has arrived, at the recent rate; if it is away, until the run is given
+    up."""

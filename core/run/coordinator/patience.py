@@ -84,7 +84,7 @@ def look(turn: CoordinatorTurn) -> None:
     last_report, after_s = state.last_report, state.plan.ask_after_s
     asks = bool(waits) and 0 < after_s <= turn.now_s - last_report.progressed_s
     is_news = _gist(waits) != _gist(last_report.waits) or asks != last_report.asks
-    is_due = bool(waits) and turn.now_s - last_report.at_s >= limits.WAITS_TOLD_S
+    is_due = bool(waits) and turn.now_s - last_report.at_s >= limits.WAITS_EVERY_S
     if is_news or is_due:
         turn.state = replace(state, last_report=replace(last_report, waits=waits, at_s=turn.now_s, asks=asks))
         turn.share(ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))

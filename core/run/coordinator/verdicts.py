@@ -19,7 +19,7 @@ from core.vocabulary.waits import Cause, PeerWait, TrainerStatus, WaitsFor
 
 QUIET_S = 3.5
 """Keep-alives come every second: a member silent for so long is not merely slow."""
-FRESH_S = limits.STAND_TOLD_S + 2.0
+FRESH_S = limits.ACTIVITY_EVERY_S + 2.0
 """A trainer's report is valid for so long: otherwise it would have reported again, or that it goes on."""
 UNTOLD_S = 5.0
 """A trainer that has reported nothing although others have waited for it so long will not soon."""

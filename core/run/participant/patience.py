@@ -155,7 +155,7 @@ def listen(turn: ParticipantTurn, cpu_s: Mapping[str, float]) -> None:
         lasted_s, used_s = turn.now_s - word.at_s, cpu_s.get(task, 0.0)
         if word.looked_s <= word.at_s:
             _note(turn, task, replace(word, looked_s=turn.now_s, cpu_s=used_s))
-        elif lasted_s >= limits.HELD_S and turn.now_s - (word.held_told_s or 0.0) >= limits.STAND_TOLD_S:
+        elif lasted_s >= limits.HELD_S and turn.now_s - (word.held_told_s or 0.0) >= limits.ACTIVITY_EVERY_S:
             cores = max(0.0, used_s - word.cpu_s) / (turn.now_s - word.looked_s)
             tell_status(
                 turn, task, TrainerStatus(activity="script", held=True, lasted_s=lasted_s, cores=cores)

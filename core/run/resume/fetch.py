@@ -30,7 +30,7 @@ from core.vocabulary.peer_messages import (
     KeptCheckpoint,
 )
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.plausible import LATEST_S, a_runs_time, sound_moment, sound_use
+from core.vocabulary.plausible import LATEST_S, is_run_time, sound_moment, sound_use
 from core.vocabulary.run_folder import BROUGHT, INCOMING
 
 ASK_S = 15.0
@@ -182,7 +182,7 @@ class CheckpointSearch:
                 written.check(kept.written)
         except TandemError:
             return  # as good as none
-        took_s = kept.took_s if a_runs_time(kept.took_s) else 0.0
+        took_s = kept.took_s if is_run_time(kept.took_s) else 0.0
         turns = tuple(turn for turn in kept.membership if 0 <= turn.at_s <= LATEST_S)
         used = tuple(filter(sound_use, kept.used))
         found = self._found_at(device, replace(kept, took_s=took_s, membership=turns, used=used))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.project.checkpoint_store import LIMIT_FILES
-from core.project.texts import LIMIT_TEXTS_BYTES, are_of, find_unseen, read_texts
+from core.project.texts import LIMIT_TEXTS_BYTES, find_unseen, match_manifest, read_texts
 from core.vocabulary.manifest import INLINE_BYTES, Manifest, ProjectFile, listing_of, manifest_of
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Prepare
 from core.vocabulary.wire import to_msgpack
@@ -70,15 +70,15 @@ def test_the_longest_request_fits_into_a_frame(tmp_path: Path) -> None:
 )
 def test_invariant_texts_that_are_not_the_manifests_are_known(texts: dict[str, bytes]) -> None:
     manifest = manifest_for(FILES)
-    assert are_of({}, manifest)
-    assert are_of({"train.py": FILES["train.py"]}, manifest)
-    assert not are_of({"train.py": FILES["train.py"], **texts}, manifest)
+    assert match_manifest({}, manifest)
+    assert match_manifest({"train.py": FILES["train.py"]}, manifest)
+    assert not match_manifest({"train.py": FILES["train.py"], **texts}, manifest)
 
 
 def test_more_than_was_agreed_is_not_taken() -> None:
     files = {"train.py": b"1", "long.py": b"#" * LIMIT_TEXTS_BYTES}
     assert hashlib.sha256(files["long.py"]).hexdigest() == manifest_for(files).files[0].sha256
-    assert not are_of(files, manifest_for(files))
+    assert not match_manifest(files, manifest_for(files))
 
 
 def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Path) -> None:

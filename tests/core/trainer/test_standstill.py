@@ -26,7 +26,7 @@ from core.trainer.standstill import (
     Standstill,
     place_of,
 )
-from core.vocabulary.limits import STAND_TOLD_S
+from core.vocabulary.limits import ACTIVITY_EVERY_S
 from core.vocabulary.trainer_messages import Report, Said, StatusChanged
 from core.vocabulary.waits import TrainerStatus
 from core.vocabulary.wire import from_json
@@ -65,7 +65,7 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     standstill = Standstill(0.0)
     told = looked(standstill, 11, Seen(0))
     times = [now for now, _ in told]
-    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + STAND_TOLD_S, TOLD_AFTER_S + 2 * STAND_TOLD_S]
+    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + ACTIVITY_EVERY_S, TOLD_AFTER_S + 2 * ACTIVITY_EVERY_S]
     assert told[0][1] == TrainerStatus(activity="callback", where="train.py, line 3", lasted_s=2.0)
     assert standstill.check(12, Seen(1), never) == [None]
     assert standstill.check(13, Seen(1), never) == []

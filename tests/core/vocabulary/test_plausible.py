@@ -12,7 +12,7 @@ from core.vocabulary.plausible import (
     LONGEST_S,
     MOST,
     SHORTEST_S,
-    a_step,
+    is_step_time,
     sound,
     sound_moment,
     sound_status,
@@ -30,9 +30,9 @@ NAN, INFINITE = float("nan"), float("inf")
 
 
 def test_a_step_takes_a_time_between_the_limits_both_included() -> None:
-    assert a_step(SHORTEST_S) and a_step(LONGEST_S) and a_step(0.1)
+    assert is_step_time(SHORTEST_S) and is_step_time(LONGEST_S) and is_step_time(0.1)
     for seconds in (0.0, -1.0, SHORTEST_S / 2, LONGEST_S * 2, NAN, INFINITE):
-        assert not a_step(seconds)
+        assert not is_step_time(seconds)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from msgspec import structs
 from core.run.coordinator import state as co
 from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
+from core.vocabulary.limits import ACTIVITY_EVERY_S, MISSED_S
 from core.vocabulary.options import ASK_AFTER_S
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.phases import Exit, MemberPhase
@@ -150,7 +150,7 @@ def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
     assert seen(statuses)[BEN].cause == "wire"
 
 
-@pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, STAND_TOLD_S])
+@pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, ACTIVITY_EVERY_S])
 def test_between_two_words_of_a_trainer_the_verdict_stays(age_s: float) -> None:
     lost = {ANNA: waiting(BEN, connected=False, heard_s=6.0), BEN: waiting(ANNA)}
     assert seen(lost, age_s=age_s)[BEN].cause == "connection"
