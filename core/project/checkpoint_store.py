@@ -1,4 +1,4 @@
-"""Checkpoints on a member's disk: folders of files with a hashed manifest; the newest two are kept, and the
+"""Checkpoints on a member's disk: folders of files with a hashed manifest. Keeps the newest two, and the
 newest one that an audit confirmed.
 
 The engine interprets the files (core/trainer/exact/); here they are bytes. Blocks: use a thread.
@@ -35,7 +35,7 @@ KEPT = 2
 LIMIT_FILES = 2_000
 LIMIT_BYTES = 4_000_000_000
 RUNS_LIMIT_BYTES = 5_000_000_000
-"""Limit of all runs together, on this laptop."""
+"""Limit for the checkpoints of all runs on this laptop together."""
 _LONGEST_MANIFEST = 1_000_000
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}\.(?:json|bin)")
@@ -66,7 +66,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _HEADS = msgspec.json.Decoder(Head)
-"""Made now: the names in its types can no longer be looked up once a script runs (core/trainer/script.py)."""
+"""Made at import: once a script runs, the names in its types can't be looked up (core/trainer/script.py)."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,8 @@ def write(
     """Make a checkpoint in ``folder``, completely or not at all, and drop those that are superseded.
 
     ``unchanged``: files of another checkpoint, with their known sizes and hashes. ``whole``: as in ``Head``.
-    ``sure_step``: the newest one of at most this step is kept, too. Raises ``OSError``.
+    ``sure_step``: the last step that an audit confirmed; the newest checkpoint up to it is kept, too. Raises
+    ``OSError``.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f".{secrets.token_hex(4)}.part"
@@ -115,8 +116,8 @@ def write(
 
 
 def go_back(folder: Path, moment: Moment) -> None:
-    """Drop all that are newer than ``moment``; from the one of that moment on, batches are computed whole.
-    Raises ``OSError``."""
+    """Drop all checkpoints newer than ``moment``, and mark the one at ``moment`` as ``Head.whole``. Raises
+    ``OSError``."""
     for found in _listed(folder):
         if found.head.moment.order > moment.order:
             remove_tree(Path(found.folder))
@@ -125,7 +126,7 @@ def go_back(folder: Path, moment: Moment) -> None:
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """The newest one whose every byte matches its manifest; an older one where the newest is damaged."""
+    """The newest intact checkpoint: every byte matches its manifest."""
     return next((found for found in _listed(folder) if intact(found)), None)
 
 
@@ -135,7 +136,7 @@ def newest_by_size(folder: Path) -> Checkpoint | None:
 
 
 def complete_by_size(folder: Path) -> list[Checkpoint]:
-    """All that are complete by a quick check, the newest first."""
+    """All checkpoints whose files have the right sizes, the newest first."""
     return [found for found in _listed(folder) if _sizes_fit(found)]
 
 
@@ -185,7 +186,7 @@ def intact(checkpoint: Checkpoint, meter: ReadMeter = UNWATCHED) -> bool:
 def at(folder: Path) -> Checkpoint | None:
     """The checkpoint in this folder, as its manifest describes it; None where there is none.
 
-    Security invariant: a pipe, or a link to an endless file, in the manifest's place blocks nobody.
+    Security invariant: never blocks on a pipe, or a link to an endless file, in the manifest's place.
     """
     try:
         with open_regular(folder / MANIFEST) as file:
@@ -213,7 +214,7 @@ def check_listing(listing: Manifest) -> None:
 
 
 def find(folder: Path, digest: ProjectId, meter: ReadMeter = UNWATCHED) -> Checkpoint | None:
-    """The checkpoint with exactly these files, if it is complete here."""
+    """The checkpoint whose listing has this digest, if it is here and intact."""
     for found in _listed(folder):
         try:
             if listing(found).digest == digest and intact(found, meter):
@@ -249,7 +250,8 @@ def next_place(folder: Path) -> Path:
 
 
 def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
-    """Delete those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
+    """Delete the oldest runs' checkpoints until the rest takes at most ``limit_bytes``. The newest run always
+    keeps its own. Run ids sort by time."""
     kept = DiskUse()
     having = {folder.parent for folder in runs.glob(f"*/{CHECKPOINTS}*")}
     for number, run in enumerate(sorted(having, reverse=True)):
@@ -261,7 +263,7 @@ def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Delete all of them: their training is complete."""
+    """Delete all checkpoints in ``folder``."""
     remove_tree(folder)
 
 

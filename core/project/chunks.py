@@ -42,8 +42,8 @@ class Reused(NamedTuple):
 
 
 def chunks(file: BinaryIO, size: int, meter: ReadMeter = UNWATCHED) -> Iterator[Chunk]:
-    """Chunks of the unread rest. ``size``: of the version that travels, which both sides know: larger files
-    have longer chunks, 128 KiB at first. Raises ``OSError``."""
+    """Chunks of the unread rest of ``file``. ``size``: bytes of the version to be sent, which both sides
+    know; larger files have longer chunks. Raises ``OSError``."""
     bits = 16 + (size >> 31).bit_length()
     least, most = 1 << (bits - 2), 1 << (bits + 2)
     begin = at = 0
@@ -80,7 +80,7 @@ def unpacked(data: bytes | memoryview, size: int) -> list[Chunk]:
 
 
 def reused(new: Iterable[Chunk], old: Iterable[Chunk]) -> list[Reused]:
-    """Chunks of a version that another one has, too, in order."""
+    """The chunks of ``new`` that ``old`` contains, in order, with their offsets in ``old``."""
     here = {(chunk.sha256, chunk.length): chunk.offset for chunk in old}
     return [Reused(chunk, at) for chunk in new if (at := here.get((chunk.sha256, chunk.length))) is not None]
 

@@ -26,11 +26,11 @@ from core.vocabulary.plan import Task
 from core.vocabulary.run_folder import TASKS, WORK, task_name
 
 SPARE_BYTES = 20_000_000
-"""Left free on the disk: a full disk is worse than a run that did not start."""
+"""Space left free on the disk: a full disk is worse than a run that did not start."""
 
 _FICLONE = 0x40049409
 _CLONED_BYTES = 1 << 16
-"""A smaller file is copied faster than it is asked whether its blocks can be shared."""
+"""Smaller files are copied: asking the file system to share their blocks takes longer."""
 _WINDOWS_LONG = 260
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -66,7 +66,7 @@ def storing(folder: Path) -> Iterator[None]:
 
 
 def is_too_long(error: OSError, *, on_windows: bool = os.name == "nt") -> bool:
-    """Whether it refuses a path for its length. Windows says of such a path that it cannot be found."""
+    """Whether a path was too long. Windows reports such a path as not found."""
     paths = (str(path or "") for path in (error.filename, error.filename2))
     is_windows_long = on_windows and any(len(path) >= _WINDOWS_LONG for path in paths)
     return error.errno == errno.ENAMETOOLONG or is_windows_long
@@ -96,7 +96,8 @@ def _longest(disk: Path) -> tuple[float, float]:
 
 
 def _encoded(path: str) -> bytes:
-    """A byte for each unit that the system counts; Windows counts characters."""
+    """The path, with one byte for each unit in which the system counts its length: a character on Windows,
+    otherwise a byte."""
     return path.encode("ascii", "replace") if os.name == "nt" else os.fsencode(path)
 
 
@@ -221,7 +222,8 @@ def working_copy_of(run: Path, task: Task) -> Path:
 def make_working_copy(
     manifest: Manifest, source: Path, run: Path, task: Task, meter: ReadMeter = UNWATCHED
 ) -> Path:
-    """Raises ``TandemError`` where a file has changed since the plan was made."""
+    """Copy the project into the task's working folder, and return that folder. Raises ``TandemError`` where a
+    file has changed since the plan was made."""
     work = working_copy_of(run, task)
     try:
         copy_project(manifest, source, work, meter)
@@ -235,7 +237,7 @@ def make_working_copy(
 
 
 class _Folder:
-    """Written to in turns."""
+    """A folder's lock, and the number of its newest writer."""
 
     def __init__(self) -> None:
         self.lock, self.turn = threading.Lock(), 0
@@ -246,8 +248,8 @@ _lock = threading.Lock()
 
 
 class WritingTurn:
-    """Lets only the newest writer to a folder write: ends those before it, after a write under way.
-    Thread-safe."""
+    """One writer's permission to write to a folder. A newer one for the same folder revokes it, after any
+    write under way. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         with _lock:

@@ -20,13 +20,13 @@ from core.vocabulary.manifest import LIMIT_LISTING_BYTES
 from core.vocabulary.paths import shown, why_unsafe
 
 ENTRIES_SEEN = 200_000
-"""A folder with more is no project; listing it would keep a person waiting."""
+"""A folder with more entries is no project, and listing it would keep a person waiting."""
 REPORT_S = 1.0
-"""Interval of reports: what takes less is not reported at all."""
+"""Interval of progress reports; shorter work is not reported."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that stays behind, and why (a clause). ``path`` is fit to show, not to open."""
+    """Something that is not sent, and why (a clause). ``path`` is fit to show, not to open."""
 
     path: str
     why: str
@@ -51,8 +51,8 @@ class FolderListing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadMeter:
-    """How much of the files that are being read is done: calls ``tell(done, total)``, in bytes, once every
-    ``every_s``. For one thread."""
+    """Progress of reading files: calls ``tell(done, total)``, in bytes, at most once in ``every_s``. For one
+    thread."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class ReadMeter:
         self._done = self._total = 0
 
     def expect(self, size: int) -> None:
-        """So many bytes more are to be read."""
+        """Add ``size`` bytes to the total."""
         self._total += size
 
     def add(self, size: int) -> None:
-        """So many bytes more were read, or need no reading."""
+        """Count ``size`` bytes as done: they were read, or need no reading."""
         self._done += size
         self._total = max(self._total, self._done)  # a file has grown
         if (now_s := self._clock()) - self._last_s >= self._every_s:
@@ -88,7 +88,7 @@ def hash_file(path: Path, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
 
 
 def hash_open(file: BinaryIO, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
-    """As ``hash_file``, of the unread rest. Raises ``OSError``."""
+    """As ``hash_file``, for the unread rest of an open file. Raises ``OSError``."""
     digest, size = hashlib.sha256(), 0
     while data := file.read(READ_BYTES):
         digest.update(data)
@@ -99,7 +99,8 @@ def hash_open(file: BinaryIO, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """Bytes of files. ``shared``: those of each file that has other names, by device and inode."""
+    """Bytes of files. ``alone``: of files with one name; ``shared``: of each file with several names (hard
+    links), by device and inode."""
 
     alone: int = 0
     shared: Mapping[tuple[int, int], int] = field(default_factory=dict)
@@ -118,9 +119,9 @@ class DiskUse:
 
 
 def disk_use(*paths: Path) -> DiskUse:
-    """All files, and those below all folders, however deeply nested. Never raises.
+    """The size of all these files and folders, however deeply nested. Never raises.
 
-    Links count nothing and are not followed; unreadable files count nothing either.
+    Links are not followed; links and unreadable files count as 0 bytes.
     """
     alone, shared, waiting = 0, dict[tuple[int, int], int](), list(paths)
     while waiting:
@@ -148,9 +149,10 @@ def list_files(
     """Every regular file under ``folder``, by name, except those that ``leave_out(path, is_folder)``
     excludes.
 
-    It returns a reason, ``""`` for an uninteresting one, or None. Links, devices and names that may not
-    travel are skipped with their reason. ``enter`` is called with each folder first. Raises ``TandemError``
-    where ``folder`` is unreadable or endless.
+    ``leave_out`` returns the reason to report, ``""`` to exclude an entry without a report, or None to list
+    it. Links, devices and names that may not travel are skipped with their reason. ``enter`` is called with
+    each folder before its entries. Raises ``TandemError`` where ``folder`` is unreadable or has too many
+    entries.
     """
     files: list[FoundFile] = []
     skipped: list[Skipped] = []

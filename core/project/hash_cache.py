@@ -44,11 +44,11 @@ _DECODER = msgspec.msgpack.Decoder(_Known)
 
 
 class HashCache:
-    """For one reading of ``folder``, or of one file, whose path inside is empty; call ``save`` afterwards.
-    ``place``: the folder with all hashes.
+    """For one reading of ``folder``, or of one file, whose ``inside`` is empty; call ``save`` afterwards.
+    ``place``: the folder with all cached hashes.
 
-    A file is cached once it had not changed for ``settled_ns`` before it was read. A wrong hash sends no
-    wrong bytes: sending, copying and running a file hashes it again.
+    Caches only files that had not changed for ``settled_ns`` when they were read. A wrong hash does no harm:
+    sending, copying and running a file hashes it again.
     """
 
     def __init__(self, folder: Path, place: Path, settled_ns: int = SETTLED_NS) -> None:
@@ -61,7 +61,7 @@ class HashCache:
             self._before = {}
 
     def hash_file(self, inside: str, meter: ReadMeter = UNWATCHED) -> tuple[int, str]:
-        """As ``files.hash_file``, of a file in the folder."""
+        """As ``files.hash_file``, for a file in the folder."""
         path = self._folder / inside
         stamp, known = _stamp(path), self._before.get(inside)
         if stamp is None or known is None or known.stamp != stamp:

@@ -50,7 +50,7 @@ class IgnoreRules:
                 rules[inside] = read
 
     def why_left_out(self, path: str, *, is_folder: bool) -> Reason | None:
-        """None: it travels."""
+        """Why an entry is left out; None: it is sent."""
         decision = _decide(self._tandem, path, is_folder)
         if decision is not None:
             return "rule" if decision else None

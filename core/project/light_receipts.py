@@ -1,4 +1,4 @@
-"""Receipts other than a project's: a list of files, in memory, or the outlines of a receipt's files."""
+"""Receipts that store no files: of a list of files, kept in memory, and of the outlines of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.vocabulary.manifest import Listing, Manifest, read_listing
 
 
 class ListingReceipt:
-    """A manifest that comes as a file. In memory, which its size bounds."""
+    """A manifest that is sent as a file. Kept in memory: its size is bounded."""
 
     uncompared: tuple[int, ...] = ()
     """Always empty."""
@@ -37,7 +37,7 @@ class ListingReceipt:
         self._data += piece.data
 
     def watch(self, check: Callable[[], None]) -> None:
-        """It reads nothing."""
+        """Does nothing: no long read needs watching."""
 
     def finish(self) -> Manifest:
         """Blocks. Raises ``TandemError`` unless it is the announced manifest."""
@@ -47,7 +47,7 @@ class ListingReceipt:
 
 
 class Outlines:
-    """Fetches only what a receipt compares: the files themselves come from elsewhere."""
+    """Fetches only the outlines that a receipt compares. Its files come from another laptop."""
 
     wanted: tuple[Wanted, ...] = ()
     ranges: tuple[tuple[int, int, int], ...] = ()

@@ -58,7 +58,7 @@ def find_only_here(script: Path, manifest: Manifest, data: Sequence[str] = ()) -
 
 
 def _paths(source: SourceTree) -> Iterator[tuple[ast.expr, PathText]]:
-    """The largest expressions that give a path, by line."""
+    """The largest expressions that evaluate to a path, with that path, in the order of lines."""
     texts, parts, found = PathTexts(source), set[ast.AST](), list[tuple[ast.expr, PathText]]()
     for node in source.nodes:
         if node in parts or not isinstance(node, ast.expr) or not _may_be_path(source, node):
@@ -82,8 +82,8 @@ def _paths(source: SourceTree) -> Iterator[tuple[ast.expr, PathText]]:
 
 
 def _may_be_path(source: SourceTree, node: ast.expr) -> bool:
-    """Whether it begins where a path would: no docstring, no name alone, and no later part of an expression
-    that begins with something unknown."""
+    """Whether an expression can be the beginning of a path: not a docstring, a bare name, or a later part of
+    another expression."""
     if isinstance(node, ast.Name | ast.FormattedValue):
         return False
     parent = next((parent for parent, _ in source.around(node)), None)
@@ -109,8 +109,8 @@ def _known(path: PathText) -> str:
 
 
 def _is_elsewhere(text: str, *, may_be_new: bool = False) -> bool:
-    """Whether it is a file or folder here outside the project, or (``may_be_new``) one that could be created
-    here."""
+    """Whether this is an existing file or folder outside the project, or (``may_be_new``) one that could be
+    created."""
     try:
         path = Path(text).expanduser()
         if _OF_THE_SYSTEM.match(path.as_posix()) or path == path.parent:
@@ -122,7 +122,7 @@ def _is_elsewhere(text: str, *, may_be_new: bool = False) -> bool:
 
 
 def _may_travel(text: str) -> bool:
-    """Whether it is something here that a person may mean to send as a whole."""
+    """Whether this is an existing file or folder that a person may want to send as a whole."""
     try:
         path = Path(text).expanduser().resolve()
         return path.exists() and not is_broad(path)
@@ -131,7 +131,7 @@ def _may_travel(text: str) -> bool:
 
 
 def _without_parts(found: Mapping[str, Mistake]) -> Iterator[Mistake]:
-    """The mistakes about files that would not be sent with another one."""
+    """The mistakes, without those whose file would be sent with another one's folder."""
     offered = {text: mistake.detail.partition("=")[2] for text, mistake in found.items()}
     named = set[str]()
     for text, mistake in found.items():
@@ -142,7 +142,7 @@ def _without_parts(found: Mapping[str, Mistake]) -> Iterator[Mistake]:
 
 
 def _is_read(source: SourceTree, node: ast.AST, path: Path) -> bool:
-    """Whether it is a file here that the script does more with than write it."""
+    """Whether this is an existing file that the script does not only write."""
     try:
         there = path.is_file()
     except (OSError, ValueError):

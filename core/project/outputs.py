@@ -34,8 +34,8 @@ _TOO_LARGE = f"it does not fit into the {units.size(LIMIT_BYTES)} that are broug
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that are new or changed since the script began, and files that stay where they are. ``left``: of
-    these, the paths of regular ones that would be too much, or collide."""
+    """Files that are new or changed since the script began, and entries that stay where they are
+    (``skipped``). ``left``: the paths of regular files among those, which exceed a limit or collide."""
 
     manifest: Manifest
     skipped: tuple[Skipped, ...] = ()
@@ -52,8 +52,8 @@ def find_outputs(
 ) -> Outputs:
     """Compare a working copy with the checked-out files. Call it once the script's process has ended.
 
-    Ignore rules do not apply here: models and logs are often in them. Where not everything fits, the smallest
-    files go first, so that metrics do not stay behind for one huge file; but ``first`` before them.
+    Ignore rules do not apply here: they often name models and logs. Where not everything fits, ``first`` take
+    precedence, then the smallest files, so that one huge file does not displace metrics.
     """
     listing = list_files(work, leave_out=lambda path, _: "" if is_junk(path.rpartition("/")[2]) else None)
     skipped = list(listing.skipped)
@@ -91,7 +91,7 @@ def find_outputs(
 def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
     """The starter's side: pieces go into ``run_folder``; ``finish`` moves them into ``outputs``.
 
-    Discards earlier pieces: outputs are sent from the first piece on. Raises ``TandemError`` where the
+    Discards earlier pieces: outputs are always sent from the beginning. Raises ``TandemError`` where the
     manifest, which comes from a peer, is unsafe.
     """
     check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
@@ -101,7 +101,7 @@ def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
 
 
 def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
-    """Copy the outputs of a starter that is itself the chief into the run's folder. Raises
+    """Copy a script's outputs into the run's folder, where the starter itself is the chief. Raises
     ``TandemError``."""
     place = free_place(run_folder, OUTPUTS)
     try:
@@ -116,13 +116,13 @@ def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
 
 
 def _hashed(work: Path, path: str) -> tuple[int, str]:
-    """A surviving process of the script could replace a folder by a link. Raises ``NotRegular``,
-    ``OSError``."""
+    """Follows no link: a surviving process of the script could replace a folder by one. Raises
+    ``NotRegular``, ``OSError``."""
     with Folder(work) as below, below.open_regular(path) as file:
         return hash_open(file)
 
 
 def free_place(run_folder: Path, name: str) -> Path:
-    """A folder of this name, or the next free one: what was put there before is never overwritten."""
+    """The path for a folder of this name, or the next free one: existing folders are never overwritten."""
     names = (f"{name}-{number}" if number > 1 else name for number in count(1))
     return next(run_folder / name for name in names if not (run_folder / name).exists())

@@ -24,9 +24,9 @@ from core.vocabulary.paths import shown
 
 PIECE_BYTES = 1 << 20
 TREE = "tree"
-"""Below the parts: the files on their way to their place."""
+"""Subfolder of the parts: files that ``finish`` is moving into place."""
 BROKEN = "transfer-broken"
-"""The code of the problem where something came that cannot be right."""
+"""Code of the problem where the peer sent something invalid."""
 
 _WRITES = (
     os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -52,13 +52,13 @@ class Wanted:
 
 
 class Receipt:
-    """One incoming project. Pieces of a file come in order; files in any order.
+    """One incoming project. A file's pieces arrive in order, files in any order.
 
     Parts are stored under their number, never under a name from outside, and survive a lost link or a
     restart: a new ``Receipt`` on the same folder continues the old one, which then writes no more. The
     manifest must have been checked (``check_project`` or ``check_files``). ``known``: files of Tandem's own,
-    by SHA-256, which are linked if they are still the same. ``meter``: of reads here. ``unneeded``: numbers
-    of files that neither come nor get into place. Raises ``TandemError``.
+    by SHA-256, which are linked if they are still the same. ``meter``: for reads from this disk.
+    ``unneeded``: numbers of files to be neither received nor put into place. Raises ``TandemError``.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Receipt:
         self._coming, self._digest = -1, hashlib.sha256()
         """The current file, and the hash of its received bytes."""
         self.similar: Mapping[int, Path] = {}
-        """Another version on this disk, by number of a missing file."""
+        """Another version of the file on this disk, by the number of each missing file."""
         self._reused: dict[int, deque[Reused]] = {}
         self._compared: set[int] = set()
         self._fresh: dict[int, list[tuple[int, int]]] = {}
         """Parts that came over the network, by file number: first byte and end."""
         self._is_finished = False
         self._lock = threading.Lock()
-        """For ``given``: guards the parts that are here, and the files' places."""
+        """For ``given``: guards the received parts, and where the files are."""
         self.on_came: Callable[[], None] = lambda: None
         """Called after each piece."""
         self._check: Callable[[], None] = lambda: None
         self.received_bytes = self.came_bytes = 0
-        """Bytes that are here, and bytes that came over the network since this receipt was made."""
+        """Bytes present, and bytes received over the network since this receipt was made."""
         self._turn = WritingTurn(parts)
         with storing(parts):
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,8 +114,8 @@ class Receipt:
 
     @property
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """As ``wanted``, without parts taken from other versions: file, first byte, end. Takes those that
-        come next, if a fetch before was stopped meanwhile. Raises ``TandemError``."""
+        """As ``wanted``, without parts taken from other versions: file, first byte, end. First takes the
+        parts that come next, in case an earlier fetch was stopped before it did. Raises ``TandemError``."""
         for want in self.wanted:
             with storing(self._parts):
                 self._take_reused(want.file)
@@ -132,8 +132,8 @@ class Receipt:
         return sum(self.manifest.files[number].size - have for number, have in self._have.items())
 
     def adopt(self, number: int, source: Path, *, may_change: bool = False) -> bool:
-        """Take a missing file from this disk instead, if ``source`` has exactly that content. ``may_change``:
-        it is a user's, and is copied."""
+        """Take a missing file from this disk, if ``source`` has exactly that content. Returns whether it
+        does. ``may_change``: the file is a user's, so it is copied instead of linked."""
         part = self._part(number)
         with storing(self._parts):
             part.unlink(missing_ok=True)
@@ -151,19 +151,19 @@ class Receipt:
         return True
 
     def watch(self, check: Callable[[], None]) -> None:
-        """Call ``check`` again and again during long reads: what it raises ends them."""
+        """Call ``check`` repeatedly during long reads; an exception that it raises ends them."""
         self._check = check
 
     @property
     def uncompared(self) -> tuple[int, ...]:
-        """Files of which another version is here, and whose outline is still to be fetched."""
+        """Numbers of files with another version here whose outline has not been compared yet."""
         return tuple(number for number in self.similar if number not in self._compared)
 
     def compare(self, number: int, outline: Callable[[], memoryview]) -> None:
         """Take the parts that another version of this file has in common with it.
 
-        ``outline`` returns this file's packed chunks, or nothing; it may wait, while the other version is
-        read. Raises ``TandemError``.
+        ``outline`` returns this file's packed chunks, or nothing. It is called after the other version was
+        read, and may wait. Raises ``TandemError``.
         """
         size, before = self.manifest.files[number].size, list[Chunk]()
         try:
@@ -230,11 +230,12 @@ class Receipt:
                 fresh.append((piece.offset, end))
         self.received_bytes += end - have
         self.came_bytes += len(piece.data) if is_fresh else 0
-        right = end == file.size and self._digest.hexdigest() == file.sha256
-        # A receipt that was here before, or another program, may have written to the part, too.
-        right = right and self._part(piece.file).stat().st_size == end
-        if end == file.size and not self._settle(piece.file, right):
-            raise bad_piece(f"{shown(file.path)} with another content than announced")
+        if end == file.size:
+            is_right = self._digest.hexdigest() == file.sha256
+            # An earlier receipt, or another program, may have written to the part, too.
+            is_right = is_right and self._part(piece.file).stat().st_size == end
+            if not self._settle(piece.file, is_right):
+                raise bad_piece(f"{shown(file.path)} with another content than announced")
 
     def finish(self) -> Path:
         """Move everything into place in one step; returns the place. Raises ``TandemError``."""
@@ -258,12 +259,12 @@ class Receipt:
         return self._place
 
     def given(self, extents: Iterable[Extent]) -> bytes:
-        """Parts for another device, one after the other. Call on any thread. Raises ``NotYet`` and
+        """The bytes of these parts, joined, for another device. Call on any thread. Raises ``NotYet`` and
         ``TandemError``.
 
-        Security invariant: gives only what came over the network since this receipt was made. Whoever knows
-        nothing but a file's hash must not get it from this disk. So nothing once another receipt has begun
-        here: that one may take files from this disk.
+        Security invariant: gives only bytes that came over the network since this receipt was made. A device
+        that knows only a file's hash must not get the file from this disk. Therefore it gives nothing once
+        another receipt has begun in this folder: that one may take files from this disk.
         """
         return b"".join(map(self._given, extents))
 
@@ -298,13 +299,14 @@ class Receipt:
         return Path(self._part_name(number))
 
     def _part_name(self, number: int) -> str:
-        """Without a ``Path``, which takes thousands of small files as long as a system call."""
+        """A string, since making a ``Path`` takes as long as a system call, for each of thousands of
+        files."""
         return f"{self._parts}/{number}.part"
 
     def _gather(self) -> None:
-        """Take back what a ``finish`` that did not end had moved.
+        """Move the files of an interrupted ``finish`` back to the parts.
 
-        Security invariant: a link that a script left in there leads to no file that is taken away.
+        Security invariant: moves no file that is reached through a link, which a script may have left there.
         """
         tree = self._parts / TREE
         if tree.is_symlink() or not tree.is_dir():
@@ -321,20 +323,20 @@ class Receipt:
         if part.is_symlink() or (part.exists() and not part.is_file()):
             raise _foreign(part)
         if part.exists() and part.stat().st_nlink > 1 and part.stat().st_size != file.size:
-            part.unlink()  # of another version, whose file is damaged: nothing may be written to it
+            part.unlink()  # linked to another version's damaged file, which must not be written to
         self._have[number] = part.stat().st_size if part.exists() else 0
         if file.size == 0 and not part.exists():
             part.touch(mode=0o600)
         if self._have[number] >= file.size:
             self._meter.expect(self._have[number])
             try:
-                right = hash_file(self._part(number), self._meter) == (file.size, file.sha256)
+                is_right = hash_file(part, self._meter) == (file.size, file.sha256)
             except NotRegular:
-                right = False
-            self._settle(number, right)
+                is_right = False
+            self._settle(number, is_right)
 
     def _write(self, piece: FilePiece) -> None:
-        """Thousands of small files come: only the disk may cost time here."""
+        """Written for thousands of small files: makes no more than the necessary system calls."""
         begins = 0 if piece.offset else os.O_CREAT | os.O_TRUNC
         descriptor = os.open(self._part_name(piece.file), _WRITES | begins, 0o600)
         try:
@@ -347,7 +349,7 @@ class Receipt:
             os.close(descriptor)
 
     def _hash_before(self, piece: FilePiece) -> None:
-        """Hash the file's earlier bytes: usually none, or already hashed on arrival."""
+        """Hash the file's bytes before ``piece``, unless there are none or they were hashed on arrival."""
         if self._coming == piece.file and piece.offset:
             return
         self._coming, digest, left = -1, hashlib.sha256(), piece.offset
@@ -361,11 +363,11 @@ class Receipt:
                     left -= len(data)
         self._coming, self._digest = piece.file, digest
 
-    def _settle(self, number: int, right: bool) -> bool:
-        """The file has all its bytes: keep it if they are right, otherwise request it from the start."""
+    def _settle(self, number: int, is_right: bool) -> bool:
+        """A file has all its bytes: keep it if they are right, otherwise request it from the start."""
         file = self.manifest.files[number]
         self._coming = -1
-        if right:
+        if is_right:
             del self._have[number]
         elif file.size == 0 and file.sha256 != _EMPTY:
             raise bad_piece(f"{shown(file.path)} with a hash that no empty file has")
@@ -375,7 +377,7 @@ class Receipt:
                 self.received_bytes -= self._have[number]
                 self._have[number] = 0
                 self._fresh.pop(number, None)
-        return right
+        return is_right
 
 
 def bad_piece(what: str) -> TandemError:

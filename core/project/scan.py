@@ -58,11 +58,11 @@ def scan_project(
 
     Rule for broad folders: where the script lies directly in the home folder, its Desktop, Documents or
     Downloads, the temporary folder, or any folder above one of these, only the script and the modules beside
-    it that it imports travel. Nobody means to send such a folder, and it may be huge or private.
+    it that it imports are sent. Nobody means to send such a folder, and it may be huge or private.
 
-    Files that the script only writes stay behind: otherwise one run's outputs would change the next run's
-    project. ``arguments``: of the script; files named in them travel. ``hashes``: the cache of unchanged
-    files' hashes.
+    Files that the script only writes are not sent: otherwise one run's outputs would change the next run's
+    project. ``arguments``: of the script; files named in them are sent. ``hashes``: the folder that caches
+    hashes of unchanged files.
 
     Links in the script's own path are resolved first, as Python does for ``sys.path``.
     """

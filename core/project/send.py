@@ -1,4 +1,4 @@
-"""Reads parts of a manifest's files for a peer, as long as they match what was consented to. Blocks."""
+"""Reads parts of a manifest's files for a peer, as long as the files match the manifest. Blocks."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Reader(Protocol):
 class ManifestReader:
     """For one peer and one thread. ``close`` it. ``inside``: a folder in ``folder`` that has the files.
 
-    Neither that folder nor any on the way to a file may be a link.
+    Neither that folder nor any on the path to a file may be a link.
 
-    The last byte of a file is held back until its hash is verified: a peer never gets the whole of a file
-    that changed since the manifest was made. So reading a file's parts in order is cheapest.
+    The last byte of a file is held back until the file's hash is verified: a peer never gets the whole of a
+    file that changed since the manifest was made. Reading a file's parts in order is therefore cheapest.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, *, inside: str = "") -> None:
@@ -81,10 +81,10 @@ class ManifestReader:
             raise _changed(file) from error
 
     def close(self) -> None:
-        self._put_down()
+        self._close_file()
         self._folder.close()
 
-    def _put_down(self) -> None:
+    def _close_file(self) -> None:
         if self._reading is not None:
             self._reading.close()
             self._reading = None
@@ -93,23 +93,23 @@ class ManifestReader:
         file = _asked_for(extent, self.manifest)
         try:
             if self._reading is None or (self._reading.file, self._reading.at) != (file, extent.offset):
-                self._put_down()
+                self._close_file()
                 self._reading = _Reading(self._folder, f"{self._inside}{file.path}", file)
                 self._reading.skip(extent.offset)
             data = self._reading.read(extent.length)
         except (OSError, NotRegular) as error:
-            self._put_down()
+            self._close_file()
             raise _changed(file) from error
         except TandemError:
-            self._put_down()
+            self._close_file()
             raise
         if self._reading.at == file.size:
-            self._put_down()
+            self._close_file()
         return data
 
 
 class ListingReader:
-    """As ``ManifestReader``, for a manifest's listing, which is made on request."""
+    """As ``ManifestReader``, for a manifest's listing, which is made when it is first read."""
 
     def __init__(self, manifest: Manifest, listing: Listing) -> None:
         self.manifest = listing.as_files
@@ -138,7 +138,7 @@ class ListingReader:
 
 
 def _asked_for(extent: Extent, manifest: Manifest) -> ProjectFile:
-    """Raises ``TandemError``."""
+    """The file that an extent is part of. Raises ``TandemError`` where there is no such part."""
     files = manifest.files
     if extent.file >= len(files) or extent.offset + extent.length > files[extent.file].size:
         raise TandemError(
@@ -172,7 +172,7 @@ class _Reading:
         return data
 
     def _read(self, length: int) -> bytes:
-        """Less at the end of the file, as of a buffered file."""
+        """``length`` bytes, or fewer at the end of the file: an unbuffered read may return fewer anywhere."""
         data = self._stream.read(length)
         while len(data) < length and (more := self._stream.read(length - len(data))):
             data += more

@@ -1,4 +1,5 @@
-"""Projects and data that other laptops sent, under their digest in the node's home. Blocks: use a thread."""
+"""Projects and data from other laptops, stored under their digest in the node's home. Blocks: use a
+thread."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ _Expected = Few[ProjectId]
 class ProjectStore:
     """``DIGEST/`` holds a project's files, ``DIGEST.json`` its manifest, ``incoming/`` unfinished transfers.
 
-    Writes only inside the store's own folder, only under names that ``check_project`` passed, and nothing in
-    it is ever run: a run gets a separate copy, verified while it is made.
+    Writes only inside the store's own folder, and only under names that ``check_project`` passed. Nothing in
+    the store is ever run: a run gets a separate copy, verified while it is made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,10 +60,11 @@ class ProjectStore:
         return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
     def find_data(self, data: Data, hashes: Path | None = None, meter: ReadMeter = UNWATCHED) -> Path | None:
-        """The place of data kept here; None where it was altered, which removes it. ``hashes``: as in
-        ``scan_data``, so that it is read once. Raises ``TandemError``, also where it cannot be read now.
+        """The path of data stored here; None where there is none, or where it was altered, which removes it.
+        ``hashes``: as in ``scan_data``, so that unchanged files are read once. Raises ``TandemError``, also
+        where it cannot be read now.
 
-        Security invariant: a project is no data. Whoever calls it that does not get it removed.
+        Security invariant: a peer that names a stored project as data does not get it removed.
         """
         digest = ProjectId(data.listing.digest)
         if (manifest := self.manifest(digest)) is None or manifest.script or not self.has(digest):
@@ -71,7 +73,7 @@ class ProjectStore:
         try:
             found = _find_files(data, place, manifest, hashes, meter)
         except TandemError as error:
-            if isinstance(error.__cause__, OSError):  # It may pass.
+            if isinstance(error.__cause__, OSError):  # this may be temporary
                 raise _unreadable(data.name) from error
             found = None
         if found is None or found.digest != digest:
@@ -84,8 +86,8 @@ class ProjectStore:
         return place / manifest.files[0].path if data.is_file else place
 
     def check_room(self, manifest: Manifest, copies: int, more_bytes: int = 0) -> None:
-        """Raises ``TandemError`` where the disk lacks space for the missing files, so many working copies and
-        ``more_bytes``, or a path would be too long."""
+        """Raises ``TandemError`` where the disk lacks space for the missing files, ``copies`` working copies
+        and ``more_bytes``, or a path would be too long."""
         missing = manifest.total_bytes - self.came_bytes(manifest.digest)
         missing = 0 if self.has(manifest.digest) else max(0, missing)
         with storing(self._folder):
@@ -94,12 +96,12 @@ class ProjectStore:
         check_room(self._folder, missing + copies * manifest.total_bytes + more_bytes)
 
     def came_bytes(self, digest: ProjectId) -> int:
-        """Bytes of it that an unfinished transfer has brought."""
+        """Bytes of a project that an unfinished transfer has brought."""
         placed = () if self.has(digest) else (self._files(digest),)
         return disk_use(*placed, self._folder / "incoming" / digest).total
 
     def disk_use(self, digest: ProjectId) -> DiskUse:
-        """Size of a stored project's files; versions of a project share those that are the same."""
+        """Size of a stored project's files. Versions of a project share identical files."""
         return disk_use(self._files(digest))
 
     def receive(
@@ -108,10 +110,11 @@ class ProjectStore:
         own: Mapping[str, Path] = MappingProxyType({}),
         meter: ReadMeter = UNWATCHED,
     ) -> Receipt:
-        """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``add``.
+        """Begin or continue to receive a project: request what the receipt ``wanted``, let it ``take`` the
+        pieces, then ``add`` it.
 
-        Reuses content of other versions of the project, also parts of files. ``own``: files of this user, by
-        SHA-256, which are copied if they are still the same. Raises ``TandemError`` where the manifest is
+        Reuses content of other versions of the project, including parts of files. ``own``: this user's files,
+        by SHA-256, which are copied if they are still the same. Raises ``TandemError`` where the manifest is
         unsafe, a path would be too long, or the disk is full.
         """
         _check(manifest)
@@ -130,7 +133,7 @@ class ProjectStore:
         return receipt
 
     def add(self, receipt: Receipt) -> None:
-        """Add a project whose pieces have all come to the store. Raises ``TandemError``."""
+        """Add to the store a project whose pieces have all arrived. Raises ``TandemError``."""
         digest = receipt.manifest.digest
         if self.has(digest):
             receipt.abandon()
@@ -169,7 +172,7 @@ class ProjectStore:
             self._files(digest).rename(parts / TREE)
 
     def used_s(self, digest: ProjectId) -> float:
-        """When a run last began with it, Unix time; 0: it is not here."""
+        """When a project was last used by a run, Unix time; 0: it is not here."""
         try:
             return self._list(digest).stat().st_mtime
         except OSError:
@@ -182,21 +185,21 @@ class ProjectStore:
         shutil.rmtree(self._files(digest), ignore_errors=True)
 
     def unfinished(self) -> list[Path]:
-        """Folders of incomplete transfers, also where only the list was not written: they are continued when
-        the projects are sent again."""
+        """Folders of incomplete transfers, including complete files whose manifest was not written. They are
+        continued when the projects are sent again."""
         placed = (path for path in self._folder.glob("*") if len(path.name) == 64)
         unlisted = (path for path in placed if not self._list(ProjectId(path.name)).exists())
         return [*(self._folder / "incoming").glob("*"), *unlisted]
 
     def expect(self, digests: Iterable[ProjectId]) -> None:
-        """Another laptop sends these for a run that this one is to join, whose plan is not recorded yet: what
-        has come of them is not removed for others. Raises ``TandemError``."""
+        """Record that another laptop is sending these for a run whose plan is not recorded yet: what has
+        arrived of them must not be removed to make room. Raises ``TandemError``."""
         with storing(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(self._folder / _EXPECTED, wire.to_json(tuple(digests)))
 
     def expected(self) -> frozenset[str]:
-        """Those of the last time."""
+        """The digests of the last ``expect``."""
         with suppress(OSError, msgspec.DecodeError):
             return frozenset(msgspec.json.decode((self._folder / _EXPECTED).read_bytes(), type=_Expected))
         return frozenset()
@@ -212,7 +215,8 @@ class ProjectStore:
         return [ProjectId(path.stem) for path in self._folder.glob("*.json") if len(path.stem) == 64]
 
     def _similar(self, receipt: Receipt) -> dict[int, Path]:
-        """For each missing large file, the most recently used version of it, by its path."""
+        """Paths of similar files by the number of each missing large file: the most recently used version
+        with the same path."""
         files = receipt.manifest.files
         missing = {files[want.file].path: want.file for want in receipt.wanted}
         found: dict[int, Path] = {}
@@ -224,7 +228,7 @@ class ProjectStore:
         return found
 
     def _known(self) -> dict[str, Path]:
-        """Paths of content that is already here, by SHA-256. It is verified when it is used."""
+        """Paths of files that are already here, by SHA-256. Their content is verified when it is used."""
         known: dict[str, Path] = {}
         for digest in self.digests():
             if manifest := self.manifest(digest):
@@ -252,7 +256,7 @@ def _check(manifest: Manifest) -> None:
 def _find_files(
     data: Data, place: Path, kept: Manifest, hashes: Path | None, meter: ReadMeter
 ) -> Manifest | None:
-    """The files at the data's place now; None: something else is there. Raises ``TandemError``."""
+    """The files that are at ``place`` now; None: something else is there. Raises ``TandemError``."""
     name = kept.files[0].path
     if not data.is_file or len(kept.files) > 1:
         return scan_data(place, "", hashes, meter)
@@ -261,14 +265,14 @@ def _find_files(
 
 
 def _is_altered(place: Path, kept: Manifest, found: Manifest) -> bool:
-    """False where files merely could not be looked at."""
+    """Whether files differ; False where files are only inaccessible."""
     before, now = set(kept.files), set(found.files)
     lacking = (place.joinpath(*file.path.split("/")) for file in before - now)
     return not now <= before or any(map(_is_gone, lacking))
 
 
 def _is_gone(path: Path) -> bool:
-    """Whether there is no regular file, or only by way of a link."""
+    """Whether there is no regular file at this path, or only through a link."""
     try:
         return not stat.S_ISREG(path.lstat().st_mode) or path.resolve() != path
     except (FileNotFoundError, NotADirectoryError):

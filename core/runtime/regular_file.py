@@ -40,9 +40,10 @@ def open_regular(path: Path | str, parent: int | None = None, *, buffering: int 
 
 
 class Folder:
-    """Opens and moves files below a folder, where no folder on the way may be a link either. For one thread.
+    """Opens and moves files below a folder; no folder on the path may be a link either. For one thread.
 
-    Anybody who can write there could replace a folder by a link between check and open.
+    Opens each step by descriptor: anybody who can write there could replace a folder by a link between check
+    and open.
     """
 
     def __init__(self, path: Path) -> None:
