@@ -48,7 +48,7 @@ too."""
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. ``modules``: files read, the script first, relative to its folder. ``needs``: other
+    """What a script does. ``modules``: files read, the script first, relative to its folder. ``needs``: other
     imports.
 
     ``strategies``: names as in ``tf.distribute``, or of the script's own classes; ``mirrored`` and
@@ -87,7 +87,8 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def analyse(script: Path) -> ScriptReport:
-    """Raises ``TandemError`` for an invalid script: missing, no Python, a syntax error, empty."""
+    """Analyse a script with the modules that it imports. Raises ``TandemError`` if it is missing, empty or
+    not valid Python."""
     script = _checked(script)
     return _report(script, read_sources(script))
 
@@ -122,8 +123,8 @@ def _checked(script: Path) -> Path:
 
 
 def _calls_jupyter(tree: ast.Module) -> int | None:
-    """The line of a statement ``get_ipython().system(…)``, as in exported notebooks. A script that only asks
-    whether it runs in Jupyter does that inside a condition."""
+    """The line of a statement ``get_ipython().system(…)``, as in exported notebooks; None: there is none. A
+    script that only checks whether it runs in Jupyter calls it in a condition."""
     for node in tree.body:
         value = node.value if isinstance(node, ast.Expr) else None
         while isinstance(value, ast.Call | ast.Attribute):
@@ -198,7 +199,7 @@ def _left_out(script: Module) -> Iterator[Mistake]:
 
 
 def _fits(sources: tuple[SourceTree, ...]) -> Iterator[Usage]:
-    """Calls of Keras' ``fit``, told apart from other libraries' by the receiver's origin."""
+    """Calls of Keras' ``fit``. The origin of the object distinguishes them from other libraries' ``fit``."""
     if not any(source.imports & _KERAS for source in sources):
         return
     own = {

@@ -60,12 +60,12 @@ def refused(words: Sequence[str], options: Sequence[Declared]) -> list[str]:
             break
         if (option := by_name.get(name)) is None or not option.takes:
             continue
-        # For a text, some parsers take the next option's name.
-        free = not option.kind and not option.choices
-        if not equals and (place + 1 == len(words) or (words[place + 1] in by_name and not free)):
+        # Some parsers accept the next option's name as a text value.
+        takes_any = not option.kind and not option.choices
+        if not equals and (place + 1 == len(words) or (words[place + 1] in by_name and not takes_any)):
             refusals.append(f"{name} needs a value.")
-        elif words_said := refusal(name, value if equals else words[place + 1], option):
-            refusals.append(words_said)
+        elif reason := refusal(name, value if equals else words[place + 1], option):
+            refusals.append(reason)
     return refusals
 
 

@@ -49,7 +49,7 @@ _BESIDE = re.compile(
     r"(?:\.with_name\('([^'\\]*)'\)|\.parent / '([^'\\]*)')"
     r"|os\.path\.join\(os\.path\.dirname\((?:os\.path\.(?:abspath|realpath)\()?__file__\)?\), '([^'\\]*)'\)"
 )
-"""A path beside the script, which is shown as it would be written without the folder."""
+"""A path beside the script. It is shown without the script's folder."""
 _OUTSIDE = re.compile(r"[/~\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)")
 
 
@@ -74,7 +74,6 @@ def _deeds(source: SourceTree) -> Iterator[Deed]:
 
 
 def _deed(source: SourceTree, call: ast.Call) -> Deed | None:
-    """``marked``: a reader who does not know the script should check it."""
     name, last = source.dotted(call.func), called(call)
     first = next(iter(call.args), None)
     if _STARTS.fullmatch(name):
@@ -115,7 +114,8 @@ def _environment(node: ast.expr) -> Deed:
 
 
 def _said(source: SourceTree, node: ast.AST) -> str:
-    """A value's text, or the source expression. Never joins paths: the text may be crafted to be slow."""
+    """A value's text, or else its source expression. Never joins paths: the script may be crafted to make
+    that slow."""
     value = next(iter(source.values(node)), node) if isinstance(node, ast.expr) else node
     if isinstance(value, ast.Call) and len(value.args) == 1 and called(value) in ("Path", "PurePath"):
         value = value.args[0]

@@ -64,7 +64,7 @@ def read_sources(script: Path, *, most_modules: int = MODULES_FOLLOWED) -> Sourc
 
 
 def resolved(script: Path) -> Path:
-    """A script's real path: Python, too, searches modules there. Raises ``TandemError``."""
+    """A script's real path, beside which Python also searches for modules. Raises ``TandemError``."""
     try:
         return script.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle
@@ -95,7 +95,7 @@ def read_module(folder: Path, path: str) -> Module:
 
 
 def missing(path: Path) -> TandemError:
-    """The failure that there is no script; names the file beside it that may be meant."""
+    """The error that there is no script at ``path``; suggests a file of a similar name beside it."""
     try:
         beside = [entry.name for entry in path.parent.iterdir()]
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ def _literal_import(node: ast.Call) -> str | None:
 
 
 def _files_of(folder: Path, names: list[str]) -> Iterator[str]:
-    """The file of each step of a dotted name, as Python finds them: a package before a module."""
+    """The file of each prefix of a dotted name, as Python finds it: a package before a module."""
     for depth in range(1, len(names) + 1):
         stem = "/".join(names[:depth])
         for candidate in (f"{stem}/__init__.py", f"{stem}.py"):
@@ -154,7 +154,7 @@ def _files_of(folder: Path, names: list[str]) -> Iterator[str]:
 
 
 def _is_inside(folder: Path, path: str) -> bool:
-    """A regular file below the folder, with no link on the way."""
+    """Whether ``path`` is a regular file below the folder, reached through no link."""
     if why_unsafe(path):
         return False
     names = path.split("/")

@@ -11,17 +11,18 @@ from core.script.syntax import Mistake, SourceTree, Usage, called
 from core.script.tf_config_mistakes import tf_config_mistakes
 
 KERAS_TUNER, UNKEPT = "keras-tuner", "batches-unkept"
-"""They matter only where several laptops train one model."""
+"""Codes of mistakes that matter only where several laptops train one model."""
 BATCHES = "train_on_batch"
 
 
 def find_mistakes(sources: tuple[SourceTree, ...]) -> tuple[Mistake, ...]:
-    """Mistakes possible in any script. Heuristics: each names what it saw, and never stops a script."""
+    """Mistakes possible in any script. They are heuristics: each names what it found, and none stops a
+    script."""
     return (*_legacy_keras(sources), *_questions(sources), *_searches(sources))
 
 
 def find_unkept(loops: Sequence[Usage]) -> Iterator[Mistake]:
-    """The first call of ``train_on_batch``: what a loss costs there must not come as a surprise."""
+    """The first call of ``train_on_batch``, to warn of the cost of losing a laptop there."""
     for loop in loops:
         if loop.what == BATCHES:
             yield Mistake(
@@ -38,7 +39,7 @@ def find_unkept(loops: Sequence[Usage]) -> Iterator[Mistake]:
 def find_strategy_mistakes(
     sources: tuple[SourceTree, ...], strategies: tuple[Usage, ...]
 ) -> tuple[Mistake, ...]:
-    """Mistakes in scripts that build their own strategy. Heuristics, too."""
+    """Mistakes in scripts that build their own strategy: heuristics, too."""
     names = {found.what for found in strategies}
     found: list[Mistake] = []
     for source in sources:
@@ -78,7 +79,7 @@ def _is_legacy(module: str) -> bool:
 
 
 def _searches(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
-    """The first import of KerasTuner: a search of its own."""
+    """The first import of KerasTuner, which searches on each laptop separately."""
     for source in sources:
         for node in source.nodes:
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -14,8 +14,8 @@ from core.script.imports import Module, imported_files
 from core.script.syntax import Usage
 
 _CATCHES = frozenset(["ImportError", "ModuleNotFoundError", "Exception", "BaseException"])
-_ARRANGES = frozenset(["sys.path", "sys.modules", "sys.meta_path", "site.addsitedir"])
-"""A script that changes these, or runs pip, may import modules that cannot be found yet."""
+_IMPORT_STATE = frozenset(["sys.path", "sys.modules", "sys.meta_path", "site.addsitedir"])
+"""A script that changes these, or runs pip, may import modules that can't be found before it runs."""
 _OURS = ("keras", "numpy", "tensorflow")
 """Tandem itself needs these; their versions are compared when laptops connect."""
 _CODE = (".py", ".pyc", ".pyd", ".so")
@@ -35,9 +35,9 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 def find_needs(folder: Path, modules: tuple[Module, ...]) -> Needs:
     """``modules``: the script first, then the modules of its folder that it imports."""
     by_path = {module.path: module for module in modules}
-    arranged = any(_arranges(module.tree) for module in modules)
+    changes_imports = any(_changes_imports(node) for module in modules for node in ast.walk(module.tree))
     surely, maybe = dict[str, Usage](), dict[str, Usage]()
-    waiting, met = [(modules[0].path, not arranged)], set[tuple[str, bool]]()
+    waiting, met = [(modules[0].path, not changes_imports)], set[tuple[str, bool]]()
     while waiting:
         path, sure_here = waiting.pop(0)
         if (path, sure_here) in met or path not in by_path:
@@ -115,16 +115,12 @@ def _is_elsewhere(folder: Path, name: str) -> bool:
     return (folder / name).is_dir() or any(path.suffix in _CODE for path in folder.glob(f"{name}.*"))
 
 
-def _arranges(tree: ast.Module) -> bool:
-    return any(_is_arranging(node) for node in ast.walk(tree))
-
-
-def _is_arranging(node: ast.AST) -> bool:
+def _changes_imports(node: ast.AST) -> bool:
     match node:
         case ast.Attribute(value=ast.Name(id=module), attr=name):
-            return f"{module}.{name}" in _ARRANGES
+            return f"{module}.{name}" in _IMPORT_STATE
         case ast.ImportFrom(module="sys" | "site" as module, names=names):
-            return any(f"{module}.{alias.name}" in _ARRANGES for alias in names)
+            return any(f"{module}.{alias.name}" in _IMPORT_STATE for alias in names)
         case ast.Constant(value=str(text)):
             return text == "pip" or "pip install" in text
     return False

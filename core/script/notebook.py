@@ -14,19 +14,19 @@ from pathlib import Path
 import msgspec
 
 from core.runtime.regular_file import open_regular
-from core.script.parse import SOURCE_BYTES, is_jupyters, not_python, parse, raw_tree
+from core.script.parse import SOURCE_BYTES, is_jupyter_command, not_python, parse, raw_tree
 from core.vocabulary import units
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown
 
 SUFFIX = ".ipynb"
 NOTEBOOK_BYTES = 100_000_000
-"""Including the pictures in its cells' outputs."""
-_PARSED = 4_000_000
-"""Characters, of all cells together: a cell is parsed again for each block of commands that is removed from
-it. A notebook is also read before its sender is trusted with anything."""
+"""Limit of a notebook's file, including the pictures in its cells' outputs."""
+_MOST_PARSED = 4_000_000
+"""Limit of characters parsed, for all cells together: a cell is parsed again for each block of commands that
+is removed from it. Another laptop's notebook is read before its sender is trusted with anything."""
 _LEAST_BLOCKS = 5
-"""In each cell, however long the notebook is."""
+"""Blocks that may be removed from each cell, however long the notebook is."""
 _PYTHON_BELOW = ("time", "capture")
 """Magics that can be removed without changing what their statement or cell computes."""
 _HARMLESS = re.compile(r"%(matplotlib|autoreload|load_ext|config|time|%time|%capture|tensorboard)\b")
@@ -111,7 +111,7 @@ def parse_notebook(data: bytes, name: str) -> Notebook:
     total = sum(map(len, texts))
     if total > SOURCE_BYTES:
         raise not_python(name, f"its code is larger than {units.size(SOURCE_BYTES)}")
-    most = max(_LEAST_BLOCKS, _PARSED // max(total, 1))
+    most = max(_LEAST_BLOCKS, _MOST_PARSED // max(total, 1))
     return Notebook(cells=tuple(_cell(number, text, most) for number, text in enumerate(texts, 1)))
 
 
@@ -127,10 +127,11 @@ def _cell(number: int, text: str, most_blocks: int) -> Cell:
             left_out.append(magic)
         lines = [*_blank(lines[: first + 1]), *(lines[first + 1 :] if keep else _blank(lines[first + 1 :]))]
     for _ in range(most_blocks):
-        index = _jupyters(lines)
+        index = _first_command(lines)
         if index is None:
             break
-        while index < len(lines) and is_jupyters(lines[index]):  # the line after one begins a statement, too
+        # The line after a command begins a statement, too.
+        while index < len(lines) and is_jupyter_command(lines[index]):
             words = lines[index].strip()
             index, stays = _leave_out(lines, index)
             if not stays:
@@ -138,8 +139,8 @@ def _cell(number: int, text: str, most_blocks: int) -> Cell:
     return Cell(number=number, text="\n".join(lines), left_out=tuple(left_out))
 
 
-def _jupyters(lines: list[str]) -> int | None:
-    """The first line that Python cannot parse, if it is one for Jupyter.
+def _first_command(lines: list[str]) -> int | None:
+    """The first line that Python cannot parse, if it is a command for Jupyter.
 
     Python itself decides: a ``%`` inside a text or between two numbers does not count.
     """
@@ -147,7 +148,7 @@ def _jupyters(lines: list[str]) -> int | None:
         raw_tree("\n".join(lines), "")
     except SyntaxError as error:
         index = (error.lineno or 0) - 1
-        return index if 0 <= index < len(lines) and is_jupyters(lines[index]) else None
+        return index if 0 <= index < len(lines) and is_jupyter_command(lines[index]) else None
     except (ValueError, RecursionError, MemoryError):
         pass
     return None
@@ -159,7 +160,7 @@ def _leave_out(lines: list[str], index: int) -> tuple[int, bool]:
     magic = _MAGIC.match(lines[index])
     if magic and magic["name"] in _PYTHON_BELOW and magic["rest"]:
         lines[index] = magic["indent"] + magic["rest"]
-        return len(lines), True  # it may continue for some lines
+        return len(lines), True  # the statement may continue for some lines
     goes_on = lines[index].endswith("\\")
     indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
     lines[index] = indent + "pass"

@@ -1,4 +1,4 @@
-"""Parses source text into its syntax tree; executes nothing. Raises sentences with the line."""
+"""Parses source text into its syntax tree; executes nothing. Errors name the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCE_BYTES = 2_000_000
 _ONE_AT_A_TIME = threading.Lock()
 """CPython 3.11 confuses the recursion depths of threads that parse at once, and warning filters are
 shared."""
-_JUPYTERS = re.compile(
+_JUPYTER_COMMAND = re.compile(
     r"\s*([%!?]|[\w.\[\]'\", ]+=\s*[%!]|[\w.]+\?{1,2}\s*(#.*)?$|(pip3?|conda|mamba)\s+(un)?install\b)"
 )
 """Magics, shell commands, assignments from either, help, and lines that Jupyter treats as a magic
@@ -21,7 +21,8 @@ automatically."""
 
 
 def parse(source: str | bytes, name: str) -> ast.Module:
-    """``name``: of the file, and of the cell in it. Raises ``TandemError`` where this is not valid Python."""
+    """The syntax tree. ``name``: the file's, with the cell in it. Raises ``TandemError`` where ``source`` is
+    not valid Python."""
     if b"\0" in source if isinstance(source, bytes) else "\0" in source:
         raise not_python(name, "it contains bytes that are not text")
     try:
@@ -31,7 +32,7 @@ def parse(source: str | bytes, name: str) -> ast.Module:
             raise not_python(name, error.msg) from error
         line, text = error.lineno, (error.text or "").strip()
         detail = f"{name}:{line}\n" + (f"    {text}" if text else "")
-        if is_jupyters(text):
+        if is_jupyter_command(text):
             raise TandemError(
                 code="script-magic",
                 what=f"Line {line} of {name} is a Jupyter command, not Python: {text:.80}",
@@ -56,9 +57,9 @@ def raw_tree(source: str | bytes, name: str) -> ast.Module:
         return ast.parse(source, filename=name)
 
 
-def is_jupyters(line: str) -> bool:
-    """Whether a line that is not valid Python is one for Jupyter."""
-    return _JUPYTERS.match(line) is not None
+def is_jupyter_command(line: str) -> bool:
+    """Whether a line that is not valid Python is a command for Jupyter."""
+    return _JUPYTER_COMMAND.match(line) is not None
 
 
 def not_python(name: str, reason: str) -> TandemError:

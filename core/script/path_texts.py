@@ -1,4 +1,4 @@
-"""Paths that a module's expressions give, from its text alone: nothing is executed. Pure."""
+"""Evaluates a module's expressions for paths from its text alone: nothing is executed. Pure."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class PathText(NamedTuple):
 
 
 class PathTexts:
-    """The paths that one module writes as text. A name counts only if the module sets it exactly once.
+    """The paths in one module's text. A name's value counts only if the module sets the name exactly once.
 
-    ``unknown_is_here``: an unknown folder in front of a path is assumed to be the script's.
+    ``unknown_is_here``: an unknown folder at the beginning of a path is assumed to be the script's.
     """
 
     def __init__(self, source: SourceTree, *, unknown_is_here: bool = False) -> None:
@@ -68,7 +68,7 @@ class PathTexts:
         return self._known[node, steps]
 
     def joined(self, node: ast.AST) -> Sequence[ast.expr]:
-        """The operands of an expression in which an absolute one replaces those before it."""
+        """The operands of an expression that joins paths: an absolute one replaces those before it."""
         match node:
             case ast.BinOp(op=ast.Div(), left=left, right=right):
                 return (left, right)
@@ -80,7 +80,7 @@ class PathTexts:
         return ()
 
     def summed(self, node: ast.AST) -> Sequence[ast.expr]:
-        """The operands of a text that is put together: a sum, or an f-string."""
+        """The operands of an expression that concatenates text: a sum, or an f-string."""
         match node:
             case ast.BinOp(op=ast.Add(), left=left, right=right):
                 return (left, right)

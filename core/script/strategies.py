@@ -23,7 +23,7 @@ _BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", 
 
 
 def find_strategies(sources: tuple[SourceTree, ...]) -> tuple[Usage, ...]:
-    """Each place that names a strategy to build it, or that defines one, in reading order."""
+    """Each place that builds or defines a strategy, in reading order."""
     found = _own_classes(sources, _is_strategy_class)
     for source in sources:
         found += [
@@ -69,7 +69,7 @@ def _is_strategy_class(name: str) -> bool:
 
 
 def _is_use(source: SourceTree, node: ast.Name | ast.Attribute) -> bool:
-    """False where a strategy is only compared with, asked about, annotated or derived from."""
+    """Whether a strategy's name is used to build one, not just to compare, test, annotate or derive from."""
     if not isinstance(node.ctx, ast.Load):
         return False
     for parent, child in source.around(node):

@@ -133,7 +133,7 @@ class SourceTree:
             yield node
 
     def around(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-        """Each enclosing node with its child that contains ``node``, innermost first."""
+        """Each enclosing node, innermost first, with its child that is ``node`` or contains it."""
         while (parent := self._parents.get(node)) is not None:
             yield parent, node
             node = parent

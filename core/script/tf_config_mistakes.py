@@ -14,7 +14,7 @@ _LEAVE_IT = "Remove the line: Tandem sets the right TF_CONFIG on each laptop."
 
 
 def tf_config_mistakes(source: SourceTree) -> Iterator[Mistake]:
-    """Not JSON, fixed addresses, overwritten, removed."""
+    """TF_CONFIG that the script removes, overwrites, sets to fixed addresses, or writes as no JSON."""
     for line, value in _tf_config_writes(source):
         if value is None:
             yield Mistake(

@@ -1,4 +1,4 @@
-"""Tells from a script's text whether it reads the files that it names, or only writes them.
+"""Finds out from a script's text whether it reads the files that it names, or only writes them.
 
 Blocks: use a thread. In case of doubt, a file counts as read.
 """
@@ -50,8 +50,8 @@ _USES = 32
 
 
 class _Mention(NamedTuple):
-    """A text in the source as a possible name: the part after its last ``/``. Some systems do not distinguish
-    ``A`` from ``a``: candidates are in lower case."""
+    """A text in the source as a possible file name: the part after its last ``/``. Names are compared in
+    lower case, as some systems do not distinguish ``A`` from ``a``."""
 
     name: str
     is_part: bool
@@ -150,8 +150,8 @@ def is_read(found: Iterable[str]) -> bool:
 
 
 def uses(source: SourceTree, node: ast.AST, followed: bool = False) -> Iterator[str]:
-    """Names of the functions that get a value, or what it was assigned to; "" where it goes elsewhere, or
-    where existing content already counts."""
+    """Names of the functions that are passed ``node``, or the name that it was assigned to; "" where its use
+    is unknown, or where the file's existing content matters."""
     for parent, child in source.around(node):
         match parent:
             case ast.Call() if called(parent) in _MAKES_PATHS:
@@ -183,10 +183,10 @@ def _use(call: ast.Call, given: ast.AST) -> str:
         modes = [*call.args[isinstance(call.func, ast.Name) :], *filter(None, [said.get("mode")])]
         writes = given is _target(call) and any(_is_to_write(mode) for mode in modes)
         return "write_file" if writes else name
-    what_is_there_counts = {"append", "overwrite"} & said.keys() or (
+    needs_content = {"append", "overwrite"} & said.keys() or (
         "mode" in said and name != "ModelCheckpoint" and not _is_to_write(said["mode"])
     )
-    return "" if what_is_there_counts or (name == "CSVLogger" and len(call.args) > 2) else name
+    return "" if needs_content or (name == "CSVLogger" and len(call.args) > 2) else name
 
 
 def _target(call: ast.Call) -> ast.AST | None:
@@ -209,8 +209,8 @@ def _is_to_write(mode: ast.expr) -> bool:
 
 
 def _reads_unseen(source: SourceTree) -> bool:
-    """Whether it reads files that it does not name: a whole folder, files named by another program or its
-    user, or existing files under a name from elsewhere."""
+    """Whether a module may read files that it does not name: a whole folder, files that another program or
+    the user names, or files that it renamed."""
     if source.imports & _UNSEEN or any(_asks_environment(source, node) for node in source.nodes):
         return True
     for call in source.calls:
