@@ -17,17 +17,17 @@ from core.net.strangers import Guest, Strangers
 from core.net.tls_stream import Sockets
 
 AT_ONCE_FROM_ONE = 8
-"""Most callers not yet in a session; further ones are closed at once."""
+"""Limit of callers from one address that are not in a session yet; further ones are closed at once."""
 
 _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """``hello``: the answer to callers; ``on_connection`` gets each member's connection, in a thread of its
-    own.
+    """Accepts members' connections; passes each to ``on_connection``, in a thread of its own.
 
-    ``listener`` is a bound, listening socket; it is closed at the end. ``hosts``: addresses of the members,
-    by rank. Places are reserved for these addresses, and for those that members have called from.
+    ``hello``: the answer to callers. ``listener``: a bound, listening socket, which is closed at the end.
+    ``hosts``: addresses of the members, by rank. Places are reserved for these addresses, and for those that
+    members have called from.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class Acceptor:
                     _log.warning("a caller could not be accepted: %s", error)
                     self._sockets.wait_closed(0.2)
                     continue
-                self._let_in(sock, host_of(address))
+                self._admit(sock, host_of(address))
         finally:
             self._sockets.end(self._listener)
 
-    def _let_in(self, sock: socket.socket, host: str) -> None:
+    def _admit(self, sock: socket.socket, host: str) -> None:
         with self._lock:
             guest = self._strangers.admit(host)
         if guest is None:
             sock.close()
             return
         thread = threading.Thread(
-            target=self._meet, args=(sock, host, guest), name="exchange-handshake", daemon=True
+            target=self._authenticate, args=(sock, host, guest), name="exchange-handshake", daemon=True
         )
         try:
             thread.start()
@@ -102,7 +102,7 @@ class Acceptor:
             return
         self._threads = {each for each in self._threads if each.is_alive()} | {thread}
 
-    def _meet(self, sock: socket.socket, host: str, guest: Guest) -> None:
+    def _authenticate(self, sock: socket.socket, host: str, guest: Guest) -> None:
         try:
             self._sockets.add(sock)
             connection = handshake.accept(sock, self._keyring, self._hello, self._sockets, self._handshake_s)
@@ -118,7 +118,7 @@ class Acceptor:
                 guest.leave()
 
     def _keep_places(self, rank: int, host: str) -> None:
-        """Gives a member whose address has changed places of its own when it calls again."""
+        """Reserve places at a member's present address, for when it calls again."""
         with self._lock:
             self._called_from[rank] = host
             self._strangers.keep_places(self._expected.union(self._called_from.values()))

@@ -41,9 +41,11 @@ class Owner(Protocol):
     def disconnected(self) -> None:
         """The connection that ``is_live`` asks about is no longer live."""
 
-    def left(self, rank: int, problem: Problem) -> None: ...
+    def left(self, rank: int, problem: Problem) -> None:
+        """The peer said goodbye, or its messages can't be read any more."""
 
-    def broke(self, error: Exception) -> None: ...
+    def broke(self, error: Exception) -> None:
+        """A bug on this side."""
 
 
 class Channel:

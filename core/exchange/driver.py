@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import numpy.typing as npt
@@ -61,9 +62,10 @@ from core.vocabulary.errors import Problem
 Array = npt.NDArray[Any]
 
 INLINE_BYTES = 2**20
-"""Most bytes that ``hand_over`` adds itself, since it must return at once: another thread adds more."""
+"""Most bytes that ``hand_over`` adds itself, since it must return quickly; another thread adds larger
+packs."""
 PUSHED_BYTES = 2**18
-"""Most bytes that ``hand_over`` sends itself; another thread sends the rest."""
+"""Most bytes that ``hand_over`` sends itself; another thread sends larger packs."""
 GOODBYE_S = 3.0
 """How long a peer has to read the goodbye. A healthy one needs a moment."""
 
@@ -91,13 +93,14 @@ class Exchange:
         if {rank, *(peer.rank for peer in peers)} != set(range(members)) or keyring.members != members:
             raise problems.bad_pins("the members' ranks don't match")
         self._changed = threading.Condition()
-        said = {rank: name, **{peer.rank: peer.name for peer in peers}}
-        names = tuple(said[each] or f"member {each}" for each in range(members))
+        by_rank = {rank: name, **{peer.rank: peer.name for peer in peers}}
+        names = tuple(by_rank[each] or f"member {each}" for each in range(members))
         self._state = State(rank=rank, members=members, names=names, floor=(generation, 0))
         self._packs: dict[Key, Pack] = {}
         self._over: dict[Key, Problem | None] = {}
         """Finished meetings: None for complete ones, the problem for failed ones."""
         self._waits: dict[int, waits.Wait] = {}
+        self._wait_numbers = count()
         self._limits = limits
         self.ended = 0
         """Number of waits that have returned results."""
@@ -144,7 +147,7 @@ class Exchange:
                 pack = self._packs.setdefault(key, Pack(self.rank, state.present))
                 pack.bring(array, call)
                 self._changed.notify_all()  # a channel may hold a message that arrived early
-            later = self._take_on(state, effects)
+            later = self._apply(state, effects)
         for effect in effects:
             if isinstance(effect, Send):
                 session = self._channels[effect.rank].session
@@ -154,7 +157,7 @@ class Exchange:
                     session.wake()
         if later and pack and pack.early_bytes() > INLINE_BYTES:
             with contextlib.suppress(RuntimeError):  # closed meanwhile
-                self._adding.submit(self._add_apart, later)
+                self._adding.submit(self._add_in_background, later)
         else:
             self._add(later)
 
@@ -163,9 +166,9 @@ class Exchange:
         all are read-only. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``, if any."""
         began_s = time.monotonic()
         until_s = None if limit_s is None else began_s + limit_s
-        number = id(wait := (keys, began_s))
+        number = next(self._wait_numbers)
         with self._changed:
-            self._waits[number] = wait
+            self._waits[number] = keys, began_s
             only = len(self._waits) == 1
             turns = waits.turns_of(keys, self._state, self._channels.values(), is_only=only)
 
@@ -185,7 +188,7 @@ class Exchange:
                 packs = [self._packs[key] for key in keys]
                 del self._waits[number]
                 for key in keys:
-                    self._take_on(*machine.step(self._state, Taken(key)))
+                    self._apply(*machine.step(self._state, Taken(key)))
         finally:
             with self._changed:
                 self._waits.pop(number, None)
@@ -229,7 +232,7 @@ class Exchange:
         return [self._channels[rank].status for rank in machine.others(self._state)]
 
     def absent(self) -> list[tuple[str, Calls]]:
-        """Members that are not connected at present: name, and how calling them went."""
+        """Members that are not connected at present: their names, and how calling them went."""
         away = [peer for peer in self.peers() if peer.connection != "connected"]
         return [(self._state.name(peer.rank), peer.calls) for peer in away]
 
@@ -290,7 +293,7 @@ class Exchange:
                 raise MalformedFrame(f"{size} bytes for a {head.call.numbers}")
             if takes:
                 pack = self._packs.setdefault(head.key, Pack(self.rank, state.present))
-            later = self._take_on(state, effects)
+            later = self._apply(state, effects)
         self._add(later)
         return pack.land(rank, head.phase, head.call) if takes else None
 
@@ -329,20 +332,20 @@ class Exchange:
     def _on(self, event: Event) -> None:
         with self._changed:
             state, effects = machine.step(self._state, event)
-            later = self._take_on(state, effects)
+            later = self._apply(state, effects)
         for effect in effects:
             if isinstance(effect, Send):
                 self._channels[effect.rank].session.wake()
         self._add(later)
 
-    def _take_on(self, state: State, effects: Sequence[Effect]) -> list[Key]:
+    def _apply(self, state: State, effects: Sequence[Effect]) -> list[Key]:
         """Call with the lock held. Returns the keys of sums to add after releasing it."""
         self._state = state
         later = []
         for effect in effects:
             match effect:
                 case Send(rank, key, phase):
-                    # Before a caller that sees the meeting complete takes its result and closes.
+                    # Under the lock: a caller that sees the meeting complete may take its result and close.
                     call = state.meetings[key].call
                     assert call is not None
                     payload = self._packs[key].payload(rank, phase)
@@ -359,7 +362,7 @@ class Exchange:
                     later.append(key)
                 case Take():
                     pass
-        # Not on every event: each waiter that wakes needs the interpreter.
+        # Only when a wait may end: each thread that wakes needs the interpreter.
         if any(isinstance(effect, Complete | Fail | Discard) for effect in effects):
             self._changed.notify_all()
         return later
@@ -372,7 +375,7 @@ class Exchange:
                 pack.advance()
                 self._on(Added(key))
 
-    def _add_apart(self, keys: Sequence[Key]) -> None:
+    def _add_in_background(self, keys: Sequence[Key]) -> None:
         try:
             self._add(keys)
         except Exception as error:

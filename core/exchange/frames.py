@@ -17,7 +17,7 @@ VERSION = 3
 """Version of the trainers' protocol: a trainer with another version is refused."""
 
 if sys.byteorder != "little":
-    raise ImportError("members exchange numbers as they lie in memory, which must be little-endian")
+    raise ImportError("members exchange numbers in their memory layout, which must be little-endian")
 
 _Nonce = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
 

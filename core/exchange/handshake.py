@@ -6,7 +6,6 @@ Each step has a time limit. No exchange data is sent before TLS has checked the 
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from core.exchange.frames import HELLO, MemberHello
 from core.exchange.keys import Keyring
 from core.exchange.reach import HandshakeRefused, resolve
 from core.exchange.state import LIMITS, Address
-from core.net.tls_stream import Sockets, TlsStream
+from core.net.tls_stream import Sockets, TlsStream, secured
 from core.session import frames
 from core.session.frames import MalformedFrame
 
@@ -39,10 +38,11 @@ def accept(
     sockets: Sockets,
     handshake_s: float = LIMITS.handshake_s,
 ) -> MemberConnection:
-    """Raises ``OSError`` and closes the socket. ``mine`` has version, run, and rank."""
+    """Answer a caller's hello. Raises ``OSError`` and closes the socket where the caller is no member.
+    ``mine``: this member's version, run, and rank."""
     until_s = time.monotonic() + handshake_s
     try:
-        stream = _secured(sock, keyring.server, sockets, True, until_s)
+        stream = secured(sock, keyring.server, sockets, is_server=True, until_s=until_s)
         rank = keyring.rank_of(stream.peer_der)
         if rank is None:
             raise HandshakeRefused("a certificate that is not pinned")
@@ -67,7 +67,7 @@ def dial(
     sockets: Sockets,
     handshake_s: float = LIMITS.handshake_s,
 ) -> MemberConnection:
-    """Raises ``OSError``."""
+    """Call the member ``rank`` at ``address``. Raises ``OSError``."""
     family, kind, protocol, _, full_address = resolve(address, CONNECT_S)
     sock = socket.socket(family, kind, protocol)
     sockets.add(sock)
@@ -75,7 +75,7 @@ def dial(
         sock.settimeout(CONNECT_S)
         sock.connect(full_address)
         until_s = time.monotonic() + handshake_s
-        stream = _secured(sock, keyring.client(rank), sockets, False, until_s)
+        stream = secured(sock, keyring.client(rank), sockets, is_server=False, until_s=until_s)
         if keyring.rank_of(stream.peer_der) != rank:
             raise HandshakeRefused("another certificate than the pinned one")
         stream.write(frames.encode(mine))
@@ -102,15 +102,6 @@ def dial_both(
     except BaseException:
         sending.end()
         raise
-
-
-def _secured(
-    sock: socket.socket, context: ssl.SSLContext, sockets: Sockets, is_server: bool, until_s: float
-) -> TlsStream:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream = TlsStream(sock, context, is_server=is_server, close=sockets.end)
-    stream.handshake(until_s)
-    return stream
 
 
 def _hello(stream: TlsStream) -> MemberHello:

@@ -43,12 +43,13 @@ class RunPair:
     private_key: bytes = field(repr=False)
 
     def load_into(self, context: ssl.SSLContext) -> None:
+        """Set this pair as the context's own."""
         key = Ed25519PrivateKey.from_private_bytes(self.private_key)
         password = None if _pipes_have_paths() else secrets.token_hex().encode()
         protection = BestAvailableEncryption(password) if password else NoEncryption()
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection)
-        # OpenSSL loads a context's own key only from a file: a pipe is one, and never reaches a disk. Where
-        # pipes have no path, a file holds it for a moment, under a password that only this process knows.
+        # OpenSSL loads a context's own key only from a path. A pipe's path never reaches a disk. Where pipes
+        # have no path, a file holds the key for a moment, under a password that only this process knows.
         with (
             _readable(ssl.DER_cert_to_PEM_cert(self.cert_der).encode()) as certificate,
             _readable(pem) as own,
@@ -79,18 +80,18 @@ def _pipes_have_paths() -> bool:
 
 
 @contextmanager
-def _readable(few: bytes) -> Iterator[str]:
-    """A path from which ``few`` bytes, fewer than fit into a pipe, can be read once."""
+def _readable(data: bytes) -> Iterator[str]:
+    """A path from which ``data`` can be read once. It must fit into a pipe."""
     if not _pipes_have_paths():
         with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
             path = Path(folder) / "key.pem"
-            path.write_bytes(few)
+            path.write_bytes(data)
             yield str(path)
         return
     read, write = os.pipe()
     try:
         try:
-            os.write(write, few)
+            os.write(write, data)
         finally:
             os.close(write)
         yield f"/dev/fd/{read}"

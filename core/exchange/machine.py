@@ -44,7 +44,8 @@ REMEMBERED_STEPS = 1
 
 
 def step(state: State, event: Event) -> Step:
-    """Raises ``IllegalTransition`` for an impossible call by this member: a pack handed over twice."""
+    """The next state, and effects. Raises ``IllegalTransition`` for a bug of this member's caller: a pack
+    handed over twice, or a return to an earlier generation."""
     match event:
         case HandedOver():
             return _handed_over(state, event)
@@ -90,7 +91,7 @@ def _handed_over(state: State, event: HandedOver) -> Step:
     meeting = state.meetings.get(key, Meeting())
     if meeting.call is not None or key in state.taken:
         raise IllegalTransition(f"{key} was handed over twice")
-    # Send even after a known mismatch: the others must find it, too.
+    # Send even if there is a mismatch: the others must find it, too.
     sends = tuple(Send(rank, key, "part") for rank in others(state))
     state = _with(state, key, replace(meeting, call=call))
     for (rank, _), theirs in meeting.announced.items():
@@ -171,7 +172,7 @@ def _taken(state: State, key: Key) -> Step:
     if not moves_on:
         return state, (Discard(key),)
     state = replace(state, taken=frozenset(each for each in state.taken if not _is_past(state, each)))
-    # Packs that others brought, and this member never will.
+    # Packs for meetings that this member skipped and will never join.
     unwanted = [each for each, meeting in meetings.items() if meeting.call is None and _is_past(state, each)]
     state = replace(
         state, meetings={each: meeting for each, meeting in meetings.items() if each not in unwanted}

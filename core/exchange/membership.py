@@ -76,7 +76,7 @@ def _by_roles(environ: Mapping[str, str], name: str, roles: Sequence[Sequence[st
         if others := [role for role in cluster if role not in known and cluster[role]]:
             _refuse(name, f"it has a {others[0]}, but all members of such a run do the same work")
         members = [(role, at) for role in known for at in range(len(cluster.get(role, ())))]
-        addresses = tuple(_whole(cluster[role][at]) for role, at in members)
+        addresses = tuple(_with_port(cluster[role][at]) for role, at in members)
         rank = members.index((kind, index))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         _refuse(name, f"it cannot be understood ({type(error).__name__}: {error})")
@@ -111,7 +111,7 @@ def _of_indexed_job(environ: Mapping[str, str]) -> Membership:
         )
     if "{index}" not in pattern or not 0 < count <= MOST_MEMBERS:
         _refuse("The job", "TANDEM_HOST must contain {index}, TANDEM_MEMBERS the number of members")
-    addresses = tuple(_whole(pattern.replace("{index}", str(index))) for index in range(count))
+    addresses = tuple(_with_port(pattern.replace("{index}", str(index))) for index in range(count))
     return _checked("The job", Membership(environ.get("TANDEM_RUN", "job"), rank, addresses))
 
 
@@ -146,8 +146,8 @@ def tasks(text: str) -> list[int]:
     return found
 
 
-def _whole(address: str) -> str:
-    """Adds the default port if there is none."""
+def _with_port(address: str) -> str:
+    """The address, with the default port if it has none."""
     at = parse(address, FIRST_PORT)
     return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 

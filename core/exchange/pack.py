@@ -37,16 +37,17 @@ from core.exchange.state import (
 Array = npt.NDArray[Any]
 
 CHUNK = 64 * 1024
-"""Elements added at a time: the sum should be written while they are still in the processor's cache."""
+"""Elements added at a time: few enough to stay in the processor's cache until the sum is written."""
 _FP16_EDGE = float(np.finfo(np.float16).max)
 
 
 def narrowed(numbers: Array, wire: Wire) -> Array:
-    """float32 in wire format, rounded to nearest even. Infinities and NaN stay; float16 is clamped."""
+    """float32 numbers in wire format (float16, or bfloat16 as uint16), rounded to nearest even. Infinities
+    and NaN stay; other numbers are clamped to float16's range."""
     if wire == "fp16":
-        held = np.clip(numbers, -_FP16_EDGE, _FP16_EDGE)
-        np.copyto(held, numbers, where=np.isinf(numbers))
-        return held.astype(np.float16)
+        clamped = np.clip(numbers, -_FP16_EDGE, _FP16_EDGE)
+        np.copyto(clamped, numbers, where=np.isinf(numbers))
+        return clamped.astype(np.float16)
     bits = numbers.view(np.uint32)
     rounded = bits >> 16
     rounded &= 1
@@ -62,7 +63,7 @@ def narrowed(numbers: Array, wire: Wire) -> Array:
 
 
 def widened(numbers: Array, wire: Wire) -> Array:
-    """Numbers in wire format, as float32."""
+    """Numbers in wire format, converted to float32."""
     if wire == "fp16":
         return numbers.astype(np.float32)
     bits = numbers.astype(np.uint32)
@@ -103,7 +104,7 @@ class Payload:
 
 
 class Pack:
-    """``members``: ranks of the meeting's members."""
+    """This member's part in one meeting. ``members``: ranks of the meeting's members."""
 
     def __init__(self, rank: int, members: Sequence[int]) -> None:
         self._rank, self._members = rank, members
@@ -119,7 +120,7 @@ class Pack:
         self._added = 0
 
     def bring(self, array: Array, call: Call) -> None:
-        """Sets this member's own numbers, which must not change until everybody has them."""
+        """Set this member's own numbers, which must not change until all members have received them."""
         with self._lock:
             self._own, self._call = np.ascontiguousarray(array).reshape(-1), call
             if call.kind == "gather" or not self._others:
@@ -193,7 +194,7 @@ class Pack:
         return Payload(size, lambda begin, end: flat[begin:end])
 
     def result(self) -> Array | list[Array]:
-        """The sum, or everybody's arrays in rank order; read-only, since one may be what was handed over."""
+        """The sum, or all members' arrays in rank order. Read-only, since one may be the caller's own."""
         assert self._call is not None and self._own is not None
         if self._call.kind == "sum":
             if not self._others:

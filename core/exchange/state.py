@@ -35,7 +35,8 @@ MAX_DIMENSIONS = 16
 MAX_PACK_BYTES = 2**34
 MAX_LABEL = 400
 GATHER_BYTES, GATHER_TIMES = 2**30, 64
-"""Another member's pack for a gather may have this many bytes, or this many times the size of one's own."""
+"""Another member's pack for a gather may have this many bytes, or this many times the size of this member's,
+whichever is more."""
 _U32 = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 _U63 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -50,7 +51,7 @@ class Key(NamedTuple):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A member's request of a meeting: equal on all members, except for a gather's first dimension.
+    """What a member requests in a meeting: equal on all members, except for a gather's first dimension.
 
     ``label``: the caller's own label, shown to people: the purpose, and, after its last " in ", the place in
     its program.
@@ -141,7 +142,7 @@ class Limits(SessionLimits):
     early_bytes: int = 256 * 2**20
     """Bytes kept of what a peer sends ahead of this member; the rest waits at the sender."""
     early_meetings: int = 1024
-    """Limit of meetings sent ahead, since even an empty one takes room."""
+    """Limit of meetings sent ahead: even an empty one takes memory."""
 
 
 LIMITS = Limits()

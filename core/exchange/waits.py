@@ -1,4 +1,4 @@
-"""Waits under way: whom they need, and whether one of them reads what arrives by itself."""
+"""Waits under way: which members they need, and whether a waiting thread reads what arrives itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.exchange.state import Key, State, Waiting
 from core.session.turns import ReadTurns
 
 SHORT_BYTES = 2**18
-"""Most bytes that a waiting thread reads itself: they have room in the connection's buffers meanwhile."""
+"""Most bytes that a waiting thread reads itself: they fit into the connection's buffers until it reads."""
 
 Wait = tuple[Sequence[Key], float]
 """The keys, and when it began, by ``time.monotonic``."""
@@ -21,8 +21,8 @@ Wait = tuple[Sequence[Key], float]
 def turns_of(
     keys: Sequence[Key], state: State, channels: Collection[Channel], *, is_only: bool
 ) -> ReadTurns | None:
-    """For a wait that reads by itself: of few bytes from one member. ``is_only``: no other wait is under
-    way."""
+    """The turns of a wait that can read by itself: the only one (``is_only``), for few bytes from one member.
+    None: the channels' threads read."""
     calls = [meeting.call for key in keys if (meeting := state.meetings.get(key))]
     sizes = [call.nbytes for call in calls if call is not None]
     is_short = len(sizes) == len(keys) and sum(sizes) <= SHORT_BYTES

@@ -1,4 +1,4 @@
-"""Addresses as people type them, devices announce them and sockets name them. Pure except for interfaces."""
+"""Addresses as people type them, devices announce them and sockets name them. Pure except for ``host_of``."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ def hosts(addresses: Iterable[str]) -> set[str]:
 
 
 def nearest(addresses: Iterable[str], own: Iterable[str]) -> list[str]:
-    """``addresses`` (``host:port``), those first that share the longest prefix with one of ``own``.
+    """``addresses`` (``host:port``), sorted by the length of the prefix shared with one of ``own``, longest
+    first.
 
-    For a laptop on two networks this finds the address on ours, without knowing a netmask.
+    For a laptop on two networks, the address on our network comes first, without knowing a netmask.
     """
     ours = [number for text in own if (number := _number(text)) is not None]
 

@@ -14,10 +14,11 @@ import psutil
 from core.vocabulary.errors import Problem, TandemError
 
 NEIGHBOURS = range(27600, 27700)
-"""Tried in this order when the wanted port is taken."""
+"""Ports to try, in this order, when the wanted one is taken."""
 
 _ANY = range(10_000, 20_000)
-"""For port 0: below the trainers' ports and far from the ephemeral range, which any program may use."""
+"""Ports to choose from for port 0: below the trainers' ports, far from the ephemeral range, which any program
+may use."""
 
 EVERYWHERE = ("0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "::1")
@@ -37,7 +38,7 @@ class Opened:
 async def open_port(
     wanted: int, hosts: Sequence[str] = EVERYWHERE, *, neighbours: Sequence[int] = NEIGHBOURS
 ) -> Opened:
-    """Listen on ``wanted``, on a neighbour where that is taken, on any for 0. Raises ``TandemError``."""
+    """Listen on ``wanted``, or on a neighbour if it is taken; 0: on any port. Raises ``TandemError``."""
     candidates = (
         random.sample(_ANY, 200) if wanted == 0 else [wanted, *(p for p in neighbours if p != wanted)]
     )
@@ -54,7 +55,7 @@ async def open_port(
 
 
 def _open(port: int, hosts: Iterable[str]) -> tuple[socket.socket, ...] | None:
-    """None: taken."""
+    """Sockets that listen on ``port``; None: it is taken. Raises ``TandemError``."""
     sockets: list[socket.socket] = []
     try:
         for host in hosts:

@@ -22,13 +22,13 @@ _AT_ONCE: int | None = getattr(socket, "MSG_DONTWAIT", None)
 
 
 def wake(sock: socket.socket) -> None:
-    """Interrupt whatever another thread does on it; that thread closes it."""
+    """Interrupt whatever another thread does with the socket; that thread closes it."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
 
 class Sockets:
-    """The open sockets, so that closing wakes their waiters. Any thread."""
+    """A set of open sockets: closing it wakes the threads that wait on them. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,10 +49,10 @@ class Sockets:
                 self._open.add(sock)
                 return
         sock.close()
-        raise ConnectionError("it is closed already")
+        raise ConnectionError("these sockets are closed already")
 
     def end(self, sock: socket.socket) -> None:
-        """Call from the thread that uses it."""
+        """Close one socket. Call from the thread that uses it."""
         with self._lock:
             self._open.discard(sock)
         sock.close()
@@ -63,6 +63,17 @@ class Sockets:
             still_open = list(self._open)
         for sock in still_open:
             wake(sock)
+
+
+def secured(
+    sock: socket.socket, context: ssl.SSLContext, sockets: Sockets, *, is_server: bool, until_s: float
+) -> TlsStream:
+    """A stream over a connected socket among ``sockets``, after the handshake. ``until_s``: the deadline
+    (``time.monotonic``), which stays in force. Raises ``OSError``."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream = TlsStream(sock, context, is_server=is_server, close=sockets.end)
+    stream.handshake(until_s)
+    return stream
 
 
 class TlsStream:
@@ -86,14 +97,15 @@ class TlsStream:
         """Encrypted bytes that are not sent yet."""
 
     def wake(self) -> None:
-        """Interrupt whatever another thread does with it; that thread calls ``end``."""
+        """Interrupt whatever another thread does with the stream; that thread calls ``end``."""
         wake(self.sock)
 
     def end(self) -> None:
         self._close(self.sock)
 
     def handshake(self, until_s: float) -> None:
-        """``until_s``: as for ``limit``."""
+        """Do the TLS handshake. ``until_s``: as for ``limit``, and still in force afterwards. Raises
+        ``OSError``."""
         self.limit(until_s)
         try:
             while True:
@@ -130,7 +142,7 @@ class TlsStream:
         return self._tls.version()
 
     def read_some(self, into: memoryview) -> int:
-        """At least one byte."""
+        """Read at least one byte. Returns the number of bytes read."""
         while True:
             try:
                 got = int(self._tls.read(len(into), into))
@@ -141,8 +153,9 @@ class TlsStream:
                 raise ConnectionError("the other end closed the connection")
             return got
 
-    def read_at_hand(self, into: memoryview) -> int:
-        """At least one byte, and as much of the already received data as fits."""
+    def read_available(self, into: memoryview) -> int:
+        """Read at least one byte, and as much of the already received data as fits. Returns the number of
+        bytes read."""
         at = self.read_some(into)
         while at < len(into) and (self._incoming.pending or self._tls.pending()):
             try:
@@ -160,7 +173,7 @@ class TlsStream:
             at += self.read_some(into[at:])
 
     def write(self, *parts: _Bytes) -> None:
-        """Write all of them, joined."""
+        """Write all parts, joined."""
         self._encrypt(parts)
         self._flush()
 

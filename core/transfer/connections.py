@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from core.net.address import Address
 from core.net.tls import CONNECT_S, HANDSHAKE_S
-from core.net.tls_stream import Sockets, TlsStream
+from core.net.tls_stream import Sockets, TlsStream, secured
 from core.session import frames
 from core.session.frames import MalformedFrame
 from core.transfer.words import LANE_CALL, VERSION, LaneCall
@@ -21,12 +21,14 @@ FIRST_BYTE = b"\x01"
 def dial(
     address: Address, context: ssl.SSLContext, certificate: bytes, call: LaneCall, sockets: Sockets
 ) -> TlsStream:
-    """Raises ``OSError``. Only the session's start shows whether the call was accepted."""
+    """Call the device with this ``certificate``. Raises ``OSError``. Returns before the device has accepted
+    the call: only the session's start shows that."""
     sock = socket.create_connection((address.host, address.port), CONNECT_S)
     sockets.add(sock)
     try:
         sock.sendall(FIRST_BYTE)
-        stream = _secured(sock, context, sockets, is_server=False)
+        until_s = time.monotonic() + HANDSHAKE_S
+        stream = secured(sock, context, sockets, is_server=False, until_s=until_s)
         _check(stream, [certificate])
         stream.write(frames.encode(call))
         stream.limit(None)
@@ -39,13 +41,15 @@ def dial(
 def accept(
     sock: socket.socket, context: ssl.SSLContext, pins: Collection[bytes], sockets: Sockets
 ) -> tuple[TlsStream, LaneCall]:
-    """Raises ``OSError`` and closes the socket. ``TlsStream.peer_der`` identifies the caller."""
+    """Answer a paired device, which ``TlsStream.peer_der`` identifies. Raises ``OSError`` and closes the
+    socket for anybody else."""
     sockets.add(sock)
     try:
         sock.settimeout(HANDSHAKE_S)
         if sock.recv(1) != FIRST_BYTE:
             raise ConnectionError("another first byte")
-        stream = _secured(sock, context, sockets, is_server=True)
+        until_s = time.monotonic() + HANDSHAKE_S
+        stream = secured(sock, context, sockets, is_server=True, until_s=until_s)
         _check(stream, pins)
         try:
             call = frames.read(stream, LANE_CALL)
@@ -58,13 +62,6 @@ def accept(
         sockets.end(sock)
         raise
     return stream, call
-
-
-def _secured(sock: socket.socket, context: ssl.SSLContext, sockets: Sockets, *, is_server: bool) -> TlsStream:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream = TlsStream(sock, context, is_server=is_server, close=sockets.end)
-    stream.handshake(time.monotonic() + HANDSHAKE_S)
-    return stream
 
 
 def _check(stream: TlsStream, pins: Collection[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""One fetch of files from one device: asks for what a receipt wants, and gives it what arrives."""
+"""One fetch of files from one device: requests what a receipt wants, and passes on what arrives."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class FileLane(Protocol):
     """The lane to the device that has the files."""
 
     def ask(self, fetch: Fetch) -> bool:
-        """Ask for what the fetch wants next. False: nothing now. Raises ``TandemError``: it has ended."""
+        """Ask for what the fetch wants next. False: it wants nothing now. Raises ``TandemError`` if the lane
+        has ended."""
 
     def outline(self, fetch: Fetch, file: int) -> None:
-        """Ask for a file's chunks. Raises ``TandemError``: it has ended."""
+        """Ask for a file's packed chunks. Raises ``TandemError`` if the lane has ended."""
 
     def forget(self, fetch: Fetch) -> None:
-        """Discard further messages for it."""
+        """Discard further answers for this fetch."""
 
 
 class Fetch:
@@ -55,7 +56,7 @@ class Fetch:
         self._came.put(problem)
 
     def run(self) -> None:
-        """Raises ``TandemError``."""
+        """Fetch everything. Raises ``TandemError``."""
         self._receipt.watch(self._check)
         try:
             for file in self._receipt.uncompared:
@@ -71,7 +72,7 @@ class Fetch:
             self._lane.forget(self)
 
     def _check(self) -> None:
-        """Raises ``TandemError``."""
+        """Raises ``TandemError`` if the fetch was stopped."""
         if self._stopped is not None:
             raise TandemError.of(self._stopped)
 

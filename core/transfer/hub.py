@@ -56,8 +56,8 @@ class LinkedPeer(Protocol):
 
 
 class Transfers:
-    """``peer_of``: the device, if there is a link to it; called from any thread. ``pins``: the certificates
-    (DER) that open a link."""
+    """A node's lanes. ``peer_of``: a linked device, or None; called from any thread. ``pins``: the
+    certificates (DER) of devices that may connect."""
 
     def __init__(
         self,
@@ -73,8 +73,7 @@ class Transfers:
         self._arriving = Sockets()
 
     def offer(self, device: DeviceId, files: OfferedFiles) -> Callable[[], None]:
-        """Let the device have these files when it asks for them. Returns a function that withdraws the
-        offer."""
+        """Let the device request these files. Returns a function that withdraws the offer."""
         lane = self._lane(device)
         if lane is None:
             return lambda: None
@@ -89,8 +88,8 @@ class Transfers:
         *,
         silent_s: float | None = None,
     ) -> None:
-        """Fetch everything that the receipt wants. Raises ``TandemError``. Cancelled, it writes no more.
-        ``silent_s``: as in ``Fetch``."""
+        """Fetch everything that the receipt wants. Raises ``TandemError``. If it is cancelled, it writes no
+        more when it has ended. ``silent_s``: as in ``Fetch``."""
         lane = self._lane(device)
         if lane is None:
             raise TandemError(code="link-gone", what="The link to the laptop that has the files is gone.")
@@ -133,7 +132,7 @@ class Transfers:
         ).start()
 
     def reached(self, device: DeviceId) -> None:
-        """The link to the device works, perhaps again: files do not wait for earlier calls."""
+        """The link to the device works, perhaps again: call it without waiting for earlier calls."""
         with self._lock:
             lane = self._lanes.get(device)
         if lane is not None:
@@ -171,7 +170,7 @@ class Transfers:
         context = tls.client_context(self._identity, certificate)
 
         def dial(call: LaneCall, sockets: Sockets) -> TlsStream:
-            now = self._peer_of(device)  # It may have moved.
+            now = self._peer_of(device)  # its address may have changed
             if now is None or (address := now.address) is None:
                 raise ConnectionError("there is no link")
             return connections.dial(address, context, certificate, call, sockets)
@@ -195,5 +194,5 @@ class Transfers:
             self._on_loop(guest.leave)
 
     def _on_loop(self, call: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # The node has ended.
+        with contextlib.suppress(RuntimeError):  # the node has ended
             self._loop.call_soon_threadsafe(call)

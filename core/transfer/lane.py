@@ -24,17 +24,17 @@ from core.session.state import Message, NotSent, SessionLimits
 from core.transfer.fetch import Fetch, broken
 from core.transfer.machine import WINDOW
 from core.transfer.offer import OfferedFiles
-from core.transfer.words import BLOCK_BYTES, SAID, VERSION, Ask, Denied, Here, LaneCall, Outline, Said
+from core.transfer.words import BLOCK_BYTES, VERSION, WORDS, Ask, Denied, Here, LaneCall, LaneWord, Outline
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
 
 MOST_ASKS, MOST_EARLY = 64, 32
-"""Limits per device: asks that wait for their answers; among them, those for files that are not here yet."""
+"""Limits per device: pending requests; among them, requests for files that are not here yet."""
 RESTS, LEAST_BLOCK_S, SLOWER = 6, 0.005, 1.25
 """While a training runs here: the pause after each block, as a multiple of the block's duration; the shortest
 duration to assume; the factor by which the assumed duration grows while none can be measured."""
 MOST_UNREAD_BYTES = 2 * WINDOW * BLOCK_BYTES
-"""Answers that the device has not read yet; beyond it no more files are read for the device."""
+"""Limit of answers that the device has not confirmed; beyond it no more files are read for the device."""
 _ENCODER = msgspec.msgpack.Encoder()
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,8 @@ Dial = Callable[[LaneCall, Sockets], TlsStream]
 
 
 class Lane:
-    """``link``: the key of the link's session. ``dial`` raises ``OSError``."""
+    """File transfers with one device. ``link``: the key of the link's session. ``dial`` raises
+    ``OSError``."""
 
     def __init__(self, name: str, link: bytes, dial: Dial, *, leads: bool, limits: SessionLimits) -> None:
         self.link = link
@@ -51,7 +52,7 @@ class Lane:
         self._lock = threading.Lock()
         self._numbers = count()
         self._fetches: dict[int, Fetch | None] = {}
-        """By the number of the request; None: nobody wants it any more."""
+        """Fetches by the number of their request; None: the answer is no longer wanted."""
         self._offers: dict[ProjectId, OfferedFiles] = {}
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         """For the serving thread."""
@@ -62,7 +63,7 @@ class Lane:
         self._withdrawn: SimpleQueue[OfferedFiles] = SimpleQueue()
         """Offers to be closed by the serving thread."""
         self._waiting = 0
-        self._said: Said | None = None
+        self._word: LaneWord | None = None
         self._room = memoryview(b"")
         """Buffer for the incoming message."""
         self._ended: Problem | None = None
@@ -80,11 +81,11 @@ class Lane:
         self._session.start()
 
     def offer(self, offer: OfferedFiles) -> None:
-        """Send it on request from now on; earlier requests are answered now."""
+        """Send these files on request from now on; earlier requests are answered now."""
         with self._lock:
             if not (is_over := self._ended is not None):
                 self._offers[offer.manifest] = offer
-        if is_over:  # and nothing serves it
+        if is_over:  # no thread will serve the offer
             offer.withdrawn.set()
             offer.close()
             return
@@ -156,7 +157,8 @@ class Lane:
     # A fetch's side
 
     def ask(self, fetch: Fetch) -> bool:
-        """Ask for what the fetch wants next. False: nothing now. Raises ``TandemError``: it has ended."""
+        """Ask for what the fetch wants next. False: it wants nothing now. Raises ``TandemError`` if the lane
+        has ended."""
         with self._lock:
             if self._ended is not None:
                 raise TandemError.of(self._ended)
@@ -170,7 +172,7 @@ class Lane:
         return True
 
     def outline(self, fetch: Fetch, file: int) -> None:
-        """Ask for a file's chunks. Raises ``TandemError``: it has ended."""
+        """Ask for a file's packed chunks. Raises ``TandemError`` if the lane has ended."""
         with self._lock:
             if self._ended is not None:
                 raise TandemError.of(self._ended)
@@ -180,7 +182,7 @@ class Lane:
         self._session.push()
 
     def forget(self, fetch: Fetch) -> None:
-        """Discard further messages for it."""
+        """Discard further answers for this fetch."""
         with self._lock:
             for number in [number for number, each in self._fetches.items() if each is fetch]:
                 self._fetches[number] = None
@@ -204,10 +206,10 @@ class Lane:
         pass
 
     def announced(self, about: bytes, size: int, is_live: Callable[[], bool]) -> memoryview:
-        self._said = said = frames.decode(about, SAID)
-        if not isinstance(said, Here):
+        self._word = word = frames.decode(about, WORDS)
+        if not isinstance(word, Here):
             if size:
-                raise MalformedFrame(f"{size} bytes with a {type(said).__name__}")
+                raise MalformedFrame(f"{size} bytes with a {type(word).__name__}")
             return memoryview(b"")
         if size > BLOCK_BYTES:
             raise MalformedFrame(f"a block of {size} bytes")
@@ -218,7 +220,7 @@ class Lane:
         pass
 
     def arrived(self) -> None:
-        match self._said:
+        match self._word:
             case Ask() | Outline() as ask:
                 with self._lock:
                     self._waiting += 1
@@ -229,15 +231,15 @@ class Lane:
                 if is_too_much:
                     raise MalformedFrame("too much was requested")
                 self._jobs.put(partial(self._answer, ask))
-            case Here(number) | Denied(number) as said:
+            case Here(number) | Denied(number) as word:
                 with self._lock:
                     is_asked, fetch = number in self._fetches, self._fetches.pop(number, None)
                 if not is_asked:
                     raise MalformedFrame(f"an answer to request {number}, which was never sent")
-                if fetch and isinstance(said, Here):
+                if fetch and isinstance(word, Here):
                     fetch.arrived(number, self._room)
-                elif fetch and isinstance(said, Denied):
-                    fetch.stop(said.why.problem)
+                elif fetch and isinstance(word, Denied):
+                    fetch.stop(word.why.problem)
 
     def left(self, problem: Problem) -> None:
         self.end(problem)
@@ -262,7 +264,7 @@ class Lane:
                 self.broke(error)
 
     def _answer(self, ask: Ask | Outline) -> None:
-        """Earlier requests for the same files are answered first: the other side requires this order."""
+        """Answer a request, after earlier ones for the same files: the other side requires this order."""
         with self._lock:
             self._early.append(ask)
         self._answer_waiting(ProjectId(ask.manifest))
@@ -271,9 +273,10 @@ class Lane:
         self._deny(too_many)
 
     def _answer_waiting(self, manifest: ProjectId) -> None:
-        """Answer the requests for these files, as far as they are here.
+        """Answer the pending requests for a manifest's files, as far as the files are here.
 
-        Data that arrives while a request is read for leads to another call, because ``_early`` still has it.
+        If data arrives while files are read for a request, this is called again, as ``_early`` still has the
+        request.
         """
         with self._lock:
             self._due.discard(manifest)
@@ -290,9 +293,9 @@ class Lane:
             except NotYet:
                 return
             except TandemError as error:
-                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(error.problem)))), offer)
+                self._reply(ask, Message(_about(Denied(ask.number, frames.goodbye(error.problem)))), offer)
             else:
-                self._say(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)), offer)
+                self._reply(ask, Message(_about(Here(ask.number)), len(data), _slice_of(data)), offer)
             if offer.yields:
                 self._rest(offer)
 
@@ -304,16 +307,16 @@ class Lane:
         """Deny those of these requests that are still pending."""
         for ask in asks:
             if ask in self._early:
-                self._say(ask, Message(_about(Denied(ask.number, frames.goodbye(NOT_OFFERED)))))
+                self._reply(ask, Message(_about(Denied(ask.number, frames.goodbye(NOT_OFFERED)))))
 
     def _deny_waiting(self, manifest: ProjectId) -> None:
         with self._lock:
             left = [ask for ask in self._early if ask.manifest == manifest and manifest not in self._offers]
         self._deny(left)
 
-    def _say(self, ask: Ask | Outline, answer: Message, offer: OfferedFiles | None = None) -> None:
-        """Send an answer. Waits while the device reads nothing, unless the lane ends or the offer is
-        withdrawn; closes withdrawn offers meanwhile."""
+    def _reply(self, ask: Ask | Outline, answer: Message, offer: OfferedFiles | None = None) -> None:
+        """Send an answer. First waits while the device has confirmed too little, unless the lane ends or the
+        offer is withdrawn. Closes withdrawn offers meanwhile."""
 
         def is_off() -> bool:
             is_over = self._ended is not None or (offer is not None and offer.withdrawn.is_set())
@@ -331,10 +334,10 @@ class Lane:
         self._session.wake()
 
     def _rest(self, offer: OfferedFiles) -> None:
-        """Leave the network to a training: after each block pause ``RESTS`` times as long, unless the offer
-        ends.
+        """Leave the network to a training: after each block, pause ``RESTS`` times as long as it took, unless
+        the offer ends.
 
-        A block has arrived when the other side requests the next one; after the last block no request comes.
+        A block has arrived when the other side requests the next one. No request follows the last block.
         """
         since_s = time.monotonic()
         if self._asked.wait(2 * self._block_s):
@@ -348,5 +351,5 @@ def _slice_of(data: memoryview) -> Callable[[int, int], memoryview]:
     return lambda begin, end: data[begin:end]
 
 
-def _about(said: Said) -> bytes:
-    return _ENCODER.encode(said)
+def _about(word: LaneWord) -> bytes:
+    return _ENCODER.encode(word)

@@ -1,4 +1,4 @@
-"""What one fetch asks for next, and what may come for it. No I/O, no clock, no thread."""
+"""What one fetch requests next, and what may arrive for it. No I/O, no clock, no thread."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ WINDOW = 8
 
 
 GRACE_S, SLOWEST_BYTES_S = 120.0, 10_000.0
+"""A peer may be this long behind this rate."""
 LONGEST_GAP_S = 30.0
 """Longest wait that counts: a laptop that was away for minutes is not slow."""
 
 
 class Patience:
-    """Notices a peer that sends a little now and then, forever."""
+    """Detects a peer that sends a little now and then, without end."""
 
     def __init__(self) -> None:
         self._left_s = GRACE_S
 
     def holds(self, waited_s: float, size: int) -> bool:
-        """Call after a wait for ``size`` bytes. False: all waits together were too long for what arrived."""
+        """Count a wait for ``size`` bytes. False: all waits together were too long for what arrived."""
         self._left_s += size / SLOWEST_BYTES_S - min(waited_s, LONGEST_GAP_S)
         self._left_s = min(self._left_s, GRACE_S)
         return self._left_s > 0
@@ -35,7 +36,8 @@ class Unasked(ValueError):
 
 
 class FetchMachine:
-    """``wanted``: file, first missing byte, end. Parts come in this order."""
+    """The requests of one fetch. ``wanted``: file number, first missing byte, end. Parts arrive in this
+    order."""
 
     def __init__(self, wanted: Iterable[tuple[int, int, int]]) -> None:
         self._wanted = deque((file, at, end) for file, at, end in wanted if at < end)
@@ -46,7 +48,7 @@ class FetchMachine:
         return not self._wanted and not self._asked
 
     def ask(self, number: int) -> tuple[Extent, ...]:
-        """What to ask for now, under this number; empty: nothing, or nothing until something has come."""
+        """The parts to request now, under this number; empty: none, or none until a block has arrived."""
         if len(self._asked) >= WINDOW:
             return ()
         extents, room = list[Extent](), BLOCK_BYTES
@@ -62,7 +64,7 @@ class FetchMachine:
         return tuple(extents)
 
     def came(self, number: int, data: memoryview) -> Iterator[tuple[Extent, memoryview]]:
-        """Each part with its bytes. Raises ``Unasked``."""
+        """Split a block that arrived into its parts with their bytes. Raises ``Unasked``."""
         if not self._asked or self._asked[0][0] != number:
             raise Unasked(f"block {number}")
         extents, at = self._asked[0][1], 0

@@ -13,8 +13,8 @@ from core.vocabulary.errors import TandemError
 
 
 class OfferedFiles:
-    """Files for one device. ``on_failed`` is called once, on the loop that this is made on. ``yields``: to a
-    training under way here."""
+    """Files for one device. ``on_failed``: called at most once, on the loop where this object was made.
+    ``yields``: leaves the network to a training under way here."""
 
     def __init__(
         self,
@@ -30,22 +30,22 @@ class OfferedFiles:
         self._on_failed, self._loop = on_failed, asyncio.get_running_loop()
 
     def read(self, extents: Iterable[Extent]) -> bytes:
-        """Call these methods from one thread. Raises ``TandemError``, and ``NotYet``: request it again after
-        the next ``on_more``."""
-        return self._telling(lambda: self._reader.read(extents))
+        """The bytes of these parts. Call this and the other methods from one thread. Raises ``TandemError``;
+        ``NotYet``: try again after the next ``on_more``."""
+        return self._reporting(lambda: self._reader.read(extents))
 
     def outline(self, file: int) -> bytes:
         """A file's packed chunks; empty where they are too long to send. Raises ``TandemError``."""
-        outline = self._telling(lambda: self._reader.outline(file))
+        outline = self._reporting(lambda: self._reader.outline(file))
         return outline if len(outline) <= BLOCK_BYTES else b""
 
-    def _telling(self, read: Callable[[], bytes]) -> bytes:
+    def _reporting(self, read: Callable[[], bytes]) -> bytes:
         try:
             return read()
         except TandemError as error:
             on_failed, self._on_failed = self._on_failed, None
             if on_failed:
-                with contextlib.suppress(RuntimeError):  # The node has ended.
+                with contextlib.suppress(RuntimeError):  # the node has ended
                     self._loop.call_soon_threadsafe(on_failed, error)
             raise
 

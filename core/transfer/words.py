@@ -12,7 +12,7 @@ from core.vocabulary.bounds import Word
 
 VERSION = 1
 MOST_EXTENTS = 256
-"""In one ``Ask``: keeps its word below ``core.session.frames.MAX_WORD_BYTES``."""
+"""Limit of one ``Ask``, which keeps it below ``core.session.frames.MAX_WORD_BYTES``."""
 BLOCK_BYTES = 1 << 20
 """Most bytes per request."""
 
@@ -60,6 +60,6 @@ class Denied(WireWord, frozen=True):
     why: Goodbye
 
 
-Said = Ask | Outline | Here | Denied
-SAID: msgspec.msgpack.Decoder[Said] = msgspec.msgpack.Decoder(Said)
+LaneWord = Ask | Outline | Here | Denied
+WORDS: msgspec.msgpack.Decoder[LaneWord] = msgspec.msgpack.Decoder(LaneWord)
 LANE_CALL: msgspec.msgpack.Decoder[LaneCall] = msgspec.msgpack.Decoder(LaneCall)

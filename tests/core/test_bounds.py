@@ -126,7 +126,7 @@ def unbounded(info: inspect.Type, where: str, within: tuple[type, ...] = ()) -> 
 def test_what_comes_from_nobody_else_is_still_there() -> None:
     assert [each for each in OWN if not any(read.startswith(each) for read in DECODED)] == []
     assert set(SEVERAL) <= set(READ)
-    assert {"core.link.frames: Message", "core.transfer.words: Said"} <= set(READ)
+    assert {"core.link.frames: Message", "core.transfer.words: LaneWord"} <= set(READ)
 
 
 @pytest.mark.parametrize("read", READ)

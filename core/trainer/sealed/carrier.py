@@ -68,6 +68,6 @@ class Carrier:
                     self._plain.shutdown(socket.SHUT_WR)
                 return
             while left:
-                got = self._receiving.read_at_hand(chunk[: min(left, CHUNK_BYTES)])
+                got = self._receiving.read_available(chunk[: min(left, CHUNK_BYTES)])
                 self._plain.sendall(chunk[:got])
                 left -= got
