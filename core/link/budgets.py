@@ -1,7 +1,8 @@
 """Rate limits for a paired device: a budget for each kind of message. Pure.
 
-Past a budget, messages that a newer one replaces anyway are dropped, and all others are read later: the pause
-delays that device alone. A run of sixteen laptops whose scripts print all the time stays below every budget.
+Beyond a budget, messages that a newer one replaces anyway are dropped, and all others are read after a pause,
+which delays that device only. A run of sixteen laptops whose scripts print all the time stays below every
+budget.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _CHARACTERS = 8_192
 LEAST_PAUSE_S = 0.05
 """Shorter pauses are accumulated: each one wakes the loop."""
 TOLD_PAUSE_S, TOLD_LEFT_OUT = 5.0, 1_000
-"""The user is told after such a pause, or after that many dropped messages."""
+"""The user is told after pauses of this total, or after so many dropped messages."""
 
 
 class Ruling(NamedTuple):
@@ -59,7 +60,7 @@ class Ruling(NamedTuple):
 
 @dataclass(slots=True)
 class _Spent:
-    """``debt`` 0: the whole burst is available."""
+    """What a device has used of one budget. ``debt`` 0: the whole burst is available."""
 
     debt: float = 0.0
     at_s: float = 0.0
@@ -70,7 +71,7 @@ class _Spent:
 
 @dataclass(slots=True)
 class Allowance:
-    """One device's remaining budgets, whichever connection it uses."""
+    """One device's budgets, over all of its connections."""
 
     _spent: dict[Kind, _Spent] = field(default_factory=dict)
 

@@ -34,9 +34,9 @@ class Backoff:
 async def reach(
     addresses: Sequence[Address], connect: Connect, *, head_start_s: float = HEAD_START_S
 ) -> tuple[Streams, Address]:
-    """The first connection that ``connect`` makes; the others are closed.
+    """The first connection that ``connect`` makes, and its address; the others are closed.
 
-    Raises the most informative ``TandemError``. Has no limit of its own: ``connect`` must be bounded.
+    Raises the most informative ``TandemError``. Has no time limit of its own: ``connect`` must have one.
     """
     attempts: dict[asyncio.Task[Streams], Address] = {}
     failures: list[TandemError] = []
@@ -79,7 +79,7 @@ async def _as_coroutine(awaitable: Awaitable[Streams]) -> Streams:
 
 
 async def _call_off(attempts: Collection[asyncio.Task[Streams]]) -> None:
-    """Connections that still come up are closed, even if nobody waits for them."""
+    """Cancel the attempts. Connections that are made nevertheless are closed."""
     under_way = [attempt for attempt in attempts if not attempt.done()]
     for attempt in attempts:
         if attempt.done():

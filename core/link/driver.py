@@ -41,9 +41,9 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Limits:
     flush_s: float = 2.0
-    """How long the last words of an ending link may take."""
+    """Time for an ending link to send what is left."""
     stall_s: float = 30.0
-    """How long a peer may accept nothing of what is sent to it."""
+    """How long a peer may confirm nothing of what is sent to it."""
     session: SessionLimits = _SESSION
 
 
@@ -51,8 +51,8 @@ LIMITS = Limits()
 
 
 class Owner(Protocol):
-    """Receives the link's events. All are called on the core loop and must not block; ``on_over`` comes once,
-    and last."""
+    """Receives the link's events. All methods are called on the core loop and must not block; ``on_over`` is
+    called once, and last."""
 
     name: str
 
@@ -64,10 +64,10 @@ class Owner(Protocol):
         """The connection is lost; another one is needed."""
 
     def on_away(self, link: Link, problem: Problem) -> None:
-        """Nothing has come for ``SILENT_S``."""
+        """Nothing has arrived for ``SILENT_S``."""
 
     def on_back(self, link: Link) -> None:
-        """Something came again. Nothing is lost."""
+        """Something has arrived again. Nothing is lost."""
 
     def on_over(self, link: Link, problem: Problem) -> None:
         """Unconfirmed messages are lost."""
@@ -85,7 +85,7 @@ class Connection:
 
 
 class Link:
-    """``background`` owns its tasks."""
+    """The link to one device, over successive connections. ``background`` owns its tasks."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Link:
         self._connection: Connection | None = None
         self._outbox = Outbox()
         self._unconfirmed: deque[int] = deque()
-        """The size of each message that the session keeps."""
+        """Sizes of the messages that the session keeps for resending."""
         self._unconfirmed_bytes = 0
         self._body = bytearray()
         """The incoming message so far, in whole pieces."""
@@ -111,19 +111,19 @@ class Link:
         self._timers: Timers[Literal["tick", "due"]] = Timers(clock, self._on_timer)
         self.is_over = self.is_away = False
         self._why: Problem | None = None
-        """How the connection was lost."""
+        """Why the connection was lost."""
         self._silence = Silence(now_s)
         self._progress_s = now_s
-        """When the peer last confirmed something, or could begin to."""
+        """When the peer last confirmed something, or first had something to confirm."""
         self.ends: tuple[tuple[str, int], tuple[str, int]] = (("", 0), ("", 0))
-        """Own and the peer's address as the system writes them, of the last connection."""
+        """The last connection's addresses, own and peer's, as the system writes them."""
         self._timers.set("tick", HEARTBEAT_S)
 
     # --- the owner's side ---------------------------------------------------------------------------------
 
     @property
     def number(self) -> int:
-        """The highest of its connections' numbers."""
+        """The number of the newest connection."""
         return self._session.number
 
     def carry(self, streams: Streams, number: int) -> None:
@@ -256,7 +256,7 @@ class Link:
                     writer.write(output.piece.data)
                 await writer.drain()
         except (OSError, EOFError) as error:
-            # The reader may still hold the peer's goodbye: it says how this ends, or ends too.
+            # Received data may contain the peer's goodbye, so the reader decides how the connection ends.
             _log.debug("%s: %s", self._owner.name, error)
             await connection.ended.wait()
 
@@ -306,7 +306,7 @@ class Link:
             return
         except Exception:
             # A bug in a message handler ends this link, not the node.
-            _log.exception("handling a message of %s", self._owner.name)
+            _log.exception("handling a message from %s failed", self._owner.name)
             self.leave(problems.failed(self._owner.name))
         else:
             return

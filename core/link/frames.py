@@ -1,4 +1,4 @@
-"""Encoding of a link's messages, and the frames of its first words: u32 big-endian length, then MessagePack.
+"""Encoding of a link's messages, and the frames of its hellos: u32 big-endian length, then MessagePack.
 
 Pure, except for ``read_body``.
 """
@@ -20,7 +20,7 @@ _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 class BadFrame(TandemError):
-    """The bytes are no valid frame. The connection can't be read any further."""
+    """The received bytes are not a valid frame. The connection can't be read any further."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(
@@ -32,13 +32,13 @@ class BadFrame(TandemError):
 
 
 def encode(message: Message) -> bytes:
-    """One frame. Raises ``TandemError`` for a message that is too large to be sent."""
+    """The message as one frame. Raises ``TandemError`` if it is too large to be sent."""
     whole = body(message)
     return _LENGTH.pack(len(whole)) + whole
 
 
 def body(message: Message) -> bytes:
-    """Raises ``TandemError`` for a message that is too large to be sent."""
+    """The message as a frame's body. Raises ``TandemError`` if it is too large to be sent."""
     body = _ENCODER.encode(message)
     if len(body) > MAX_FRAME_BYTES:
         raise TandemError(

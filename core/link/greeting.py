@@ -1,7 +1,7 @@
 """The first words on a connection: a hello in each direction. A session follows (``core.session``).
 
-Versions of the protocol are compared here. Both sides have both hellos and come to the same verdict, so a
-peer of another version gets nothing beyond them.
+Protocol versions are compared here. Both sides have both hellos and reach the same verdict, so a peer with
+another version gets nothing beyond the hello.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 async def call(streams: Streams, mine: Hello, name: str, *, limit_s: float = HELLO_S) -> Hello:
-    """Say hello on a connection that this side opened. Returns the peer's. Raises ``TandemError``."""
+    """Say hello on a connection that this side opened. Returns the peer's hello. Raises ``TandemError``."""
     reader, writer = streams
     try:
         async with asyncio.timeout(limit_s):
@@ -48,7 +48,7 @@ def answer(streams: Streams, mine: Hello) -> None:
 
 
 def difference(mine: Hello, theirs: Hello, name: str) -> Problem | None:
-    """Why the two can't talk; None: they speak the same protocol. Other versions may still differ."""
+    """Why the two can't communicate; None: they use the same protocol. Other versions may still differ."""
     if mine.versions.protocol == theirs.versions.protocol:
         return None
     return versions.difference(mine.versions, theirs.versions, name) or problems.bad_hello(name)

@@ -24,18 +24,18 @@ from core.vocabulary.peer_messages import BusyTold, Bye, Hello, Message
 from core.vocabulary.plan import NodePin
 
 _CLOSE_FLUSHES = 3
-"""A link ends within two: its last words, then the connection."""
+"""Time to close all links, in ``flush_s``. One link takes at most two: for its queue, then its connection."""
 
 
 class Links:
     """``hello`` is called for each connection. Devices are linked from ``pair`` until ``forget``.
 
     ``on_up(device, hello, address)``: linked and authenticated; ``address`` is where it listens,
-    ``host:port``. Versions of Tandem's protocol agree then, other versions may not (``versions.difference``).
+    ``host:port``. Its protocol version is the same; other versions may differ (``versions.difference``).
     Called again when a device is back, and when its hello changed.
-    ``on_away(device, problem)``: nothing has come for ten seconds. Messages wait until it is back.
+    ``on_away(device, problem)``: nothing has arrived for ten seconds. Messages wait until it is back.
     ``on_down(device, problem)``: the link ended, and unconfirmed messages are lost; or calls fail for a
-    reason that a person has to fix. Calling goes on. A broken connection alone is not reported.
+    reason that a person has to fix. Calling continues. A broken connection alone is not reported.
     ``on_excess(device, problem)``: it exceeds a budget; once for each kind of message.
     """
 
@@ -89,17 +89,17 @@ class Links:
             peer.end(why or problems.forgotten())
 
     def found(self, device: DeviceId, addresses: Iterable[str]) -> None:
-        """The network shows a device at these addresses: calls it at once if it is paired and not linked."""
+        """Discovery found a device at these addresses: call it at once if it is paired and not linked."""
         if peer := self._peers.get(device):
             peer.found(tuple(addresses))
 
     def gone(self, device: DeviceId) -> None:
-        """The network does not show a device any more. Its link, if any, stays."""
+        """Discovery no longer finds a device. Its link, if any, stays."""
         if peer := self._peers.get(device):
             peer.gone()
 
     def addresses_changed(self) -> None:
-        """This laptop joined or left a network: calls every device without a link at once."""
+        """This laptop joined or left a network: call every device without a link at once."""
         for peer in self._peers.values():
             peer.try_now()
 
@@ -165,7 +165,7 @@ class Links:
         return NodePin(certificate=peer.certificate, port=address.port)
 
     def name_said(self, device: DeviceId) -> str | None:
-        """This laptop's name as the device was told last over its link; None: no link."""
+        """This laptop's name, as last sent to the device over its link; None: no link."""
         return self._peers[device].name_said if self._present(device) is not None else None
 
     def _present(self, device: DeviceId) -> Link | None:

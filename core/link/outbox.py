@@ -15,7 +15,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.peer_messages import Message
 
 LIMIT_BYTES = 8 << 20
-"""Beyond this the peer does not keep up: this laptop's memory is not its buffer."""
+"""Beyond this the peer does not keep up, and its link ends: this laptop's memory is not its buffer."""
 
 AWAY_BYTES = 4 << 20
 """Beyond this, while there is no connection, steps and output are dropped."""
@@ -28,12 +28,13 @@ class Outbox:
         self._optional: OrderedDict[int, None] = OrderedDict()
         """The messages that may be dropped."""
         self._newest: dict[object, int] = {}
-        """Keyed by what a newer message replaces."""
+        """The newest message's number, by the key that messages replacing each other share."""
         self._count = 0
         self.waiting_bytes = 0
 
     def put(self, message: Message, *, is_away: bool = False) -> bool:
-        """False: over the limit, nothing was added. Raises ``TandemError`` for a message that is too large.
+        """Queue a message. False: over the limit, nothing was added. Raises ``TandemError`` for a message
+        that is too large.
 
         ``is_away``: there is no connection.
         """

@@ -18,7 +18,7 @@ def silent(name: str, limit_s: float) -> Problem:
 
 
 def slept(name: str, seconds: float) -> Problem:
-    """The peer is not to blame for dropping this laptop, or for the silence of the old connection."""
+    """For a connection that ended because this laptop slept: the peer is not to blame."""
     return Problem(
         code="link-slept",
         what=f"This laptop slept or froze for {units.duration(seconds)}, and its connection to {name} ended.",

@@ -13,7 +13,8 @@ _Key = tuple[DeviceId, type[Message], object]
 
 
 class Questions:
-    """``send`` queues a message for a device; False: it is away."""
+    """Sends questions and waits for their answers. ``send`` queues a message for a device; False: it is
+    away."""
 
     def __init__(self, send: Callable[[DeviceId, Message], bool]) -> None:
         self._send = send
@@ -35,12 +36,12 @@ class Questions:
             return None
         finally:
             waiting.discard(answer)
-            # Once it was answered, somebody may have asked again.
+            # After the answer, the same question may have been asked again.
             if not waiting and self._waiting.get((device, *about)) is waiting:
                 del self._waiting[device, *about]
 
     def on_message(self, device: DeviceId, message: Message) -> bool:
-        """Whether somebody waits for this answer."""
+        """Pass on an answer. Returns whether somebody waits for it."""
         about = question_of(message)
         if about is None or not isinstance(message, about[0]):
             return False

@@ -10,22 +10,23 @@ from core.vocabulary.errors import Problem
 HEARTBEAT_S = 2.0
 """How often an idle side sends a keep-alive, and checks the time."""
 SILENT_S = 10.0
+"""Silence after which a peer is away."""
 AFTER_SLEEP_S = 30.0
 """For this long after this laptop slept, a lost connection is not blamed on the peer."""
 
 
 class Silence:
-    """Times come from a clock that runs on while the laptop sleeps."""
+    """All times are by a clock that includes the laptop's sleep."""
 
     def __init__(self, now_s: float) -> None:
         self.heard_s = now_s
         """When the peer was last heard."""
         self._ticked_s = now_s
         self._sleep: tuple[float, float] | None = None
-        """When this laptop last slept, or stood still, and for how many seconds."""
+        """When this laptop last slept or froze, and for how many seconds."""
 
     def tick(self, now_s: float) -> float:
-        """Call each ``HEARTBEAT_S``. Returns the seconds for which this laptop slept since the last call."""
+        """Call every ``HEARTBEAT_S``. Returns the seconds that this laptop slept since the last call."""
         self._sleep, gap_s = self._last_sleep(now_s), now_s - self._ticked_s - 2 * HEARTBEAT_S
         self._ticked_s = now_s
         return max(0.0, gap_s)
@@ -37,7 +38,7 @@ class Silence:
         return now_s - self.heard_s >= SILENT_S
 
     def blamed(self, problem: Problem, name: str, now_s: float) -> Problem:
-        """Blames this laptop's sleep for a connection lost soon after it."""
+        """``problem``; for a connection lost soon after this laptop slept, the sleep instead."""
         sleep = self._last_sleep(now_s)
         if sleep is None or now_s - sleep[0] > AFTER_SLEEP_S:
             return problem

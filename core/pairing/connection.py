@@ -54,14 +54,14 @@ class PlainConnection:
             self._writer.write(framed(body))
 
     def close(self) -> None:
-        """Let queued data go out, for at most ``CLOSE_S``."""
+        """Close after queued data is sent, or after ``CLOSE_S``. Returns at once."""
         transport = self._writer.transport
         transport.close()
         if transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
 
     async def wait_closed(self) -> None:
-        """Close, and wait until it is done; abort after ``CLOSE_S``."""
+        """Close, and wait until the connection is closed; abort it after ``CLOSE_S``."""
         self._writer.transport.close()
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -71,6 +71,7 @@ class PlainConnection:
 
 
 SETTLE_S = 3.0
+"""How long the initiator waits for the responder to trust it."""
 
 
 async def prove(streams: Streams, proof: bytes, own_port: int) -> int:

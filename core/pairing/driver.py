@@ -106,7 +106,7 @@ class PairingDriver:
     # --- the node's side -----------------------------------------------------------------------------------
 
     def start(self, address: Address, name: str = "") -> None:
-        """Our user clicked Pair. Raises ``TandemError`` where a pairing is under way or pauses."""
+        """Our user clicked Pair. Raises ``TandemError`` while a pairing is under way, or must pause."""
         if not isinstance(self._state.phase, Idle):
             raise problems.pairing_under_way(name_of(self._state.phase))
         if left_s := self._state.attempts.left_s(self._clock.time()):
@@ -282,7 +282,7 @@ class PairingDriver:
             else:
                 log.info("the device that is being paired connected without a valid proof: %s", error)
         except (OSError, EOFError) as error:
-            log.info("a proof broke off: %r", error)
+            log.info("the connection for a proof broke: %r", error)
         finally:
             if self._proof is asyncio.current_task():
                 self._proof = None

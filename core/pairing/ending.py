@@ -37,7 +37,8 @@ def ended(
     *,
     counts: bool = True,
 ) -> Step:
-    """The session ends without a pair. ``note`` goes to the other side; ``counts``: towards the pause.
+    """End the session without a pair. ``note``: sent to the other side. ``counts``: this failure counts
+    towards the pause.
 
     Every failure after M2 counts, whoever caused it: a man in the middle sees both codes and would abort
     quietly until they happen to agree.

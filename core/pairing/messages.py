@@ -64,7 +64,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PairOk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Inside mutual TLS: the proof, and the port on which this side listens."""
+    """Sent inside mutual TLS: the proof ``th``, and the port on which the sender listens."""
 
     v: int = VERSION
     th: Hash

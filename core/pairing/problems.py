@@ -44,7 +44,7 @@ def paused(where: str, left_s: float | None = None) -> Problem:
     how_long = "for a while" if left_s is None else f"for {left_s:.0f} more seconds"
     return Problem(
         code="pairing-paused",
-        what=f"Pairing pauses {where} {how_long}, because several attempts failed.",
+        what=f"Pairing is paused {where} {how_long}, because several attempts failed.",
         fix="Wait, then press Pair again. The pause keeps others from guessing codes.",
     )
 

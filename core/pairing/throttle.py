@@ -1,7 +1,7 @@
-"""Limits strangers beyond their few places: pauses after failures, and counted refusals.
+"""Limits for strangers: pauses after failed pairings, and a bounded log of refused connections.
 
-After three failures in a row comes a pause of 60 s, doubled each time up to an hour. Connections closed
-unserved are counted, and rarely logged. Pure.
+Three failures in a row cause a pause of 60 s, doubled each time up to an hour. Refused connections are all
+counted, but rarely logged. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RetryDelay:
-    """The number of failures, and until when (clock of the machine, seconds) to pause."""
+    """The number of failures, and until when to pause. Times are seconds of the machine's clock."""
 
     failures: int = 0
     pauses: int = 0
@@ -41,12 +41,12 @@ class RetryDelay:
 TELL_EVERY_S = 10.0
 TELL_HOST_EVERY_S = 60.0
 TOLD_AT_ONCE = 8
-"""Lines logged at once, then one every ``TELL_EVERY_S``: anybody on the network can cause refusals."""
+"""Lines logged without delay, then one every ``TELL_EVERY_S``: anybody on the network can cause refusals."""
 _HOSTS = 256
 
 
 class Refusals:
-    """Connections that were closed unserved, by reason; each host is logged once a minute at most.
+    """Counts refused connections by reason, and logs each host at most once a minute.
 
     ``now_s``: a monotonic clock. ``tell`` gets a line for the log. Beyond 256 hosts the oldest is forgotten.
     """

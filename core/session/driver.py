@@ -25,13 +25,13 @@ from core.vocabulary.errors import Problem
 BEGIN_S = 10.0
 """Time limit for the leader's first frame on a new pair."""
 CUT_S = 1.0
-"""How long what has come is still read after sending failed."""
+"""After sending failed: how long received data is still read."""
 
 _log = logging.getLogger(__name__)
 
 
 class SessionDriver:
-    """``name``: of its threads. Thread-safe; close it with ``end`` and ``join``."""
+    """Runs a session. ``name``: of its threads. Thread-safe; close it with ``end`` and ``join``."""
 
     def __init__(self, user: User, name: str, *, leads: bool, can_call: bool, limits: SessionLimits) -> None:
         self._user, self._name, self._limits = user, name, limits
@@ -42,10 +42,11 @@ class SessionDriver:
         self.turns = ReadTurns(self._changed, limits.rest_s)
         self._room: memoryview | None = None
         """Buffer for the incoming message."""
-        self._nowhere = memoryview(bytearray(frames.PIECE_BYTES))
+        self._discarded = memoryview(bytearray(frames.PIECE_BYTES))
+        """Buffer for messages that nobody wants."""
         self._callers: list[threading.Thread] = []
         self._is_resting = self._is_pushing = False
-        """Whether the sending thread waits for something to send; whether another thread sends in its
+        """Whether the sending thread waits for something to send, and whether another thread sends in its
         place."""
         self._is_awaited = False
         """Whether a thread waits for confirmations."""
@@ -69,7 +70,7 @@ class SessionDriver:
             yield self._machine
 
     def put(self, message: Message) -> None:
-        """Queue it; ``wake`` or ``push`` sends it."""
+        """Queue a message; ``wake`` or ``push`` sends it."""
         with self._changed:
             self._machine.put(message)
 
@@ -152,7 +153,7 @@ class SessionDriver:
                 thread.join()
 
     def offer(self, pair: ConnectionPair, seen: int | None = None) -> None:
-        """Offer a new pair; ``seen``: what the peer said when it called. Uses or closes it. May wait
+        """Offer a new pair, to be used or closed. ``seen``: the peer's, if it called. May wait
         ``BEGIN_S``."""
         try:
             begin = None if self._machine.leads else _begin(pair.receiving)
@@ -227,15 +228,15 @@ class SessionDriver:
                 self._machine.call_ended(now_s)
 
     def _cut(self, pair: ConnectionPair, error: Exception) -> None:
-        """Sending failed. The receiving thread first reads what has come, perhaps the peer's goodbye; then
-        the pair is lost."""
+        """Handle a failed send. The receiving thread first reads what has arrived, perhaps the peer's
+        goodbye; then the pair is lost."""
         _log.debug("%s: sending failed: %s", self._name, error)
         with self._changed:
             if not pair.is_cut:
                 pair.read_until_s = time.monotonic() + CUT_S
             self._machine.cut(pair)
             self._changed.notify_all()
-        pair.sending.wake()  # the receiving stream is left alone: waking it discards what has come on macOS
+        pair.sending.wake()  # not the receiving stream: on macOS, waking it discards received data
         self._user.disconnected()
         if not isinstance(error, OSError):
             self._user.broke(error)
@@ -299,7 +300,7 @@ class SessionDriver:
             # Keep reading: the peer must be able to send until it has read the goodbye.
             pair.receiving.limit_silence(silence_s)
             while True:
-                self._read_some(pair, self._nowhere)
+                self._read_some(pair, self._discarded)
 
     def _is_intact(self, pair: ConnectionPair) -> bool:
         return self._machine.live is pair and not pair.is_cut
@@ -349,8 +350,7 @@ class SessionDriver:
         try:
             got = pair.receiving.read_some(into)
         except TimeoutError:
-            # The sending thread may be stuck in a write, and nobody else notices that another connection is
-            # due.
+            # The sending thread may be stuck in a write: check here, too, whether another call is due.
             with self._changed:
                 self._call_if_due()
             return 0
@@ -371,14 +371,14 @@ class SessionDriver:
         self._check_live(pair)
         begin = self._machine.piece(length)
         end = begin + length
-        yield from self._fill(pair, self._nowhere[:length] if self._room is None else self._room[begin:end])
-        # Even if another pair has taken over: pieces that the user counts as received must not come again.
+        yield from self._fill(pair, self._discarded[:length] if self._room is None else self._room[begin:end])
+        # Even if another pair has taken over: pieces that the user counts as received must not be resent.
         if self._room is not None:
             self._user.came(end)
         is_whole = self._machine.came(length)
         if is_whole:
             self._arrived()
-        # Another thread may have to stop within a long message; the receiving thread does not rest there.
+        # Only a borrowing thread has to be able to stop within a long message.
         if is_whole or self.turns.is_lent:
             yield True
 

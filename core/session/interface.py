@@ -35,10 +35,10 @@ class Stream(Protocol):
         """Let reading raise ``TimeoutError`` after ``each_s`` without a byte. It can be retried."""
 
     def wake(self) -> None:
-        """Break it, from any thread."""
+        """Break the connection, from any thread."""
 
     def end(self) -> None:
-        """Close it, from the thread that used it."""
+        """Close the connection, from the thread that used it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +48,7 @@ class ConnectionPair:
     used: set[Direction] = field(default_factory=set)
     """Directions that a thread serves, and will close."""
     read_until_s: float = math.inf
-    """After sending failed, what has come is still read until then, by ``time.monotonic``."""
+    """After sending failed: until when received data is still read, by ``time.monotonic``."""
 
     @property
     def is_cut(self) -> bool:
@@ -59,7 +59,7 @@ class ConnectionPair:
         return self.sending if direction == "sending" else self.receiving
 
     def end(self) -> None:
-        """Break both, once no thread will begin to serve it."""
+        """Break both streams. Call once no thread will begin to serve the pair."""
         for direction in DIRECTIONS:
             stream = self.stream(direction)
             if direction in self.used:
@@ -93,7 +93,7 @@ class User(Protocol):
         """The peer said goodbye."""
 
     def given_up(self, error: MalformedFrame | NotSent) -> Problem:
-        """The peer's messages can't be read any more. Returns the reason to send it."""
+        """The peer's messages can't be read any more. Returns the reason, to be sent to the peer."""
 
     def broke(self, error: Exception) -> None:
         """A bug on this side."""

@@ -18,13 +18,13 @@ from core.vocabulary.errors import Problem
 C = TypeVar("C")
 
 ACK_S = 0.25
-"""How long a confirmation may wait for other output."""
+"""How long a confirmation may wait to be sent with other output."""
 REDIAL_S = (0.05, 5.0)
 """Pause after a failed call: the first, doubled each time up to the last."""
 FOLLOWER_S = 0.3
 """Delay of the follower's first call, to let the leader call first."""
 RECORD_BYTES = 2**14
-"""Each frame takes at least one TLS record, and uses up the keys as much as a full one."""
+"""Each frame takes at least one TLS record, which wears the keys as much as a full one."""
 
 
 class Session(Generic[C]):
@@ -40,14 +40,14 @@ class Session(Generic[C]):
         self.heard_s = now_s
         """Set by the driver whenever bytes arrive."""
         self.is_held = False
-        """Set by the driver while it does not read: the silence is then this side's own."""
+        """Set by the driver while it does not read: the silence is then not the peer's."""
         self._limits, self._can_call = limits, can_call
         self._calls, self._most_calls, self._pause_s = 0, 1, REDIAL_S[0]
         self._call_s = now_s if leads else now_s + FOLLOWER_S
         self._theirs: Begin | None = None
         self._is_ready = self._is_begun = self._is_resumed = False
         self._window = SendWindow()
-        self._said_s = now_s
+        self._last_sent_s = now_s
         self._sent_bytes = self._received_bytes = 0
         """Over the present connection."""
         self._expected, self._received = 0, 0
@@ -88,7 +88,7 @@ class Session(Generic[C]):
 
     @property
     def is_flowing(self) -> bool:
-        """Whether a message is sent at once."""
+        """Whether a message could be sent at once."""
         return self.live is not None and self._is_resumed and not self._is_goodbye_sent
 
     @property
@@ -103,7 +103,7 @@ class Session(Generic[C]):
         return now_s < self.linger_until_s and len(self._window) > 0
 
     def silent_s(self, now_s: float) -> float:
-        """Seconds since anything came."""
+        """Seconds since anything arrived."""
         return 0.0 if self.is_held else max(0.0, now_s - self.heard_s)
 
     # Calls
@@ -128,8 +128,8 @@ class Session(Generic[C]):
         self._pause_s = min(2 * self._pause_s, REDIAL_S[1])
 
     def call_anew(self) -> None:
-        """The peer can be reached now: call without a pause, and beside a call that is under way, which may
-        have begun while it could not."""
+        """The peer can be reached now: call without a pause, even beside a call under way, which may have
+        begun too early."""
         self._most_calls = min(self._calls + 1, 2)
         self._pause_s, self._call_s = REDIAL_S[0], 0.0
 
@@ -138,8 +138,8 @@ class Session(Generic[C]):
         return self._calls >= self._most_calls
 
     def needs_another(self, now_s: float) -> bool:
-        """Whether there is no live connection, or it is silent, or its keys are used up. It stays until it is
-        replaced."""
+        """Whether another connection is needed: there is no live one, or it is silent, or its keys are worn.
+        The live one stays until it is replaced."""
         return (
             self.live is None
             or self.silent_s(now_s) > self._limits.silent_s
@@ -157,10 +157,10 @@ class Session(Generic[C]):
         begin: Begin | None = None,
         number: int | None = None,
     ) -> bool:
-        """Whether a new connection becomes the live one; if not, the caller closes it.
+        """Offer a new connection. Returns whether it becomes the live one; if not, the caller closes it.
 
         ``seen``: what the peer sent when it called. ``begin``: the leader's first word, which the follower
-        must wait for. ``number``: the connection's, where the leader has told it before any word.
+        must wait for. ``number``: the connection's, where the leader has sent it before any word.
         """
         number = begin.session if begin else number
         is_wanted = self._is_wanted(now_s, seen) if number is None else number > self.number
@@ -170,7 +170,7 @@ class Session(Generic[C]):
         self._theirs = begin
         self._is_ready = self._is_begun = self._is_resumed = self._is_goodbye_sent = False
         self._sent_bytes = self._received_bytes = 0
-        self.heard_s = self._said_s = now_s
+        self.heard_s = self._last_sent_s = now_s
         return True
 
     def _is_wanted(self, now_s: float, seen: int | None) -> bool:
@@ -194,7 +194,8 @@ class Session(Generic[C]):
         self._pause_s, self._call_s = REDIAL_S[0], 0.0
 
     def cut(self, connection: C) -> None:
-        """Sending over it failed. Sends no more over it; what has come is received before it is ``lost``."""
+        """Stop sending over a connection that failed. The driver reads what has arrived, then calls
+        ``lost``."""
         if self.live is connection:
             self._is_ready = False
 
@@ -213,47 +214,47 @@ class Session(Generic[C]):
         """The next output for the live connection."""
         if not self._is_ready or self.live is None or self._is_goodbye_sent:
             return None
-        said, piece = b"", None
+        framed, piece = b"", None
         is_cut = self._goodbye is not None and now_s >= self.linger_until_s
         if not self._is_begun:
             self._is_begun, self._confirmed, self._unacked_bytes = True, self._expected, 0
-            said += frames.encode(Begin(session=self.number, message=self._expected, bytes=self._received))
+            framed += frames.encode(Begin(session=self.number, message=self._expected, bytes=self._received))
         if self._is_resumed and not is_cut:
             piece = self._window.next()
         if self._is_resumed and self._confirmed != self._expected and (piece or self.ack_is_due(now_s)):
             self._confirmed, self._unacked_bytes = self._expected, 0
-            said += frames.encode(Ack(message=self._expected))
+            framed += frames.encode(Ack(message=self._expected))
         if piece and piece.needs_head:
             message = piece.message
             head = MessageHead(
                 message=piece.number, offset=piece.begin, size=message.size, about=message.about
             )
-            said += frames.encode(head)
+            framed += frames.encode(head)
         if piece and piece.end > piece.begin:
-            said += frames.piece_header(piece.end - piece.begin)
+            framed += frames.piece_header(piece.end - piece.begin)
             self._sent_bytes += piece.end - piece.begin
         if piece is None and self._goodbye and (is_cut or not self._window):
             self._is_goodbye_sent = True
-            said += frames.encode(self._goodbye)
-        if not said and piece is None and now_s - self._said_s >= self._limits.alive_s:
-            said = frames.encode(Alive())
-        if not said and piece is None:
+            framed += frames.encode(self._goodbye)
+        if not framed and piece is None and now_s - self._last_sent_s >= self._limits.alive_s:
+            framed = frames.encode(Alive())
+        if not framed and piece is None:
             return None
-        self._sent_bytes += max(len(said), RECORD_BYTES)
-        self._said_s = now_s
-        return Output(said, piece)
+        self._sent_bytes += max(len(framed), RECORD_BYTES)
+        self._last_sent_s = now_s
+        return Output(framed, piece)
 
     def ack_is_due(self, now_s: float) -> bool:
-        is_late = now_s - self._said_s >= ACK_S or self._unacked_bytes >= self._limits.ack_bytes
+        is_late = now_s - self._last_sent_s >= ACK_S or self._unacked_bytes >= self._limits.ack_bytes
         return self._confirmed != self._expected and is_late
 
     def wait_s(self, now_s: float, *, sends: bool = True) -> float | None:
-        """Time until something is due, unless an event comes first; None: nothing is due. ``sends``: include
+        """Seconds until something is due; None: nothing is, until an event occurs. ``sends``: include
         sending."""
         due_s = []
         if sends and self.live is not None and self._is_ready and not self._is_goodbye_sent:
-            is_fresh = now_s - self._said_s < ACK_S < self._limits.alive_s
-            due_s.append(self._said_s + (ACK_S if is_fresh else self._limits.alive_s))
+            is_fresh = now_s - self._last_sent_s < ACK_S < self._limits.alive_s
+            due_s.append(self._last_sent_s + (ACK_S if is_fresh else self._limits.alive_s))
             if self._goodbye:
                 due_s.append(self.linger_until_s)
         if self._can_call and not (self._has_called or self.is_held or self._is_goodbye_sent):
@@ -264,8 +265,8 @@ class Session(Generic[C]):
     # In
 
     def receive(self, word: Word) -> MessageHead | Goodbye | None:
-        """Handle a word from the live connection: a new message, which waits for ``begin``; the peer's
-        goodbye.
+        """Handle a word from the live connection. Returns the head of a new message, for which the driver
+        calls ``begin``, or the peer's goodbye.
 
         Raises ``MalformedFrame``, ``NotSent``.
         """
@@ -300,7 +301,8 @@ class Session(Generic[C]):
         return None
 
     def begin(self, head: MessageHead) -> bool:
-        """A new message has a buffer. Returns whether it is complete because it has no bytes."""
+        """Begin a new message, for which there is a buffer. Returns whether it is complete: it has no
+        bytes."""
         self._incoming = head
         return self._is_whole(head)
 
@@ -312,7 +314,7 @@ class Session(Generic[C]):
         return self._received
 
     def came(self, length: int) -> bool:
-        """A whole piece is in the buffer, and won't be requested again. Returns whether the message is
+        """Count a whole piece as received: it won't be requested again. Returns whether the message is
         complete."""
         incoming = self._incoming
         assert incoming is not None

@@ -15,7 +15,7 @@ class NotSent(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """A slow peer is never given up; these limits only say when to try another connection."""
+    """When to confirm, and when to try another connection. A slow peer is never given up."""
 
     alive_s: float = 1.0
     silent_s: float = 10.0
@@ -25,7 +25,7 @@ class SessionLimits:
     ack_bytes: int = 2**38
     """A confirmation is sent once this much has arrived."""
     rest_s: float = 0.02
-    """How long the receiving thread leaves the connection to a thread that waits again (``turns``)."""
+    """How long the receiving thread rests, for a waiting thread to read instead (``turns``)."""
 
 
 @dataclass(frozen=True, slots=True)

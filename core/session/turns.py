@@ -45,8 +45,8 @@ class Arrivals:
 
 
 class _HeldInterrupts:
-    """Holds back Ctrl-C and Stop, which Python raises in the main thread alone: raised in the middle of
-    a frame, they would break the connection, and what the peer said last would be lost."""
+    """Delays Ctrl-C and Stop, which Python raises in the main thread: raised within a frame, they would break
+    the connection, and lose the peer's last message."""
 
     def __init__(self) -> None:
         self.came = False
@@ -72,22 +72,22 @@ class _HeldInterrupts:
 
 
 class ReadTurns:
-    """``changed``: the session's lock. ``rest_s``: how long the receiving thread rests, and how long a
-    waiting thread reads in vain."""
+    """Decides who reads. ``changed``: the session's lock. ``rest_s``: how long the receiving thread rests,
+    and how long a waiting thread reads without receiving anything."""
 
     def __init__(self, changed: threading.Condition, rest_s: float) -> None:
         self._changed, self._rest_s = changed, rest_s
         self._has_come: Callable[[], bool] | None = None
-        """Whether what is waited for has come; None: nobody waits, or not briefly."""
+        """Whether the awaited data has arrived; None: no short wait is under way."""
         self._rest_until_s = 0.0
         self._at_rest: Arrivals | None = None
-        """What the receiving thread leaves to others."""
+        """Set while the receiving thread rests and others may read."""
         self.is_lent = False
         """Whether another thread reads."""
 
     def read(self, reading: Arrivals, patience_s: float, is_live: Callable[[], bool]) -> None:
-        """Read until the end, except while others do. For the receiving thread; raises what reading raises,
-        in whichever thread."""
+        """Read until the end, except while others do. For the receiving thread. Raises what reading raises,
+        in this thread or another."""
         while not reading.is_over:
             reading.next(patience_s)
             if self._is_restful():

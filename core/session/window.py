@@ -8,7 +8,7 @@ from core.session.frames import PIECE_BYTES
 from core.session.state import Message, NotSent, Piece
 
 MESSAGE_BYTES = 1 << 10
-"""About what a message takes beside its bytes."""
+"""Approximate memory that a message takes besides its bytes."""
 
 
 class SendWindow:
@@ -62,7 +62,7 @@ class SendWindow:
             self._first += 1
 
     def resume(self, message: int, offset: int) -> None:
-        """Continue from there over a new connection. Raises ``NotSent``."""
+        """Continue from byte ``offset`` of ``message`` over a new connection. Raises ``NotSent``."""
         end = self._first + len(self._unconfirmed)
         if not self._first <= message <= end:
             raise NotSent(f"message {message} was requested; {self._first} to {end} are available")

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Hub(Protocol):
-    """The parts that all peers share. The last five must not block."""
+    """The parts that all peers share. The methods that report an event must not block."""
 
     identity: Identity
     background: Background
@@ -77,7 +77,7 @@ class Hub(Protocol):
 
 
 class PeerDriver:
-    """``certificate``: its pin (DER). ``hints``: earlier addresses."""
+    """One paired device. ``certificate``: its pin (DER). ``hints``: addresses where it was reached before."""
 
     def __init__(
         self, hub: Hub, device: DeviceId, certificate: bytes, name: str, hints: tuple[str, ...]
@@ -87,16 +87,16 @@ class PeerDriver:
         self.name = name or short(device)
         self.link: Link | None = None
         self.name_said = ""
-        """This laptop's name, as it was told last."""
+        """This laptop's name, as last sent to the device."""
         self._allowance = Allowance()
         self._hub = hub
         self._leads = hub.identity.device_id < device
         """This side numbers the connections: clocks differ, and crossing calls are seen in different
         orders."""
         self._numbered = self._their_number = 0
-        """The number of the newest hello, and of the device's in the link."""
+        """The numbers of our newest hello, and of the device's hello for the present connection."""
         self._session, self._their_session = os.urandom(SESSION_BYTES), b""
-        """As in both hellos of the link."""
+        """``Hello.session`` of both sides."""
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
@@ -107,7 +107,7 @@ class PeerDriver:
         self._greeting: asyncio.Task[None] | None = None
         """Set while our hello is not answered."""
         self._shown: tuple[Hello, str] | None = None
-        """The last report of the device as linked."""
+        """The hello and the address in the last report that the device is linked."""
         self._timers: Timers[Literal["pause"]] = Timers(hub.clock, lambda _: self._happened(PauseOver()))
         self._state: State
         self._enter(begun())
@@ -129,7 +129,7 @@ class PeerDriver:
         return None if shown is None else parse(shown[1])
 
     def found(self, addresses: tuple[str, ...]) -> None:
-        """The network shows it here: call it at once if it has no link."""
+        """Discovery found it at these addresses: call it at once if they are new and it has no link."""
         if addresses != self._found:
             self._found = addresses
             self.try_now()
@@ -201,7 +201,7 @@ class PeerDriver:
         self._hub.went_down(self.device, problem)
 
     def _hello(self) -> Hello:
-        """For one connection."""
+        """Our hello for a new connection."""
         self._numbered += 1
         return replace(self._hub.hello(), session=self._session, number=self._numbered)
 
@@ -215,7 +215,7 @@ class PeerDriver:
         number = self._number(mine, theirs)
         if len(theirs.session) != SESSION_BYTES or number < 1:
             return problems.bad_hello(self.name)
-        # A follower's call that it gave up may still arrive, and would replace one that works.
+        # A call that the device gave up may arrive late, and would replace a connection that works.
         is_late = is_same and theirs.number < self._their_number
         return None if number > newest and not is_late else problems.crossed(self.name)
 
@@ -285,7 +285,7 @@ class PeerDriver:
         except TandemError as failure:
             self._happened(CallFailed(failure.problem))
         except Exception:
-            _log.exception("calling %s", self.name)
+            _log.exception("calling %s failed", self.name)
             self._happened(CallFailed(problems.failed(self.name)))
         else:
             self._happened(Reached())

@@ -43,10 +43,11 @@ STEADY_S = 10.0
 """A link that lasted this long was a success: the next pauses are short again."""
 
 RECENT_S, SOON = 600.0, 3
-"""For this long after a stable link was lost, pauses grow no further than after so many failures: the laptop
-may be in a run, and nothing here shows that a switch between the two works again."""
+"""For ``RECENT_S`` after a stable link was lost, pauses stay as short as after ``SOON`` failures: the laptop
+may be in a run, and nothing here shows when a switch between the two works again."""
 MOST_ANEW = 3
-"""How often one call is begun anew as the network changes: mDNS, which anybody may send, stops no call."""
+"""How often a network change may restart one call. Anybody can send mDNS, and must not keep a call from
+ending."""
 
 _FOR_A_PERSON = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-frame"})
 """Failures that a person has to fix: not a laptop that is away, nor another device at its old address."""
@@ -72,7 +73,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
         case Paused(tries), NetworkChanged():
             return Calling(replace(tries, failures=0)), (EndPause(), TryAddresses())
         case Calling(tries), NetworkChanged() if tries.anew < MOST_ANEW:
-            # What it sent before may be lost, and TCP would repeat it only seconds later.
+            # The call's first packets may be lost, and TCP would resend them only seconds later.
             return Calling(replace(tries, failures=0, anew=tries.anew + 1)), (StopDialling(), TryAddresses())
         case Calling(tries) | Greeting(tries), NetworkChanged():
             return replace(state, tries=replace(tries, failures=0)), ()
@@ -111,7 +112,7 @@ def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
 
 
 def _linked(state: State, ours: bool, now_s: float) -> Step:
-    """After a call by the device, one call of ours tests whether its port is open: see ``refusal_tells``."""
+    """After the device itself called, one call of ours tests if its port is open: see ``refusal_tells``."""
     match state:
         case Calling(tries):
             return Linked(now_s, tries.failures, "none" if ours else "dialling", answered=ours), ()

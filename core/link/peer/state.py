@@ -19,7 +19,7 @@ class Tries:
     linked_s: float = -math.inf
     """When the last stable link was lost."""
     anew: int = 0
-    """How often the present call was begun anew."""
+    """How often the present call was restarted."""
     told: str = ""
     """The code of the last failure that was reported to the user."""
     refusal_tells: bool = False
@@ -55,14 +55,14 @@ class Linked:
 
     since_s: float
     failures: int
-    """The count before the link: a link that breaks soon was no success."""
+    """The count of failed calls before the link: it continues if the link breaks soon."""
     call: Literal["none", "dialling", "greeting"] = "none"
     answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NotCalled:
-    """Forgotten, or this node ends: no calls any more."""
+    """The device is forgotten, or this node ends: it is no longer called."""
 
 
 State = Calling | Greeting | Paused | Linked | NotCalled
@@ -116,7 +116,7 @@ class WentDown:
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """This side drops the device."""
+    """This side forgets the device, or ends."""
 
 
 Event = NetworkChanged | PauseOver | Reached | CallFailed | TheirsFailed | CameUp | WentDown | Dismissed

@@ -18,8 +18,8 @@ from core.vocabulary.errors import Problem
         (problems.cancelled(True, "ben"), "pairing-cancelled", "cancelled here"),
         (problems.cancelled(False, "ben"), "pairing-cancelled", "cancelled on ben"),
         (problems.busy("ben"), "pairing-busy", "ben is pairing with another"),
-        (problems.paused("here", 59.6), "pairing-paused", "pauses here for 60 more seconds"),
-        (problems.paused("on ben"), "pairing-paused", "pauses on ben for a while"),
+        (problems.paused("here", 59.6), "pairing-paused", "is paused here for 60 more seconds"),
+        (problems.paused("on ben"), "pairing-paused", "is paused on ben for a while"),
         (problems.version(2, 1), "pairing-version", "uses version 2"),
         (
             unreachable("10.0.0.2:1", "no route"),
