@@ -16,7 +16,7 @@ from app.connection import connect
 from app.follower import Follower
 from app.system import changeover
 from app.words import device_names
-from core.environment.make import Making, said_by
+from core.environment.make import Making, version_output
 from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
 from core.home.home import Home
 from core.node.client import Client
@@ -137,7 +137,7 @@ async def versions_of(
 async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: str = "") -> int:
     """``runs_here``: a Tandem of this home runs and keeps running. ``home``: as given by ``--home``."""
     screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
-    if not await asyncio.to_thread(said_by, made):
+    if not await asyncio.to_thread(version_output, made):
         screen.say(
             f"This downloads up to {units.size(made.download_bytes)} and takes {units.size(made.disk_bytes)} "
             "on the disk. It may take some minutes; press Ctrl-C to cancel."

@@ -15,7 +15,7 @@ from app.widgets.buttons import button, copy_button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, TextView, faint, set_tooltip
 from app.widgets.problem_box import ProblemBox
-from core.environment.make import Making, said_by
+from core.environment.make import Making, version_output
 from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
 from core.vocabulary import environments, units
 from core.vocabulary.errors import Problem, TandemError
@@ -202,7 +202,7 @@ def look_here(wanted: WantedVersions) -> Looked | Problem:
     """Blocks for a second if an environment exists."""
     try:
         made = recipe(environments.find_maker(), wanted, installed(), extras=extras_here(), able=can_make)
-        return made, said_by(made)
+        return made, version_output(made)
     except TandemError as error:
         return error.problem
 

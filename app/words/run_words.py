@@ -288,7 +288,7 @@ def summary_lines(
     if speed:
         lines.append(", ".join(speed))
     if plan is not None:
-        lines += speed_lines(sentences.came_out(summary, plan, names), face)
+        lines += speed_lines(sentences.achieved(summary, plan, names), face)
     if summary.audits is not None:
         lines.append(sentences.audits_words(summary.audits))
     lines += [

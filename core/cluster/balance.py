@@ -1,6 +1,6 @@
 """Shares that follow the members' speeds during training: measurements in, new shares out. Pure.
 
-Every member feeds its own copy the same numbers, so all reach the same shares without communication.
+Each member gives the same numbers to its own copy, so all reach the same shares without communication.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from core.cluster.costs import Cost, fastest_rows, together_s
 LEAST_GAIN = 0.08
 """Least relative gain in step time for which shares change."""
 KEPT = 8
+"""Number of newest measurements kept of each member."""
 SETTLED = 5
 """Measurements needed from every member before shares change, except after a jump."""
 ODD = 1.4
@@ -31,7 +32,7 @@ class Balancer:
     """
 
     def __init__(self, rows: int, costs: Sequence[Cost], shares: tuple[int, ...]) -> None:
-        """Begins with ``shares``, unless a member could not hold its share."""
+        """Begins with ``shares``, unless a member cannot hold its share."""
         self.rows = rows
         fit = all(cost.most is None or own <= cost.most for own, cost in zip(shares, costs, strict=True))
         self.shares = shares if fit else fastest_rows(rows, costs)
@@ -62,7 +63,7 @@ class Balancer:
 
     @property
     def unsure(self) -> bool:
-        """Whether a member may have changed its speed: the next few steps should be measured separately."""
+        """Whether a member's speed may have changed: the next few steps should be measured separately."""
         return any(self._odd)
 
     def measured(self, own_s: Mapping[int, float], wire_s: float) -> bool:
@@ -77,8 +78,8 @@ class Balancer:
         return self.improve(wire_s)
 
     def improve(self, wire_s: float) -> bool:
-        """Improves shares from the members' known speeds, if the exchange takes ``wire_s``. Returns whether
-        they changed."""
+        """Improve the shares by the members' known speeds, if the gain is worth it when the exchange takes
+        ``wire_s``. Returns whether they changed."""
         slower = [median(newest) for newest in self._newest]
         costs = [cost.slower(factor) for cost, factor in zip(self._costs, slower, strict=True)]
         shares = fastest_rows(self.rows, costs)

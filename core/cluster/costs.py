@@ -1,4 +1,4 @@
-"""Each member's step cost, and the split of rows that finishes soonest. Pure; no TensorFlow."""
+"""Each member's cost of a step, and the split of rows that finishes soonest. Pure; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A step takes a member ``fixed_s + row_s * rows`` seconds of its own; it can hold ``most`` rows."""
+    """A member needs ``fixed_s + row_s * rows`` seconds for a step, and can hold ``most`` rows (None: any
+    number)."""
 
     fixed_s: float
     row_s: float
     most: int | None = None
 
     def of(self, rows: int) -> float:
-        """Seconds. A member without rows computes one row that counts for nothing."""
+        """Seconds for ``rows``. A member without rows computes one row whose result is ignored."""
         return self.fixed_s + self.row_s * max(1, rows)
 
     def slower(self, factor: float) -> Cost:
@@ -35,7 +36,7 @@ def line(few: int, few_s: float, many: int, many_s: float, most: int | None = No
 
 
 def together_s(costs: Sequence[Cost], rows: Sequence[int]) -> float:
-    """Seconds until the last member has done its rows."""
+    """Seconds until the slowest member has done its rows."""
     return max(cost.of(own) for cost, own in zip(costs, rows, strict=True))
 
 
@@ -71,7 +72,7 @@ def fastest_rows(rows: int, costs: Sequence[Cost]) -> tuple[int, ...]:
 
 
 def _within(seconds: float, costs: Sequence[Cost], most: Sequence[int]) -> list[int]:
-    """The rows that each member can do in so many seconds."""
+    """The rows that each member can do in ``seconds``."""
     given = []
     for cost, limit in zip(costs, most, strict=True):
         spare_s = seconds - cost.fixed_s

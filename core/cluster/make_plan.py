@@ -40,7 +40,7 @@ Roles = dict[DeviceId, tuple[Role, ...]]
 
 
 def new_run_id(now: datetime | None = None) -> RunId:
-    """Returns an id that sorts by time (UTC) and is unique across laptops."""
+    """A new id that sorts by time (UTC) and is unique across laptops."""
     moment = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
     return RunId(f"{moment}-{secrets.token_hex(4)}")
 

@@ -15,7 +15,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan, Role, Task
 
 _LOOPBACK = "127.77"
-"""Avoids addresses where other programs listen on a shared loopback."""
+"""Unlikely to be an address where another program listens on a shared loopback."""
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 
 
@@ -90,7 +90,7 @@ def check(plan: Plan) -> None:
 
 
 def _check_hosts(plan: Plan) -> None:
-    """``localhost`` means another machine on each machine: the classic silent hang."""
+    """Refuses ``localhost`` beside other hosts: it means each machine itself, and the cluster would hang."""
     loopback = [task for task in plan.tasks if is_loopback(task.host)]
     if loopback and len(loopback) < len(plan.tasks):
         name = plan.member(loopback[0].device).name

@@ -91,7 +91,7 @@ class Browser:
         self._background.start("announcing this laptop", self._register(self._zeroconf))
 
     async def move(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
-        """The interfaces or their addresses changed. Raises ``OSError``."""
+        """Follow a change of interfaces or addresses. Raises ``OSError``."""
         assert self._zeroconf is not None
         self._addresses, self._loopback = tuple(addresses), loopback
         await self._zeroconf.async_update_interfaces(list(multicast))
@@ -101,12 +101,12 @@ class Browser:
         self._browse(self._zeroconf)
 
     async def announce(self, announcement: Announcement) -> None:
-        """The node has another name or port."""
+        """Announce another name or port of this node."""
         self._announcement = announcement
         await self._announce_again()
 
     async def close(self) -> None:
-        """Say goodbye; found nodes are gone. Takes about 0.3 s."""
+        """Say goodbye, and report all found nodes as gone. Takes about 0.3 s."""
         await self._stop_browsing()
         self._fresh.cancel_all()
         await self._background.cancel()

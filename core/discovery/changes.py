@@ -66,7 +66,7 @@ class Changes:
     def _on_readable(self) -> None:
         assert self._socket is not None
         try:
-            # The kind of change does not matter; an overrun buffer (ENOBUFS) means that many things did.
+            # The kind of change does not matter. An overrun buffer (ENOBUFS) means many changes.
             self._socket.recv(65536)
         except BlockingIOError:
             return

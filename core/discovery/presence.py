@@ -1,6 +1,6 @@
 """This laptop's presence on its networks: its addresses, announcing it, finding others. Owned by a node.
 
-On the core loop. Also works without mDNS (a setting): addresses are still known and followed.
+On the core loop. With mDNS switched off, it still follows this laptop's addresses.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ class Presence:
             try:
                 await self.look_again()
             except Exception:
-                _log.exception("following a change of the network")
+                _log.exception("following a change of the network failed")
 
     async def _follow(self, *, changed: bool) -> None:
         if not self._discovery:
             await self._close_browser()
             return
-        # Loopback is no network for finding others, unless the user asked for it.
+        # Nobody else can be found over loopback, unless the user chose it.
         alone = all(each.loopback for each in self._chosen) and not (self._wanted and self._chosen)
         if alone and not self._told_alone:
             self.on_problem(no_network(self._wanted))

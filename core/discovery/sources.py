@@ -1,6 +1,6 @@
 """Limits how much each machine may announce by mDNS: fake records must not fill the list of laptops.
 
-``Announcers`` counts, pure; ``filter_datagrams`` applies it to each datagram. On the core loop.
+``Announcers`` decides (pure), and ``filter_datagrams`` asks it about each datagram. On the core loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PER_SOURCE = 32
 """Limit per source address. Most announce only themselves; a router that repeats mDNS may announce a whole
 classroom."""
 SETTLED_S = 2.0
-"""Younger instances are not evicted: a flood must not make the list flicker."""
+"""Age before which instances are not evicted: a flood must not make the list flicker."""
 _SRV, _IN = 33, 1
 
 
@@ -36,8 +36,9 @@ class _Instance:
 class Announcers:
     """The accepted instances, and the source that first named each.
 
-    Beyond ``per_source`` the source's oldest instance is evicted, beyond ``most`` the oldest of the source
-    with the most. So a flood evicts its own instances. ``on_out(name)``: an instance was evicted.
+    Beyond ``per_source`` instances of one source, that source's oldest is evicted; beyond ``most`` of all
+    together, the oldest of the source with the most. So a flood evicts its own instances. ``on_out(name)``:
+    an instance was evicted.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Announcers:
         return name.lower() in self._named
 
     def admit(self, source: str, names: Collection[str]) -> bool:
-        """Whether to accept ``source``'s datagram about these instances, as a whole."""
+        """Whether to accept a datagram from ``source`` about these instances. Accepts all of them or none."""
         new = {name.lower(): name for name in names if name not in self}
         out = self._out(source, len(new))
         if out is None:

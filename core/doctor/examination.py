@@ -17,9 +17,10 @@ _log = logging.getLogger(__name__)
 
 Found = Finding | Sequence[Finding] | None
 Check = Callable[[Examined], Found]
-Look = Callable[[Examined], Awaitable[Found]]
+AsyncCheck = Callable[[Examined], Awaitable[Found]]
+Checks = Sequence[Check | AsyncCheck]
 
-CHECKS: tuple[Check | Look, ...] = (
+CHECKS: Checks = (
     network.check_interfaces,
     network.check_mdns,
     network.check_port,
@@ -44,16 +45,16 @@ CHECKS: tuple[Check | Look, ...] = (
 
 
 async def examine(
-    view: Examined, *, deep: bool = False, checks: Sequence[Check | Look] = CHECKS, limit_s: float = LIMIT_S
+    view: Examined, *, deep: bool = False, checks: Checks = CHECKS, limit_s: float = LIMIT_S
 ) -> tuple[Finding, ...]:
-    """In the order of ``checks``. Never raises: a check that fails is itself a finding."""
-    looks = [_one(check, view, limit_s) for check in checks]
+    """The findings in the order of ``checks``. Never raises: a check that fails is itself a finding."""
+    runs = [_run_check(check, view, limit_s) for check in checks]
     if deep:
-        looks.append(_one(software.check_loading, view, software.LOAD_LIMIT_S + limit_s))
-    return tuple(finding for found in await asyncio.gather(*looks) for finding in found)
+        runs.append(_run_check(software.check_loading, view, software.LOAD_LIMIT_S + limit_s))
+    return tuple(finding for found in await asyncio.gather(*runs) for finding in found)
 
 
-async def _one(check: Check | Look, view: Examined, limit_s: float) -> Sequence[Finding]:
+async def _run_check(check: Check | AsyncCheck, view: Examined, limit_s: float) -> Sequence[Finding]:
     name = check.__name__.removeprefix("check_")
     try:
         async with asyncio.timeout(limit_s):

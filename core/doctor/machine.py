@@ -17,13 +17,13 @@ from core.walls import levels
 
 TOPIC = "machine"
 CLOCK_S = 5.0
-"""More than telemetry's own delay: a second, and a slow network."""
+"""Least difference between clocks that is reported: more than telemetry's delay on a slow network."""
 TRAINER_BYTES = 1 << 30
 _FIRST_SENSIBLE_S = 1_767_225_600.0  # 2026-01-01
 
 
 def check_gpu(view: Examined, find: Callable[[], Gpus] = Gpus.find) -> Finding:
-    """Report the driver's reading; the deep check tells whether TensorFlow can use it."""
+    """The GPUs that the driver reports. Only the deep check shows whether TensorFlow can use them."""
     reading = view.state.me.reading if view.state.me else None
     if reading is not None:
         names, no_gpu = tuple(gpu.name for gpu in reading.gpus), reading.no_gpu
@@ -55,7 +55,7 @@ def check_sealing(
     find: Callable[[], seals.Seal] = seals.find,
     why_none: Callable[[], str] = seals.why_none,
 ) -> Finding:
-    """Matters to scripts that communicate through TensorFlow; all others use TLS, on any laptop."""
+    """For scripts that communicate through TensorFlow; all others use TLS, on any laptop."""
     if find():
         what = "Trainers that connect through TensorFlow have a sealed network of their own: only "
         return ok("sealed", TOPIC, f"{what}members of their run can reach them.")
@@ -70,7 +70,7 @@ def check_sealing(
 
 
 def check_walls(view: Examined, find: Callable[[], levels.Level] = levels.found) -> Finding:
-    """For scripts that other laptops send."""
+    """Whether walls confine scripts from other laptops."""
     level = find()
     if level.walls == "none":
         return warning(
@@ -90,7 +90,7 @@ def check_walls(view: Examined, find: Callable[[], levels.Level] = levels.found)
 
 
 def check_sleep(view: Examined, kept_by: Callable[[], str] = awake.kept_by) -> Finding:
-    """Keeps the laptop awake for a moment, as a test."""
+    """Whether Tandem can keep the laptop awake: it does so for a moment."""
     if not view.settings.stay_awake:
         return note(
             "may-sleep",
@@ -109,8 +109,8 @@ def check_sleep(view: Examined, kept_by: Callable[[], str] = awake.kept_by) -> F
 
 
 def check_clock(view: Examined, now: Callable[[], float] = time.time) -> Finding:
-    """Compares with the linked laptops' readings, about a second old; without any, only detects impossible
-    dates."""
+    """Compares the clock with those of linked laptops, by their readings, which are about a second old.
+    Without any, only detects impossible dates."""
     here_s = now()
     if here_s < _FIRST_SENSIBLE_S:
         return warning(

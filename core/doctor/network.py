@@ -1,4 +1,4 @@
-"""Whether others can find and reach this laptop. Gives hints where a program alone cannot know."""
+"""Whether others can find and reach this laptop. Gives hints about what a program cannot check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.vocabulary.errors import TandemError
 
 TOPIC = "network"
 ROUND_S = 6.0
-"""Registering takes 1.7 s, discovery 1.2 s."""
+"""Time limit of the mDNS round trip: registering takes 1.7 s, discovery 1.2 s."""
 CONNECT_S = 3.0
 EPHEMERAL = range(32768, 61000)
 LOOPBACK = "127.0.0.1"
@@ -40,7 +40,7 @@ def check_interfaces(view: Examined) -> Finding:
 
 
 async def check_mdns(view: Examined, *, limit_s: float = ROUND_S) -> Finding:
-    """A round trip on this laptop: announce a service, and look for it."""
+    """Whether this laptop finds a service that it announces itself."""
     hosts = [_host(text) for text in view.state.me.addresses] if view.state.me else []
     hosts = [host for host in hosts if ":" not in host] or [LOOPBACK]
     fix = "Allow UDP port 5353 in the firewall. Without it, pair by the address that Tandem shows."
@@ -128,7 +128,7 @@ async def check_port(view: Examined, ephemeral: range = EPHEMERAL) -> Finding:
 
 
 def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/run")) -> Finding:
-    """The firewall that is switched on, as far as an ordinary user can see, and what to allow in it."""
+    """The active firewall, as far as an ordinary user can see, and what to allow in it."""
     port = view.wanted_port or "any"
     which = _desktop_firewall(etc, run)
     if which == "ufw":
@@ -158,7 +158,7 @@ def check_firewall(view: Examined, etc: Path = Path("/etc"), run: Path = Path("/
 
 
 def let_trainers_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run")) -> str:
-    """Advice for this laptop, so that the one at ``host`` reaches its trainers."""
+    """How to let the laptop at ``host`` reach trainers on this one: a command, or a description."""
     host = host.partition("%")[0]
     words = f"let TCP ports 20000–32000 in from {host} in its firewall"
     return command_to_let_in(host, etc, run) or words
@@ -175,7 +175,7 @@ def command_to_let_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/ru
 
 
 def check_isolation(view: Examined, net: Path = Path("/sys/class/net")) -> Finding | None:
-    """Devices seen by mDNS that can't be reached: something separates two laptops on one network."""
+    """Whether a paired device is seen by mDNS but can't be reached, as if the network kept the two apart."""
     for device in view.state.devices.values():
         if device.seen and device.paired and not device.linked:
             return warning(

@@ -1,6 +1,6 @@
-"""Whether trainers here and on each linked laptop can reach each other, in words. On the core loop.
+"""Whether trainers here and on each linked laptop can reach each other. On the core loop.
 
-Members that meet over TLS need one direction, since either calls; sealed trainers need both.
+Members that meet over TLS need only one direction, since either can call; sealed trainers need both.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def _of(device: Device, view: Examined) -> Finding:
 
 
 def finding(name: str, reach: Reach) -> Finding:
-    """``name``: the other laptop's."""
+    """The finding for a result. ``name``: the other laptop's."""
     closed_here = (
         f"A connection from {name} to a trainer's port here ({reach.own_host}) {_WENT[reach.inward]}"
     )

@@ -57,7 +57,7 @@ class TrialLinks(Protocol):
 
 
 class Trials:
-    """One per node. No part of a trial lasts longer than some seconds, whatever the other side does."""
+    """A node's trials. No part of a trial takes more than a few seconds, whatever the other side does."""
 
     def __init__(
         self, links: TrialLinks, background: Background, dial_s: float = DIAL_S, slack_s: float = SLACK_S
@@ -68,7 +68,7 @@ class Trials:
         self._answering: dict[DeviceId, asyncio.Task[None]] = {}
 
     async def try_with(self, device: DeviceId) -> Reach | None:
-        """None: it could not be tried. A concurrent caller gets the result of the trial under way."""
+        """The result of a trial with a device; None: it failed. Concurrent callers share one trial."""
         trial = self._trials.get(device)
         if trial is None or trial.done():
             trial = self._trials[device] = self._background.start("the doctor's trial", self._try(device))
@@ -117,7 +117,7 @@ class Trials:
 
 
 async def dial(host: str, port: int, nonce: bytes, limit_s: float) -> Dialled:
-    """Call there and read. Never raises anything but ``CancelledError``."""
+    """Call a port and read the nonce. Never raises anything but ``CancelledError``."""
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(limit_s):
@@ -139,7 +139,7 @@ async def dial(host: str, port: int, nonce: bytes, limit_s: float) -> Dialled:
 
 @contextlib.asynccontextmanager
 async def _listening(host: str, nonce: bytes) -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """Sends every caller ``nonce``, and hangs up. Yields the port, and an event for the first caller."""
+    """Listens, and sends ``nonce`` to every caller. Yields the port, and an event for the first caller."""
     was_read = asyncio.Event()
 
     def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The subject of the doctor's examination: a home, and its node, if one runs."""
+"""What the doctor examines: a home, and its node, if one runs."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ _TALK = {
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
 
 
-def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
-    """The version output of the environment's Tandem; ``""`` if there is no environment yet.
+def version_output(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
+    """The output of the environment's ``tandem --version``; ``""`` if there is no environment yet.
 
-    Raises ``TandemError`` if the folder holds something else, or another Tandem is making it.
+    Raises ``TandemError`` if the folder contains something else, or another Tandem is making it.
     """
     folder = recipe.folder
     try:
@@ -69,7 +69,8 @@ def has(said: str, wanted: WantedVersions) -> bool:
 
 
 class Making:
-    """``told`` gets each line of the commands' output, on the running thread. ``stop`` from any thread."""
+    """Makes one environment. ``told`` is called with each line of the commands' output, on the thread of
+    ``run``. Call ``stop`` from any thread."""
 
     def __init__(self, recipe: Recipe, told: Callable[[str], object], limit_s: float = LIMIT_S) -> None:
         self._recipe = recipe
@@ -81,13 +82,13 @@ class Making:
         self._stopped = False
 
     def run(self) -> str:
-        """The new Tandem's ``--version`` output; ``""`` if it was stopped.
+        """Make the environment. Returns the new Tandem's ``--version`` output; ``""`` if it was stopped.
 
-        A half-made environment is made again. Raises ``TandemError``; then, and if it was stopped, the folder
-        is removed again.
+        A half-made environment is made anew. Raises ``TandemError``. On failure, and if it was stopped, the
+        folder is removed again.
         """
         recipe = self._recipe
-        if said := said_by(recipe):
+        if said := version_output(recipe):
             return said
         free = _free_bytes(recipe.folder)
         if free < recipe.disk_bytes:
@@ -110,14 +111,14 @@ class Making:
         return said
 
     def stop(self) -> None:
-        """``run`` ends within moments, and removes what it made."""
+        """Make ``run`` end within moments, and remove what it made."""
         with self._lock:
             self._stopped = True
             if self._child is not None:
                 _end(self._child.pid)
 
     def _do(self, words: str, command: tuple[str, ...], limit_s: float) -> deque[str]:
-        """Returns the last lines of the command's output."""
+        """Run a command. Returns the last lines of its output."""
         assert self._mark is not None
         with self._lock:
             if self._stopped:
@@ -169,9 +170,9 @@ class _Stopped(Exception):
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[HomeLock]:
-    """Yields the folder with only the marker in it. Afterwards removes the marker, or on failure the folder.
+    """Empties the folder except for the marker. Afterwards removes the marker, or on failure the folder.
 
-    A kill halfway leaves the marker, so the folder never passes for complete.
+    If this process is killed halfway, the marker remains, so the folder never passes for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = _hold(folder)
@@ -200,7 +201,7 @@ def _hold(folder: Path) -> HomeLock:
         if isinstance(error.__cause__, OSError):
             raise TandemError.of(problems.unwritable(folder, error.__cause__)) from error
         raise
-    if held.descriptors and not _is_open(mark, *held.descriptors):  # its holder removed it just now
+    if held.descriptors and not _is_open(mark, *held.descriptors):  # its last holder has just removed it
         held.release()
         raise TandemError.of(problems.under_way(folder))
     return held
@@ -222,7 +223,7 @@ def _remove(folder: Path) -> None:
     try:
         folder.rmdir()
     except OSError:
-        (folder / MARK).touch()  # a command that was slow to die wrote something more
+        (folder / MARK).touch()  # a command that was slow to end wrote more files
         raise
 
 
@@ -285,13 +286,13 @@ def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> sub
 
 
 def _end(pid: int) -> None:
-    """Ends the process and what it started; it leads its own group where groups exist."""
+    """End a process and what it started. Where process groups exist, it leads one."""
     with suppress(psutil.NoSuchProcess):
         child = psutil.Process(pid)
         for each in (*child.children(recursive=True), child):
             with suppress(psutil.NoSuchProcess):
                 each.kill()
     if sys.platform != "win32":  # including what was started meanwhile
-        # macOS refuses it for dead processes.
+        # macOS refuses to signal dead processes.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, KILL)

@@ -121,8 +121,9 @@ def recipe(
     able: Callable[[str], bool] = lambda python: True,
     hashes: Path = _PACKAGES,
 ) -> Recipe:
-    """``folder``: overrides the default. ``able``: whether this interpreter can make an environment;
-    otherwise uv does. ``hashes``: of Tandem's requirements.
+    """The steps that make an environment with the ``wanted`` versions. ``folder``: overrides the default.
+    ``able``: whether an interpreter can make an environment; otherwise uv does. ``hashes``: the file of
+    Tandem's requirements with their hashes.
 
     Raises ``TandemError`` for an impossible environment.
     """
@@ -214,7 +215,7 @@ def _check(wanted: WantedVersions) -> None:
 
 
 def _name(wanted: WantedVersions, ours: Versions) -> str:
-    """Named after the Python, and the packages where they differ from Tandem's own environment."""
+    """The environment's name: its Python, and the packages that differ from those of this environment."""
     others = (("tensorflow", wanted.tensorflow, ours.tensorflow), ("keras", wanted.keras, ours.keras))
     named = (f"-{label}{version}" for label, version, mine in others if version not in ("", mine))
     return "".join((wanted.python, *named))
@@ -237,7 +238,8 @@ def _constraints(wanted: WantedVersions) -> str:
 
 
 def _packages(wanted: WantedVersions, hashes: Path) -> str:
-    """Without those wanted in another version: their hashes come from the index."""
+    """Tandem's requirements with hashes, without packages that are wanted in another version: their hashes
+    are unknown here."""
     known = hashes.read_text(encoding="utf-8") if hashes.is_file() else ""
     kept = re.split(r"^(?=\S)", known, flags=re.M)
     for package, version in _chosen(wanted).items():

@@ -1,6 +1,6 @@
 """A run as a job for a cluster: how each member is started, from scratch or like an earlier run.
 
-Pure. Every member is ``tandem member``, whatever starts it; see app/cli/member.py.
+Pure. Every member runs ``tandem member``, whatever launcher starts it; see app/cli/member.py.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """``shares``: parts of each batch by rank; ``()``: equal. ``program``: the command that starts Tandem
-    there.
+    """One run on a cluster. ``shares``: parts of each batch by rank; ``()``: equal. ``program``: the command
+    that starts Tandem on the cluster's machines.
 
-    ``image`` and ``claim``: only for Kubernetes, the containers' image and the volume that all mount.
+    ``image`` and ``claim``: for Kubernetes only, the containers' image and the volume that all mount.
     """
 
     script: PurePath

@@ -39,7 +39,8 @@ _PROJECT = _MOUNT / "project"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``files``: in ``folder``, the one that starts the job first. ``start``: the command to start it."""
+    """A job's files. ``files``: in ``folder``; the first one starts the job. ``start``: the command to start
+    it."""
 
     folder: Path
     files: tuple[Path, ...]
@@ -52,10 +53,10 @@ def folder_of(script: PurePath, launcher: Launcher) -> Path:
 
 
 def write(job: Job, launcher: Launcher, folder: Path) -> Written:
-    """Raises ``TandemError`` for an impossible job, an existing ``folder``, a full disk.
+    """Write a job's files. Raises ``TandemError`` for an impossible job, an existing ``folder``, a full disk.
 
-    The folder's files neither travel with the script's project nor enter a repository: they include the
-    secret, and later the checkpoints.
+    The folder is neither sent with the script's project nor added to a repository: it contains the secret,
+    and later the checkpoints.
     """
     check(job)
     secret = new_secret()

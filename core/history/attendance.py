@@ -1,5 +1,4 @@
-"""Derives from a run's events when members joined and left, and where a moment lies on the run's axis.
-Pure."""
+"""Derives from a run's events when members joined and left, and a run's step at a given second. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ class MemberChange(NamedTuple):
 
 
 class Attendance:
-    """Pass every event of one run to ``hear``. Once the run stops, nobody comes back, and no wait begins."""
+    """Pass every event of one run to ``on_event``. Once the run is stopping, members neither come back nor
+    become away."""
 
     def __init__(self) -> None:
         self._joined: set[DeviceId] = set()
@@ -37,13 +37,14 @@ class Attendance:
         self._stopping = False
 
     def recall(self, device: DeviceId, change: Change) -> None:
-        """Add a change from the resumed run: members that had left are back once they join."""
+        """Take over a change from the resumed run: members that had left are back once they join."""
         if change in ("left", "lost", "away"):
             self._absent.add(device)
         else:
             self._absent.discard(device)
 
     def on_event(self, event: Event) -> list[MemberChange]:
+        """The changes that follow from an event."""
         match event:
             case ev.RunPhaseChanged(phase=phase):
                 self._stopping = self._stopping or isinstance(phase, Stopping) or ended(phase)
@@ -80,13 +81,13 @@ class Attendance:
 
 
 def _by_itself(end: Exit) -> bool:
-    """Whether neither another lost member nor the end of the run caused this end."""
+    """Whether a trainer ended by a failure of its own, not because of a lost member or the run's end."""
     code = end.problem.code if end.problem is not None else ""
     return end.reason not in _CONSEQUENCES and code != _STOPPED
 
 
 class Track:
-    """A run's reports in order, ``(second, step)``: its step at a given second. Neither ever falls."""
+    """A run's step at a given second, from its reports as ``(second, step)``. Neither ever falls."""
 
     def __init__(self, reports: Sequence[tuple[float, float]]) -> None:
         self._seconds: list[float] = []

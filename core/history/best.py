@@ -1,5 +1,5 @@
-"""The best value of each metric of a run, where its name tells which values are better; the best trials of
-a sweep. Pure."""
+"""The best value of each metric of a run, if the metric's name tells which values are better; the best trials
+of a sweep. Pure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def better(metric: str) -> Literal["lower", "higher", ""]:
 
 
 def with_epoch(best: Mapping[str, Best], epoch: EpochEnd) -> dict[str, Best]:
-    """``best`` after one more epoch, if it was complete. Among equal values the first one stays. With more
-    than ``MOST`` metrics the losses are kept, then validation metrics."""
+    """``best`` after one more epoch; incomplete epochs don't count. Of equal values the first one stays. With
+    more than ``MOST`` metrics, losses take precedence, then validation metrics."""
     found = dict(best)
     if not epoch.whole:
         return found
@@ -53,13 +53,13 @@ def deciding(metrics: Iterable[str]) -> str:
 
 
 def metric_of(sweep: Sweep) -> str:
-    """The metric that all trials are compared by; ``""``: none tells yet."""
+    """The metric by which a sweep's trials are compared; ``""``: no trial has a suitable one yet."""
     return deciding({metric for trial in sweep.trials for metric in trial.best})
 
 
 def ranked(sweep: Sweep) -> tuple[Trial, ...]:
-    """The finished trials that have the metric, the best first; among equals the first one. A trial whose
-    loss became NaN is not among them."""
+    """The finished trials that have the deciding metric, the best first; equal ones in their order. Trials
+    whose loss became NaN are left out."""
     metric = metric_of(sweep)
     sign = -1.0 if better(metric) == "higher" else 1.0
     able = [
@@ -71,7 +71,7 @@ def ranked(sweep: Sweep) -> tuple[Trial, ...]:
 
 
 def best_trial(sweep: Sweep) -> Trial | None:
-    """The first of those; None: there is none."""
+    """The first of ``ranked``; None: there is none."""
     return next(iter(ranked(sweep)), None)
 
 

@@ -1,5 +1,5 @@
-"""The events of a run on disk, one JSON object per line: bounded. Beyond the bound the first and the newest
-stay.
+"""The events of a run on disk, one JSON object per line, bounded: beyond the bound only the first and the
+newest are kept.
 
 Blocks: call only on the writer's thread.
 """
@@ -14,7 +14,7 @@ MOST_BYTES = 8 << 20
 
 
 class EventsFile:
-    """``add`` and ``close`` raise ``OSError``. ``shortened``: some lines of the middle were dropped."""
+    """``add`` and ``close`` raise ``OSError``. ``shortened``: lines in the middle were dropped."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._path = path

@@ -35,14 +35,14 @@ class History:
         self._entries: dict[RunId, RunEntry] | None = None
         self._closed = False
         self._newer: dict[RunId, RunEntry] = {}
-        """Runs of this process, those labelled in it, and those found cut off. After a failed write they are
+        """Runs of this process, runs labelled by it, and runs found cut off. After a failed write these are
         newer than on disk."""
         self._unwritten: set[RunId] = set()
         """Runs of ``_newer`` whose summary could not be written."""
         self.cut_off: RunEntry | None = None
-        """The newest of those that were found cut off."""
+        """The newest run that was found cut off."""
         self.problem: Problem | None = None
-        """A defect that the user should know: the list has gaps, or cannot be used."""
+        """A defect that the user should know about: the list has gaps, or cannot be used."""
 
     def open(self) -> None:
         """Read the folders; runs that were under way when Tandem ended are marked as failed."""
@@ -68,8 +68,8 @@ class History:
             self.problem = _unusable(error, self._folder)
 
     def put(self, entry: RunEntry) -> None:
-        """Record the newest state of a run under way, in its folder too. Raises ``OSError`` where the disk
-        fails: every later call then retries it."""
+        """Record the newest state of a run, also in its folder. Raises ``OSError`` where the disk fails;
+        every later call then retries the write."""
         self._newer[entry.run] = entry
         if self._entries is not None:
             self._entries[entry.run] = entry
@@ -176,7 +176,8 @@ class History:
 
 
 def labelled(entry: RunEntry, name: str | None, note: str | None) -> RunEntry:
-    """Raises ``TandemError`` for names and notes that are too long."""
+    """The entry with another name or note; None keeps a value. Raises ``TandemError`` for values that are too
+    long."""
     for words, most, what in ((name, MOST_NAME, "name"), (note, MOST_NOTE, "note")):
         if words is not None and len(words) > most:
             raise TandemError(

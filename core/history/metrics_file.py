@@ -1,4 +1,4 @@
-"""Steps and epochs of a run on disk, and its laptops' load: bounded. Beyond the bound every second one is
+"""Steps and epochs of a run on disk, and its laptops' load, bounded: beyond the bound every second item is
 dropped, evenly over the run.
 
 Blocks: call only on the writer's thread.
@@ -29,7 +29,8 @@ _Key = tuple[type, DeviceId]
 
 
 class MetricsFile:
-    """Each kind is thinned separately: the one that takes the most space. Raises ``OSError``."""
+    """Thins the kind of item that takes the most space, whenever the file exceeds its bound. Raises
+    ``OSError``."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._path = path
@@ -39,7 +40,7 @@ class MetricsFile:
         self._bytes: dict[type, int] = defaultdict(int)
         self._seen: dict[_Key, int] = defaultdict(int)
         self._left_out: dict[_Key, Metric] = {}
-        """The newest of each that is not in the file: the last one is always kept."""
+        """The newest item of each key, if the file lacks it. ``close`` writes it: the last is always kept."""
 
     def add(self, event: Metric) -> None:
         kind = type(event)
@@ -74,7 +75,7 @@ class MetricsFile:
     def _thin(self, kind: type) -> None:
         """Drops every second item of ``kind``, of each member, and thins future ones at the same rate."""
         self._shut()
-        self._bytes.clear()  # if the disk fails, it is retried after as many bytes more
+        self._bytes.clear()  # if the disk fails, thin again after as many further bytes
         sizes: dict[type, int] = defaultdict(int)
         places: dict[DeviceId, int] = defaultdict(int)
         thinner = self._path.with_name(self._path.name + ".thinner")

@@ -27,9 +27,9 @@ from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REP
 from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
-TOLD_POINTS, TOLD_BYTES, TOLD_USES = 1_000, 256 * 1024, 500
-"""Limits of what another laptop is told of a record in one message."""
-_TOLD_WORDS = 200
+PEER_POINTS, PEER_BYTES, PEER_USES = 1_000, 256 * 1024, 500
+"""Limits for the parts of a record that are sent to another laptop in one message."""
+_PEER_WORDS = 200
 LOG_BYTES = 64 * 1024
 
 _MEMBERSHIP = msgspec.json.Decoder(MembershipChanged)
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
-    """Everything of the run that can still be read; a folder that is gone gives only the entry."""
+    """Everything about the run that can still be read; only the entry if the folder is gone."""
     steps, epochs, uses = _metrics(folder / METRICS, most_epochs)
     return replace(
         read_outcome(entry, folder),
@@ -64,7 +64,7 @@ def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
 
 
 def read_exits(folder: Path) -> list[ev.MemberEnded]:
-    """How each trainer of a run ended, as far as it was recorded."""
+    """How each trainer of a run ended, as far as recorded."""
     return list(_lines(folder / EVENTS, _ENDED))
 
 
@@ -74,7 +74,7 @@ def read_words(folder: Path) -> list[str]:
 
 
 def read_membership(folder: Path) -> list[MembershipChanged]:
-    """Who joined and left, in order."""
+    """Members that joined and left, in order."""
     return list(_lines(folder / EVENTS, _MEMBERSHIP))
 
 
@@ -83,13 +83,13 @@ def read_entry(folder: Path) -> RunEntry | None:
 
 
 def taken_s(entry: RunEntry, plan: Plan | None, end_s: float) -> float:
-    """How long a run took that ended at ``end_s``, by this node's clock, with the runs that it resumed."""
+    """Duration of a run that ended at ``end_s``, by this node's clock, including the runs that it resumed."""
     before_s = 0.0 if plan is None or plan.resume is None else plan.resume.took_s
     return before_s + max(0.0, end_s - entry.started_s)
 
 
 def read_taken_s(folder: Path) -> float:
-    """The same for a run with an unfinished record, as after a crash: up to the last entry."""
+    """The same for a run whose record may be unfinished, as after a crash: up to its last entry."""
     entry = read_entry(folder)
     if entry is None:
         return 0.0
@@ -124,32 +124,32 @@ def read_metrics(folder: Path) -> Iterator[Metric]:
 
 
 def read_later(folder: Path) -> Iterator[Report]:
-    """What other laptops recorded after this one was lost, as far as they told it."""
+    """Reports that other laptops recorded after this one was lost, as far as they sent them."""
     for event in _lines(folder / run_folder.LATER, DECODER):
         if not isinstance(event, LaptopUsed):
             yield event
 
 
 def read_later_uses(folder: Path) -> Iterator[LaptopUsed]:
-    """The same of how busy the laptops were. ``second``: as in ``told_uses``."""
+    """How busy the laptops were in that time. ``second``: as in ``uses_for_peer``."""
     return (event for event in _lines(folder / run_folder.LATER, DECODER) if isinstance(event, LaptopUsed))
 
 
 def read_later_membership(folder: Path) -> list[MembershipChanged]:
-    """The same of who left and came."""
+    """Departures and arrivals in that time."""
     return list(_lines(folder / run_folder.LATER, _MEMBERSHIP))
 
 
-def told_membership(folder: Path) -> tuple[MembershipChanged, ...]:
-    """Who left and came, as another laptop is told it: by the clock of the run's reports, which all members
-    have."""
+def membership_for_peer(folder: Path) -> tuple[MembershipChanged, ...]:
+    """Departures and arrivals, to be sent to another laptop: ``at_s`` is by the clock of the run's reports,
+    which all members share."""
     reports = (event for event in read_metrics(folder) if not isinstance(event, LaptopUsed))
     if (first := next(reports, None)) is None:
         return ()
     return tuple(
-        replace(turn, words=turn.words[:_TOLD_WORDS])
+        replace(turn, words=turn.words[:_PEER_WORDS])
         if turn.second is None
-        else replace(turn, at_s=told_s(first) + turn.second, words=turn.words[:_TOLD_WORDS])
+        else replace(turn, at_s=reported_s(first) + turn.second, words=turn.words[:_PEER_WORDS])
         for turn in read_membership(folder)[-FEW:]
     )
 
@@ -168,34 +168,36 @@ def came_before(report: Report, moment: Moment) -> bool:
     return is_whole and place_of(report) <= (moment.fit, moment.epoch, moment.batch)
 
 
-def told_after(folder: Path, moment: Moment) -> tuple[Report, ...]:
-    """What was recorded after ``moment``, in the order of time, thinned to what a message can carry."""
+def reports_for_peer(folder: Path, moment: Moment) -> tuple[Report, ...]:
+    """Reports recorded after ``moment``, in the order of time, thinned to fit into a message."""
     found: dict[tuple[type, DeviceId], list[Report]] = defaultdict(list)
     for event in read_metrics(folder):
         if not isinstance(event, LaptopUsed) and not came_before(event, moment):
             found[type(event), event.device].append(event)
-    most = TOLD_POINTS // 2
+    most = PEER_POINTS // 2
     while most > 1:
-        told = sorted((each for reports in found.values() for each in _thinned(reports, most)), key=told_s)
-        if len(told) <= TOLD_POINTS and len(wire.to_msgpack(told)) <= TOLD_BYTES:
-            return tuple(told)
+        kept = sorted(
+            (each for reports in found.values() for each in _thinned(reports, most)), key=reported_s
+        )
+        if len(kept) <= PEER_POINTS and len(wire.to_msgpack(kept)) <= PEER_BYTES:
+            return tuple(kept)
         most //= 2
     return ()
 
 
-def told_uses(folder: Path, moment: Moment) -> tuple[LaptopUsed, ...]:
-    """How busy the laptops were after ``moment``, thinned likewise. ``second`` is Unix time here, by the
-    clock of the run's reports."""
+def uses_for_peer(folder: Path, moment: Moment) -> tuple[LaptopUsed, ...]:
+    """How busy the laptops were after ``moment``, also thinned. ``second`` is Unix time here, by the clock of
+    the run's reports."""
     first_s, is_after = None, False
     found: dict[DeviceId, list[LaptopUsed]] = defaultdict(list)
     for event in read_metrics(folder):
         if not isinstance(event, LaptopUsed):
-            first_s = told_s(event) if first_s is None else first_s
+            first_s = reported_s(event) if first_s is None else first_s
             is_after = is_after or not came_before(event, moment)
         elif is_after and first_s is not None:
             found[event.device].append(replace(event, second=first_s + event.second))
-    most = max(2, TOLD_USES // max(1, len(found)))
-    return tuple(each for uses in found.values() for each in _thinned(uses, most))[:TOLD_USES]
+    most = max(2, PEER_USES // max(1, len(found)))
+    return tuple(each for uses in found.values() for each in _thinned(uses, most))[:PEER_USES]
 
 
 def _thinned(reports: list[T], most: int) -> tuple[T, ...]:
@@ -205,8 +207,8 @@ def _thinned(reports: list[T], most: int) -> tuple[T, ...]:
     return thinned.items
 
 
-def told_s(report: Report) -> float:
-    """Its Unix time, by its sender's clock."""
+def reported_s(report: Report) -> float:
+    """A report's Unix time, by its sender's clock."""
     return report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
 
 
@@ -242,7 +244,7 @@ def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
 
 
 def _log(folder: Path, plan: Plan | None) -> str:
-    """The ends of all logs, each under its name, ``LOG_BYTES`` together."""
+    """The ends of all logs, each under its name, in ``LOG_BYTES`` together."""
     laptops = {}
     if plan is not None and not plan.names_roles:
         names = {member.device: member.name for member in plan.members}

@@ -1,6 +1,6 @@
 """One folder per run: its plan, summary, metrics and events as JSON, ``logs/``, ``outputs/``.
 
-Blocks: call only on the writer's thread, in order. Never raises for the disk: a training goes on.
+Blocks: call only on the writer's thread, in order. Never raises disk errors: the training goes on.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from core.history.read import (
     read_later_uses,
     read_membership,
     read_metrics,
+    reported_s,
     taken_s,
-    told_s,
 )
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -47,10 +47,10 @@ from core.vocabulary.readings import Reading
 from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, TANDEM_LOG, log_name
 
 _UNLIKE_CLOCKS_S = 86_400.0
-"""Every member's record uses the starter's time, unless its clock is off by more than this."""
+"""Every member's record uses the starter's start time, unless the two clocks differ by more than this."""
 
 _LOG_BYTES = 4 << 20
-"""Limit of one task's output here, and again of its older part: its own laptop has more."""
+"""Limit of one task's recorded output, and of its older part: the task's own laptop has more."""
 _OPEN_LOGS = 16
 _MOST_LOSSES = 48
 
@@ -76,7 +76,7 @@ class RunRecord:
         self._metrics = MetricsFile(folder / METRICS)
         self._events = EventsFile(folder / EVENTS)
         self._logs: dict[str, BoundedFile] = {}
-        """Open ones, the most recently written at the end."""
+        """The open logs, the most recently written last."""
         self._left_out: set[str] = set()
         """Files already reported as incomplete."""
         self._is_reported = False
@@ -87,7 +87,7 @@ class RunRecord:
         self._first_s: float | None = None
         """Time of the first report, by its sender's clock: the origin of the run's axis."""
         self._skew_s: float | None = None
-        """How far this node's clock is ahead of that one. None until a report of this run came."""
+        """How far this node's clock is ahead of that one; None before this run's first report."""
 
     def add(self, event: MirroredEvent) -> None:
         """Record an event."""
@@ -108,7 +108,7 @@ class RunRecord:
                 self._try(lambda: self._event(event))
             case ev.MemberMeasured(expectation=expectation):
                 self._try(lambda: self._event(event))
-                # At once: whatever happens to the run, the measurement is recorded.
+                # Write it at once, so that the measurement outlasts any failure of the run.
                 summary = replace(self.entry.summary, expectation=expectation)
                 self.entry = replace(self.entry, summary=summary)
                 self._try(self._summary)
@@ -130,7 +130,7 @@ class RunRecord:
                 self._try(lambda: self._event(event))
 
     def note_use(self, device: DeviceId, reading: Reading) -> None:
-        """Record a laptop's load. Dropped before the run's first report, when it has no place on the axis."""
+        """Record a laptop's load. Drops it before the run's first report, where the axis begins."""
         second = self._second(self._wall_clock())
         if second is not None and device in self.entry.device_ids:
             used = LaptopUsed(
@@ -142,9 +142,9 @@ class RunRecord:
             self._use(used)
 
     def go_on_from(self, folder: Path, moment: Moment, *, back: bool = False) -> None:
-        """Copy the metrics of the resumed run, up to its checkpoint: those recorded here, and those
-        that others told of after them. If it went on automatically, also who left and came. ``back``: with
-        laptops that were absent at its end, as after a crash here."""
+        """Copy the metrics of the resumed run, up to its checkpoint: those recorded here, then those that
+        other laptops sent. If this run follows it automatically, also copy who left and came. ``back``: this
+        run has laptops that were absent at its end, as after a crash here."""
         before = read_entry(folder)
         goes_on = back or (before is not None and is_followed(before.phase))
         turns = read_membership(folder) if goes_on else []
@@ -160,13 +160,13 @@ class RunRecord:
                     used_s = event.second
             elif came_before(event, moment):
                 self.add(event)
-                last, last_s = max(last, place_of(event)), told_s(event)
+                last, last_s = max(last, place_of(event)), reported_s(event)
             else:
                 beyond = beyond or isinstance(event, ev.MemberProgressed)
         for event in read_later(folder):
             if last < place_of(event) and came_before(event, moment):
                 self.add(event)
-                last_s = told_s(event)
+                last_s = reported_s(event)
         if (first_s := self._first_s) is not None:
             for used in read_later_uses(folder):
                 placed = replace(used, second=round(used.second - first_s, 2))
@@ -176,11 +176,11 @@ class RunRecord:
             known = Counter((turn.device, turn.change) for turn in turns)
             for turn in read_later_membership(folder):
                 known[turn.device, turn.change] -= 1
-                # Others have recorded the beginning as well: theirs counts from the first difference on.
+                # The other laptop also recorded the beginning: copy its changes from the first that is new.
                 if min(known.values()) < 0:
                     second = None if turn.second is None else turn.at_s - first_s
                     self._copy(replace(turn, second=second))
-        self._skew_s = None  # the old reports do not determine it
+        self._skew_s = None  # only this run's own reports determine it
 
     def _use(self, used: LaptopUsed) -> None:
         self._try(lambda: self._metrics.add(used))
@@ -190,11 +190,12 @@ class RunRecord:
         self._attendance.recall(turn.device, turn.change)
 
     def keep_project(self, project: Manifest) -> None:
-        """Record the files that the run begins with: resuming it compares its code with them."""
+        """Record the files that the run begins with: a resumption compares its code with them."""
         self._try(lambda: self._store(PROJECT, project))
 
     def label(self, name: str | None, note: str | None) -> None:
-        """As ``History.label``, for the run under way: otherwise the next phase would write the old name."""
+        """As ``History.label``, for the run under way, whose next phase would otherwise write the old
+        name."""
         self.entry = labelled(self.entry, name, note)
         self._try(self._summary)
 
@@ -244,7 +245,7 @@ class RunRecord:
         )
 
     def _keep_time(self, report: Report) -> None:
-        at_s = told_s(report)
+        at_s = reported_s(report)
         if self._first_s is None:
             self._first_s = at_s
         if self._skew_s is None:

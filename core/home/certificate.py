@@ -123,8 +123,8 @@ def check_peer_certificate(der: bytes) -> None:
         raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are allowed")
     try:
         with warnings.catch_warnings():
-            # The library only warns of some defects (a negative serial number) that it will refuse one day:
-            # refuse them now.
+            # The library only warns about some defects, such as a negative serial number, that it will refuse
+            # one day: refuse them now.
             warnings.simplefilter("error", CryptographyDeprecationWarning)
             certificate = x509.load_der_x509_certificate(der)
             public = certificate.public_key()
@@ -153,7 +153,7 @@ def check_peer_certificate(der: bytes) -> None:
 
 
 def is_named_by_its_key(der: bytes) -> bool:
-    """Whether a certificate has the name that ``build`` gives it, which is no other key's."""
+    """Whether a certificate's name is the one that ``build`` derives from its key."""
     try:
         certificate = x509.load_der_x509_certificate(der)
         raw = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -92,7 +92,7 @@ class Home:
         return self.folder / "examples"
 
     def own(self) -> tuple[Path, ...]:
-        """Everything that Tandem puts into it, the lock last."""
+        """All files and folders that Tandem makes in its home, the lock last."""
         settings = (self.identity, self.trust, self.settings, self.loading, self.rates)
         work = (self.logs, self.runs, self.sweeps, self.projects, self.hashes, self.temporary, self.examples)
         ends = (self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
@@ -100,7 +100,8 @@ class Home:
 
 
 def choose(given: str | Path | None = None) -> Home:
-    """``given`` (``--home``), else ``TANDEM_HOME``, else the platform's folder for a user's data."""
+    """The home: ``given`` (``--home``), else ``TANDEM_HOME``, else the platform's folder for a user's data.
+    Raises ``TandemError``."""
     chosen = str(given or os.environ.get(ENVIRONMENT, ""))
     if not chosen:
         import platformdirs

@@ -42,6 +42,7 @@ class Identity:
         return device_id(self.cert_der)
 
     def load_into(self, context: ssl.SSLContext) -> None:
+        """Set this pair as the context's own."""
         context.load_cert_chain(self.cert_path, self.key_path)
 
 
@@ -53,11 +54,11 @@ def load_or_create(folder: Path) -> Identity:
     make_private_folder(folder)
     key_path, cert_path = folder / "key.pem", folder / "cert.pem"
     try:
-        key = _load_key(key_path) if _there(key_path) else _create_key(key_path, cert_path)
+        key = _load_key(key_path) if _exists(key_path) else _create_key(key_path, cert_path)
         # The certificate follows from the key, so a lost one comes back with the same fingerprint.
         der = build(key)
         pem = ssl.DER_cert_to_PEM_cert(der).encode()
-        if not _there(cert_path):
+        if not _exists(cert_path):
             write_atomically(cert_path, pem)
         else:
             der = _load_certificate(cert_path, key)
@@ -70,12 +71,12 @@ def load_or_create(folder: Path) -> Identity:
     return Identity(cert_der=der, key_path=key_path, cert_path=cert_path)
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
 def _create_key(key_path: Path, cert_path: Path) -> Ed25519PrivateKey:
-    if _there(cert_path):
+    if _exists(cert_path):
         raise TandemError(
             code="key-missing",
             what=f"{cert_path} is there, but its key {key_path} is not.",

@@ -12,7 +12,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _seize(descriptor: int) -> None:
-        # One byte far behind the text in the file, so that others can still read who holds it.
+        # Lock one byte far behind the text, so that others can still read which process holds the file.
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
@@ -30,7 +30,7 @@ class HomeLock:
 
     @classmethod
     def acquire(cls, path: Path) -> HomeLock:
-        """Raises ``TandemError`` (``home-held``), which names the process that has the home."""
+        """Lock the home. Raises ``TandemError`` (``home-held``) with the process that holds it."""
         # O_NOFOLLOW: a link in the lock's place must not redirect the write.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         try:

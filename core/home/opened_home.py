@@ -36,13 +36,14 @@ class OpenedHome:
     notices: tuple[Problem, ...]
 
     def close(self) -> None:
-        _log.info("ends")
+        _log.info("Tandem ends")
         self.log.close()
         self.lock.release()
 
 
 def open_home(home: Home) -> OpenedHome:
-    """Raises ``TandemError`` where no node may start: not writable, held already, a key others can read."""
+    """Prepare, lock and read the home. Raises ``TandemError`` where no node may start: the home is not
+    writable or already held, or others can read its key."""
     homes.prepare(home)
     lock = HomeLock.acquire(home.lock)
     try:
@@ -67,7 +68,7 @@ def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
         settings, about_settings = settings_file.read(home.settings)
         trust, about_trust = trust_file.load(home.folder, mine.device_id)
     except Exception as error:
-        _log.warning("does not start: %s", error)
+        _log.warning("Tandem does not start: %s", error)
         raise
     about_me = out_of_date(mine.cert_der, "This laptop's own", mine=True)
     if about_me is not None:

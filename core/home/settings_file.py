@@ -15,7 +15,7 @@ MAX_BYTES = 256 * 1024
 
 
 def read(path: Path) -> tuple[Settings, Problem | None]:
-    """The settings, or the defaults and the file's problem; the faulty file is kept beside it."""
+    """The settings; or the defaults and the file's problem, with the unreadable file renamed."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -67,7 +67,8 @@ def check(settings: Settings) -> None:
 
 
 def _set_aside(path: Path) -> str:
-    """Keep the unreadable file for its owner: the next change would overwrite it."""
+    """Rename the unreadable file, which the next change would overwrite. Returns a sentence for the user;
+    ``""``: it failed."""
     kept = path.with_name(f"{path.stem}-corrupt-{int(time.time())}{path.suffix}")
     try:
         path.rename(kept)

@@ -32,7 +32,7 @@ def choose(home: Home, *, longest: int = LONGEST) -> Path:
 
 
 def find(home: Home) -> Path:
-    """The socket of the node of ``home``, if it listens."""
+    """Where the node of ``home`` listens, if one runs."""
     recorded = _recorded(home)
     return recorded if recorded is not None else home.socket
 

@@ -38,7 +38,7 @@ class TrustedPeer(msgspec.Struct, frozen=True):
     """The lowest pairing protocol for pairing it again: it never falls back to a weaker one."""
     code_policy: CodePolicy = "ask"
     always_within: Walls = "none"
-    """Under the policy ``always``, its code runs here inside these walls. Anything wider asks."""
+    """Under the policy ``always``, its code runs here inside these walls. The user is asked about more."""
     addr_hints: tuple[str, ...] = ()
     approved: tuple[Permission, ...] = ()
     """Permissions to run here without asking again, the latest first."""
@@ -133,7 +133,7 @@ def set_policy(store: TrustStore, device: DeviceId, policy: CodePolicy, within: 
 
 
 def approve(store: TrustStore, device: DeviceId, permission: Permission) -> TrustStore:
-    """Remember a permission for a device. It replaces narrower ones."""
+    """Remember a permission for a device, in place of any that it covers."""
     peer = _known(store, device)
     wider = [each for each in peer.approved if not covers(permission, each)]
     return _changed(store, structs.replace(peer, approved=(permission, *wider)[:MAX_APPROVED]))

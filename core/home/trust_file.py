@@ -135,7 +135,8 @@ def _permission(stored: Permission | str) -> Permission:
 
 
 def _late(store: TrustStore) -> Problem | None:
-    """The paired devices with out-of-date certificates: the first one's dates, and the others' names."""
+    """The problem of paired devices with out-of-date certificates, at most five of them; None: there are
+    none."""
     late = [problem for peer in store.peers if (problem := out_of_date(peer.cert_der, f"{peer.name}'s"))]
     if len(late) < 2:
         return late[0] if late else None
@@ -174,7 +175,7 @@ class SavedTrust:
         self.store = store
 
     async def change(self, change: Callable[[TrustStore], TrustStore]) -> None:
-        """Returns when it is on disk. Raises ``TandemError``: the change is impossible, or cannot be
+        """Apply a change. Returns when it is on disk. Raises ``TandemError`` if it is impossible or cannot be
         stored."""
         store = change(self.store)
         if store is not self.store:

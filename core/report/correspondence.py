@@ -39,9 +39,9 @@ MOST_PACKED_BYTES, MOST_BYTES = 500_000, 8_000_000
 MOST_KEPT = 20
 """Reports kept from other laptops; the oldest are deleted."""
 SENT_APART_S, COME_APART_S = 10.0, 5.0
-"""Least time between two reports to a laptop, and from one."""
+"""Least time between two reports to the same laptop, and from the same laptop."""
 _HEAD_BYTES = 4096
-"""Of a kept page, before the frame."""
+"""Bytes at the beginning of a stored page that are searched for the script and the sender."""
 _ABOUT = re.compile(r'<meta name="(script|sender)" content="([^"]*)">')
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,8 @@ class Reports:
         self._came: dict[DeviceId, float] = {}
 
     async def send(self, entry: RunEntry, device: DeviceId) -> None:
-        """Raises ``TandemError``. If the receiver is away for a moment, its link delivers the report then."""
+        """Send a run's report. If the receiver is away, its link delivers the report later. Raises
+        ``TandemError``."""
         known = self._state().devices.get(device)
         if known is None or not (known.paired and known.linked):
             raise TandemError.of(problems.not_connected(known.shown_name if known else short(device)))
@@ -95,13 +96,13 @@ class Reports:
             raise TandemError.of(problems.not_connected(known.shown_name))
 
     def on_sent(self, device: DeviceId, sent: ReportSent) -> None:
-        """A paired laptop's user sent a report."""
+        """Store a report from a paired laptop, unless another came just before."""
         now_s = self._clock()
         if now_s - self._came.get(device, -COME_APART_S) < COME_APART_S:
-            _log.warning("%s sends reports too fast: dropped one", short(device))
+            _log.warning("%s sends reports too often: dropped one", short(device))
             return
         self._came[device] = now_s
-        self._background.start("keep a report", self._keep(device, sent))
+        self._background.start("storing a report", self._keep(device, sent))
 
     async def _keep(self, device: DeviceId, sent: ReportSent) -> None:
         known = self._state().devices.get(device)
@@ -117,11 +118,11 @@ class Reports:
             self._emit(NoticeRaised(problem=problems.came(name, script, path)))
 
     async def kept(self) -> tuple[ReceivedReport, ...]:
-        """Newest first."""
+        """The received reports, newest first."""
         return await asyncio.to_thread(_kept, self._folder)
 
     async def delete(self, path: str) -> None:
-        """Deletes a received report, and no other file. Raises ``TandemError``."""
+        """Delete a received report, and no other file. Raises ``TandemError``."""
         await asyncio.to_thread(_delete, self._folder, path)
 
     async def size(self) -> int:
@@ -149,7 +150,7 @@ def _pack(path: Path | None) -> bytes:
 
 
 def unpacked(packed: bytes) -> str:
-    """The page. Raises ``zlib.error`` and ``ValueError``: what another laptop sent may unpack to anything."""
+    """The page. Raises ``zlib.error`` and ``ValueError``: another laptop may send anything."""
     if len(packed) > MOST_PACKED_BYTES:
         raise ValueError("it is too large")
     unpacker = zlib.decompressobj()
@@ -191,7 +192,7 @@ def _kept(folder: Path) -> tuple[ReceivedReport, ...]:
             came_s = os.fstat(file.fileno()).st_mtime
             said = dict(_ABOUT.findall(file.read(_HEAD_BYTES).decode(errors="replace")))
             script, sender = (plain(unescape(said.get(name, "")), 60) for name in ("script", "sender"))
-            # One that an earlier Tandem kept does not name them.
+            # Pages that an earlier Tandem stored name neither.
             found.append(
                 ReceivedReport(path=str(path), script=script or path.stem, sender=sender, came_s=came_s)
             )
@@ -208,7 +209,7 @@ def _delete(folder: Path, path: str) -> None:
 
 
 def _trim(folder: Path, left: int) -> int:
-    """Delete all but the newest ``left``. Returns the bytes freed."""
+    """Delete all reports except the newest ``left``. Returns the bytes freed."""
     freed = 0
     for path in sorted(folder.glob("*.html"), reverse=True)[left:]:
         freed += path.stat().st_size

@@ -11,7 +11,7 @@ from core.vocabulary.ids import DeviceId, short
 MOST_PANELS = 60
 MOST_CURVES = 8
 MOST = 1e300
-"""Largest value; beyond it nobody reads a plot, and differences overflow."""
+"""Largest value drawn: beyond it a plot is unreadable, and differences overflow."""
 MOST_TURNS = 20
 NOT_CURVES = ("lr", "learning_rate")
 
@@ -20,7 +20,8 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """``faint``: steps behind the epochs' line. Points are (step, value); values up to ``MOST``."""
+    """A line of a plot. Points are (step, value), with values up to ``MOST``. ``faint``: the line of steps
+    behind a line of epochs."""
 
     name: str
     points: list[Point]
@@ -30,7 +31,7 @@ class Curve:
 
 @dataclass(slots=True)
 class Panel:
-    """``turns``: steps at which a laptop joined or left, with words."""
+    """One plot. ``turns``: steps at which a laptop joined or left, with a description."""
 
     title: str
     curves: list[Curve] = field(default_factory=list)
@@ -61,7 +62,7 @@ def panels(details: RunDetails) -> list[Panel]:
 
 
 def _curves(name: str, line: Points, ends: Points) -> list[Curve]:
-    """Several epochs give a line through their ends, with the steps behind it."""
+    """A line through the epochs' ends, if there are several, with the steps' line behind it."""
     if line.epochs:
         return [Curve(name, _drawn(line), by_epoch=True)]
     whole = [Curve(name, _drawn(ends), by_epoch=True)] if len(ends) > 1 else []
@@ -69,7 +70,7 @@ def _curves(name: str, line: Points, ends: Points) -> list[Curve]:
 
 
 def _drawn(line: Points) -> list[Point]:
-    """People count steps from 1."""
+    """The points with steps counted from 1, as people do."""
     pairs = zip(line.steps, line.values, strict=True)
     return [(step + 1, value) for step, value in pairs if abs(value) <= MOST]
 
@@ -97,6 +98,6 @@ def member_names(details: RunDetails) -> dict[DeviceId, str]:
 
 
 def loss_first(name: str) -> tuple[bool, str, bool]:
-    """The order of metrics: the loss, then by name, validation after training."""
+    """Sort key for metrics: the loss first, then by name, validation after training."""
     base = name.removeprefix("val_")
     return base != "loss", base, name.startswith("val_")

@@ -45,7 +45,7 @@ class TimelineRow:
 
 
 def machines(details: RunDetails) -> list[Row]:
-    """In the plan's order; empty if nothing is known of any."""
+    """The run's laptops in the plan's order; empty if nothing is known about any of them."""
     known = details.entry.machines
     if not known and not details.uses:
         return []

@@ -22,8 +22,8 @@ from core.report.curves import (
     shown_devices,
 )
 from core.speed.sentences import (
+    achieved,
     audits_words,
-    came_out,
     epoch_words,
     expected,
     met_words,
@@ -79,7 +79,8 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Epochs:
-    """``rows``: an epoch's name, then a number per metric and its time. ``cut``: how many are not shown."""
+    """The table of epochs. ``rows``: an epoch's name, then a number per metric and its time. ``cut``: how
+    many of all epochs are shown, if not all."""
 
     metrics: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str]]]
@@ -87,8 +88,8 @@ class _Epochs:
 
 
 def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequence[str] = ()) -> str:
-    """``here``: outputs to link. ``said``: Tandem's own messages about the training. The first call loads
-    Jinja2: not on the core loop."""
+    """The page. ``here``: outputs to link. ``said``: Tandem's own messages about the training. The first call
+    loads Jinja2: don't call it on the core loop."""
     entry, shown = details.entry, panels(details)
     files = entry.summary.outputs
     return _template().render(
@@ -119,7 +120,7 @@ def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequenc
 
 @cache
 def _template() -> Template:
-    # Loaded with the first report, in its thread: saves 25 ms at the start.
+    # Loaded with the first report, in a thread: importing Jinja2 takes 25 ms.
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -162,7 +163,7 @@ def _lead(entry: RunEntry) -> list[str]:
 
 
 def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
-    """The few numbers that people look for first, each with a note; unknown ones are left out."""
+    """The few numbers that people look for first, as (name, number, note), without unknown ones."""
     summary, logs = entry.summary, entry.summary.last_logs
     metrics = [
         name
@@ -239,7 +240,7 @@ def _together(details: RunDetails) -> Sequence[str]:
     summary = details.entry.summary
     met = met_words(summary.met_every)
     told = (capitalised(met), *(f"Not as on one machine: {words}" for words in summary.told))
-    speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
+    speed = achieved(summary, details.plan) or expected(summary.expectation, details.plan)
     audits = audits_words(summary.audits) if summary.audits is not None else ""
     return tuple(filter(None, (*told, audits, speed.what)))
 

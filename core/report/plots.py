@@ -24,7 +24,7 @@ MOST_NAME = 80
 MOST_POINTS = 4_000
 """Points of a curve, evenly chosen where it has more."""
 LOG_FROM = 100.0
-"""Positive values that differ by more than this factor begin on a logarithmic scale."""
+"""Positive values that differ by more than this factor are first shown on a logarithmic scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ def script() -> Script:
 
 
 def data(panels: Sequence[Panel]) -> str:
-    """JSON that is safe within a tag: a list of the plots for ``plots.js``."""
-    told = msgspec.json.encode([_panel(panel) for panel in panels]).decode()
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """The plots for ``plots.js``, as JSON that is safe inside a tag."""
+    text = msgspec.json.encode([_panel(panel) for panel in panels]).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _panel(panel: Panel) -> dict[str, object]:

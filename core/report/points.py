@@ -27,14 +27,16 @@ GRADIENT_NORM, SAMPLES_S = "gradient norm", "samples/s"
 MEASURED = (GRADIENT_NORM, SAMPLES_S)
 """Tandem's own measurements, shown after the script's metrics."""
 MOST_CURVES = 512
-"""A script may log a name for each weight, and each takes memory for as long as the run is shown."""
+"""Limit of curves: a script may log a metric for each weight, and each takes memory while the run is
+shown."""
 MOST_BAD = 1000
 """Limit of NaN and infinite values that are marked one by one."""
 Axis = Literal["step", "epoch", "time"]
 
 
 class CurveKey(NamedTuple):
-    """``metric`` is the name without ``val_``; ``""`` as member: the same on every member."""
+    """Identifies a curve. ``metric``: the name without ``val_``. ``member`` ``""``: the values are the same
+    on every member."""
 
     member: DeviceId
     metric: str
@@ -48,7 +50,7 @@ class Points:
         self.steps = array("d")
         self.seconds = array("d")
         self.places = array("d")
-        """In epochs, 1.5 in the middle of the second one."""
+        """Positions in epochs: 1.5 is the middle of the second one."""
         self.values = array("d")
         self.epochs = array("l")
         """Epochs counted from 0, for points that are an epoch's end; else empty."""
@@ -136,7 +138,7 @@ class RunPoints:
         return points
 
     def _add_laptops(self, details: RunDetails) -> None:
-        """Adds the laptops' load and departures, each at the run's position at that second."""
+        """Add the laptops' load and departures, each at the run's position at that second."""
         lines = list(self.curves.values())
         track = Track([pair for line in lines for pair in zip(line.seconds, line.steps, strict=True)])
         places = Track([pair for line in lines for pair in zip(line.seconds, line.places, strict=True)])
@@ -154,7 +156,7 @@ class RunPoints:
                 self.add_turn(turn.device, turn.change, second, step, places.step(second) or 0.0)
 
     def on_event(self, event: Event) -> bool:
-        """Returns whether the event brought a point."""
+        """Add an event's report, if it has one. Returns whether it brought a point."""
         match event:
             case MemberProgressed():
                 return self.add(event.device, event.progress)
@@ -167,7 +169,7 @@ class RunPoints:
                 return False
 
     def add(self, device: DeviceId, report: Progress | EpochEnd) -> bool:
-        """Adds one report of a member; returns whether it brought a point."""
+        """Add one report of a member. Returns whether it brought a point."""
         # Members of a managed run all have the same logs: use the chief's, whichever member that is.
         if self._managed is not None:
             if device != self._managed.chief_without(self._gone).device:
@@ -205,7 +207,7 @@ class RunPoints:
         return bool(found)
 
     def add_use(self, device: DeviceId, name: str, second: float, percent: float) -> None:
-        """Adds a laptop's load at that second of the run, and at the run's step then."""
+        """Add a laptop's load at a second of the run, at the run's present step."""
         if self.newest is not None and math.isfinite(percent):
             key, step = CurveKey(device, name, False), self.newest[0]
             _add(self.curves, key, step, max(0.0, second), round(percent), place=self.place)
@@ -218,8 +220,8 @@ class RunPoints:
         step: float | None = None,
         place: float | None = None,
     ) -> None:
-        """Without ``step`` it is at the run's last step. Ignores joining, and repeated reports of an absence,
-        which a window gets if it opens meanwhile."""
+        """Mark that a laptop left or came back, by default at the run's last step. Ignores joining, and
+        repeated reports of an absence, which a window gets if it opens meanwhile."""
         before = next((turn.change for turn in reversed(self.turns) if turn.device == device), "joined")
         if change in ("joined", before) or (step is None and self.newest is None):
             return
@@ -228,8 +230,8 @@ class RunPoints:
         self.turns.append(TurnPoint(at, max(0.0, second), device, change, place))
 
     def _place(self, device: DeviceId, report: Progress | EpochEnd) -> float:
-        """The position in epochs, counted over all fits, whether or not the script itself continues the
-        numbers. While an epoch's number of steps is unknown, its steps are at its beginning."""
+        """The position in epochs over all fits, whether or not the script's own epoch numbers continue. While
+        an epoch's number of steps is unknown, its steps are placed at its beginning."""
         fit, before, place = self._epochs.get(device, (report.fit, 0, 0.0))
         if fit != report.fit:
             before = max(0, math.ceil(place) - report.epoch)
@@ -267,8 +269,8 @@ def _add(
 
 
 def _values(report: Progress | EpochEnd) -> dict[str, float]:
-    """For a step: values since the previous report, where its trainer reports them. Keras gives means over
-    the epoch so far, which start again with each epoch."""
+    """A report's values by metric. For a step: means since the previous report, where the trainer reports
+    them. Keras' own values are means over the epoch so far, which jump at the start of an epoch."""
     found = dict(report.logs)
     if isinstance(report, Progress):
         measured = {GRADIENT_NORM: report.grad_norm, SAMPLES_S: report.samples_s}
@@ -278,8 +280,8 @@ def _values(report: Progress | EpochEnd) -> dict[str, float]:
 
 
 def by_use(names: Iterable[str]) -> list[str]:
-    """Metrics in reading order: the loss, the first other one that tells which run is better, then by name in
-    natural order (2 before 10); Tandem's measurements come last."""
+    """Metrics in reading order: the loss, the first other metric whose better direction is known, then by
+    name in natural order (2 before 10). Tandem's measurements come last."""
     names = [name for name in dict.fromkeys(names) if name not in USES]
     judged = next((name for name in names if name != "loss" and better(name) and name not in MEASURED), "")
 

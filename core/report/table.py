@@ -16,9 +16,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def history_csv(details: RunDetails) -> str:
-    """One row per epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell.
+    """One row per epoch and member; ``fit`` and ``epoch`` count from 1. A missing value is an empty cell.
 
-    ``epoch_steps`` of ``epoch_steps_planned`` were done in it: fewer where it was broken off.
+    ``epoch_steps`` of ``epoch_steps_planned`` steps were done: fewer if the epoch was interrupted.
     """
     rows = [(name, epoch) for _, name, epochs in _members(details) for epoch in epochs]
     metrics = sorted({metric for _, epoch in rows for metric in epoch.logs}, key=loss_first)
@@ -50,5 +50,5 @@ def _members(details: RunDetails) -> list[tuple[DeviceId, str, tuple[EpochEnd, .
 
 
 def _cell(text: str) -> str:
-    """Shows a foreign name as text where a spreadsheet would take it for a formula."""
+    """A name, quoted if a spreadsheet would take it for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -37,7 +37,7 @@ def check_installed() -> None:
 
 
 def write_event_files(details: RunDetails, folder: Path) -> Path:
-    """Rewrite all reports below the run's ``folder``; returns TensorBoard's ``logdir``.
+    """Write a run's reports as event files below its ``folder``. Returns TensorBoard's ``logdir``.
 
     Raises ``TandemError`` where nothing was reported, the extra is missing or the disk fails.
     """

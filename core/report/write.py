@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_report(record: RunRecord) -> None:
-    """Write all three files once a run's record is closed. A run that never got a folder gets none."""
+    """Write all three files, once a run's record is closed. Does nothing for a run without a folder."""
     if record.folder.is_dir():
         _write(record.entry, record.folder, record.trouble)
 
@@ -51,7 +51,7 @@ def _write(entry: RunEntry, folder: Path, trouble: Callable[[str], None]) -> Non
 
 
 def _outputs_here(entry: RunEntry, folder: Path) -> set[str]:
-    """Outputs that are here and whose names can only mean a file below ``folder``."""
+    """Outputs that exist, and whose names can only mean a file below ``folder``."""
     return {
         path
         for path in entry.summary.outputs[:MOST_FILES]

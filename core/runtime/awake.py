@@ -36,14 +36,14 @@ def _method(lock: Mode) -> str:
 
 
 class Awake:
-    """Has one thread: the thread that took a lock must release it."""
+    """Keeps the laptop awake on request. Uses one thread: the one that takes a lock must release it."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="awake")
         self._lock: Mode | None = None
 
     def keep(self, on: bool) -> None:
-        """Returns at once. Calls take effect in their order."""
+        """Keep the laptop awake from now on, or no longer. Returns at once. Calls take effect in order."""
         self._thread.submit(self._keep, on)
 
     async def close(self) -> None:

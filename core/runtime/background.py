@@ -55,7 +55,7 @@ class Background:
         if task.cancelled():
             return
         if (error := task.exception()) is not None and not isinstance(error, WorkerClosed):
-            _log.error("%s broke", name, exc_info=error)
+            _log.error("%s failed", name, exc_info=error)
             if self._on_crash is not None:
                 self._on_crash(name, error)
 
@@ -82,11 +82,11 @@ class WorkerThread:
         return self._asked - self._done
 
     async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result, or what it raises."""
+        """Run ``work`` on the thread. Returns its result, or raises its exception."""
         return await asyncio.wrap_future(self._submit(partial(work, *args, **kwargs)))
 
     def post(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Nobody waits for it; its exceptions go to the log."""
+        """Run ``work`` on the thread without waiting for it; its exceptions go to the log."""
         self._submit(partial(work, *args, **kwargs)).add_done_callback(_tell_log)
 
     async def close(self) -> None:
@@ -98,7 +98,7 @@ class WorkerThread:
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         if self._closed:
             raise WorkerClosed(self._name)
-        within = contextvars.copy_context()  # determines the log that it writes to
+        within = contextvars.copy_context()  # it determines which log the work writes to
         self._asked += 1
         future = self._thread.submit(within.run, work)
         future.add_done_callback(self._on_done)
@@ -122,4 +122,4 @@ async def bounded(what: str, ending: Coroutine[object, object, None], limit_s: f
     except TimeoutError:
         _log.error("%s did not end within %g s", what, limit_s)
     except Exception:
-        _log.exception("%s did not end well", what)
+        _log.exception("%s failed", what)

@@ -1,4 +1,4 @@
-"""A trainer's whole output on disk, bounded: beyond the bound ``<name>`` becomes ``<name>.1``."""
+"""A trainer's output on disk, bounded: beyond the bound ``<name>`` becomes ``<name>.1``."""
 
 from __future__ import annotations
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 
 class Lines:
-    """Lines come without their ends; one longer than ``most_bytes`` in pieces of ``most_bytes``.
+    """Returns lines without their ends, and a line longer than ``most_bytes`` in pieces of ``most_bytes``.
 
-    With ``skip_rest`` it comes once, cut to ``most_bytes + 1`` so that its length reveals the cut.
+    With ``skip_rest``, only the first ``most_bytes + 1`` of a long line are returned: the length shows that
+    it was cut.
     """
 
     def __init__(self, most_bytes: int = 65536, *, skip_rest: bool = False) -> None:

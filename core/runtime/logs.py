@@ -23,7 +23,7 @@ _SECRET = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*P
 
 
 class Log:
-    """An open log. ``enter`` assigns what follows in this context to this node."""
+    """One node's log. ``enter`` assigns this context's further messages to this node."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "tandem.log"
@@ -46,7 +46,7 @@ class Log:
         self._listener.start()
 
     def close(self) -> None:
-        """Flushes everything logged so far to the file."""
+        """Write everything logged so far to the file, and close it."""
         logging.getLogger().removeHandler(self._queued)
         self._listener.stop()
         self._file.close()
@@ -59,7 +59,7 @@ class Log:
         _current.reset(token)
 
     def _is_ours(self, record: logging.LogRecord) -> bool:
-        # A thread that a library made has no node: every log gets its lines.
+        # A thread that a library started belongs to no node: every log gets its messages.
         return _current.get() in ("", self._key)
 
 

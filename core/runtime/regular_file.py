@@ -68,8 +68,8 @@ class Folder:
         return open_regular(name, parent, buffering=buffering)
 
     def move(self, inside: str, target: Path) -> None:
-        """To the same disk, where it makes the folder and replaces a file. Raises ``NotRegular``,
-        ``OSError``."""
+        """Move a file to ``target`` on the same disk. Makes its folder, and replaces an existing file. Raises
+        ``NotRegular``, ``OSError``."""
         name, parent = self._find(inside)
         if not stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             raise NotRegular(inside)
@@ -77,7 +77,7 @@ class Folder:
         os.rename(name, target, src_dir_fd=parent)
 
     def _find(self, inside: str) -> tuple[str, int | None]:
-        """A file's name, and the descriptor of its folder; or, where there are none, its path."""
+        """A file's name and the descriptor of its folder; or its path and None, on systems without these."""
         parent, _, name = inside.rpartition("/")
         if os.open in os.supports_dir_fd:
             if self._descriptor < 0 or parent != self._parent:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 
 def remove_tree(folder: Path) -> None:
-    """Files that the system refuses to remove stay. Links are removed, never followed."""
+    """Remove a folder with everything in it, except for files that the system refuses to remove. Links are
+    removed, never followed."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
-    # rmtree has a descriptor open for each level: these may have run out before Python recursed too deeply.
+    # rmtree holds a descriptor for each level: it may run out of them before it recurses too deeply.
     if folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError):
             _flatten(folder)

@@ -44,7 +44,7 @@ class LaptopClock:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Generic[Name]):
-    """Begin a wait, or restart it."""
+    """Start a timer, or restart it."""
 
     name: Name
     seconds: float
@@ -57,13 +57,13 @@ class CancelTimer(Generic[Name]):
 
 @dataclass(frozen=True, slots=True)
 class TimerFired(Generic[Name]):
-    """For a machine: a wait ran out."""
+    """A machine's event: a timer ran out."""
 
     name: Name
 
 
 class Timers(Generic[Name]):
-    """``on_fired(name)`` is called when one runs out; setting it again restarts it."""
+    """``on_fired(name)`` is called when a timer runs out. Setting a running one restarts it."""
 
     def __init__(self, clock: Clock, on_fired: Callable[[Name], None]) -> None:
         self._clock = clock

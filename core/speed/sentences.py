@@ -20,14 +20,14 @@ from core.vocabulary.progress import Advice, Audits, Blamed, EpochEnd, Expectati
 from core.vocabulary.text import capitalised, plain
 
 WORTH = 1.1
-"""Speed-up below which a second laptop is hardly worth its trouble."""
+"""Speed-up below which a second laptop is hardly worth the trouble."""
 RARELY = 1.3
-"""A speed-up below this is worth an offer of rare meetings, if they give more."""
+"""Speed-up below which rare meetings are offered, if they would be faster."""
 UNEVEN = 1.25
 TINY_S = 0.02
-"""A step that takes the fastest member less hardly justifies an exchange of its own."""
+"""A step shorter than this on the fastest member hardly justifies an exchange of its own."""
 EIGHT_BITS = 1 / 8
-"""The part of the bytes that each of *n* members sends in 8 bits is *n* times this."""
+"""With 8 bits, each of *n* members sends *n* times this part of the bytes."""
 SMALL_BYTES = 500_000
 """Bytes sent in a step: below this, latency matters instead of bandwidth."""
 
@@ -38,13 +38,14 @@ _RARE_PART = 0.1
 
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 _MUCH_BYTES = 100_000_000
-"""Less memory than this is not worth a sentence."""
+"""Memory below this is not mentioned."""
 Names = Mapping[DeviceId, str]
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedWords:
-    """``advice``: where several laptops are hardly faster than one."""
+    """A sentence about speed; false if there is none. ``advice``: if several laptops are hardly faster than
+    one."""
 
     what: str = ""
     advice: Advice | None = None
@@ -110,8 +111,8 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
     return SpeedWords(what, advice(expectation, plan, names))
 
 
-def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
-    """Afterwards: the expected and the measured speed, the difference, and the time of a step."""
+def achieved(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
+    """After a run: the expected and the measured speed, the difference, and the time of a step."""
     before, after = summary.expectation, _outcome(summary, plan)
     if before is None or after is None or summary.settled is None:
         return SpeedWords()
@@ -128,7 +129,7 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedW
 
 
 def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
-    """Before another run of the same script on the same laptops."""
+    """Before another run of the same script on the same laptops: how fast the last one was."""
     after = _outcome(summary, plan)
     if after is not None:
         return SpeedWords(
@@ -152,7 +153,7 @@ def speed_up(summary: Summary) -> float | None:
 
 
 def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> Advice | None:
-    """Advice that depends on the cause; None where together is clearly faster."""
+    """Advice for the likely cause; None if the laptops together are clearly faster."""
     alone_s, step_s = expectation.alone_s, expectation.step_s
     fast, slow = min(alone_s), max(alone_s)
     together = fast / step_s
@@ -202,16 +203,15 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
 
 
 def _rare_s(computing_s: float, wire_s: float) -> float:
-    """Seconds of a step with its part of the meetings, as often as members choose to meet. At most: as if no
-    meeting overlapped steps."""
+    """Seconds of a step, including its part of the meetings, if members choose their interval. An upper
+    bound: assumes that meetings do not overlap steps."""
     meeting_s = wire_s * _RARE_BYTES
     every = min(max(LEAST_STEPS, meeting_s / (_RARE_PART * computing_s)), MOST_STEPS)
     return computing_s + meeting_s / every
 
 
 def too_small(expectation: Expectation) -> bool:
-    """Whether steps are so short, and send so little, that each meeting costs more for its latency than for
-    its bytes."""
+    """Whether steps are so short, and send so little, that a meeting's latency costs more than its bytes."""
     return min(expectation.alone_s) < TINY_S and expectation.wire_bytes < SMALL_BYTES
 
 

@@ -18,7 +18,7 @@ LEAST_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The member that others wait for. ``waits_s``: by device, seconds of each step; only those that wait."""
+    """The member that others wait for. ``waits_s``: seconds of each step, by device, of those that wait."""
 
     device: DeviceId
     step_s: float

@@ -31,7 +31,7 @@ MOST = 400
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """For the newest fit; or for all fits since one that was ``measured`` before it began."""
+    """Collects reports of the newest fit; or of all fits, since one that was ``measured`` before it began."""
 
     measured: bool = False
     fit: int | None = None
@@ -95,7 +95,7 @@ def _median(reports: list[Progress], of: Callable[[Progress], float | None]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Steps and epochs are the chief's; times are on the counting node's clock."""
+    """What was counted so far. Steps and epochs are the chief's; times are by this node's clock."""
 
     chief: DeviceId
     """The chief among the present members."""
@@ -160,7 +160,7 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
         case ev.MemberPhaseChanged() if event.strategy and event.device == tally.chief:
             return tally.knowing(strategy=event.strategy)
         case ev.MemberLeft(device=device):
-            # Earlier measurements are of more laptops.
+            # Earlier measurements included the laptop that left.
             left = {**tally.known.left, device: _steps_done(tally)}
             gone = [DeviceId(each) for each in left]
             chief = tally.chief if tally.plan is None else tally.plan.chief_without(gone).device
@@ -177,8 +177,8 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
 
 
 def _counts(tally: Tally, event: ev.MemberEndedEpoch) -> bool:
-    """The first report of an epoch counts if all have the same epochs: the chief may be lost before it
-    reports."""
+    """Whether to count this report of an epoch's end: the first from any member if all have the same epochs,
+    as the chief may be lost before it reports; otherwise the chief's."""
     alike = tally.plan is not None and tally.plan.outlasts_losses
     is_new = (event.epoch.fit, event.epoch.epoch) > tally.ended
     return is_new if alike else event.device == tally.chief
@@ -220,7 +220,8 @@ def _steps_done(tally: Tally) -> int:
 
 
 def _part(tally: Tally) -> EpochPart | None:
-    """An epoch without a reported end was left at its last step."""
+    """How much of the last epoch was done, if it was interrupted. Without a reported end, its last step
+    counts."""
     last = tally.last
     if last is None or (last.fit, last.epoch) <= tally.ended:
         return tally.part

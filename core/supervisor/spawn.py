@@ -206,7 +206,7 @@ def spawn_warm() -> Child:
     trainer's, since it may become one.
     """
     given = environment()
-    kept = enclosure.computing(given) | {name: given[name] for name in ("HOME",) if name in given}
+    kept = enclosure.computing_variables(given) | {name: given[name] for name in ("HOME",) if name in given}
     if sys.platform == "linux":
         kept[ONE_THREAD] = "1"
     child = _start(kept, [WARM_ARGUMENT])

@@ -1,5 +1,4 @@
-"""Sweeps on the disk: a folder each, with the sweep and the list of its project's files. Blocks: use a
-thread."""
+"""Sweeps on the disk: one folder each, with the sweep and its project's manifest. Blocks: use a thread."""
 
 from __future__ import annotations
 

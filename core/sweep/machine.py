@@ -1,7 +1,7 @@
 """A sweep: ``step(state, input)`` → the next state, and effects. Pure.
 
-Invariants: a laptop has one trial at a time; a trial has a result once; while the sweep is under way, a trial
-runs, a laptop is there, or the wait ``absent`` runs.
+Invariants: a laptop has at most one trial at a time; a trial gets at most one result; while the sweep is
+under way, a trial is running, a laptop is connected, or the timer ``absent`` is running.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ REST_S = 5.0
 ABSENT_S = 600.0
 """How long a sweep continues without any laptop."""
 MOST_BEGUN = 5
-"""How often a trial that keeps being lost is started before it counts as failed."""
+"""How often a trial that is lost again and again is started before it counts as failed."""
 BY_THE_SCRIPT = ("script-error", "out-of-memory")
-"""Reasons of a trainer's end that would recur on every laptop."""
-PASSING = frozenset(
+"""Reasons for a trainer's end that would recur on every laptop."""
+TEMPORARY = frozenset(
     {"device-lost", "device-away", "device-busy", "device-offline", "busy", "killed", "train-crossed"}
 )
-"""Codes of failures after which the laptop takes trials again."""
+"""Codes of failures after which the laptop still takes trials."""
 
 
 def plan(sweep: SweepId, spec: SweepSpec, script: str, project: ProjectId, seed: int) -> Sweep:
-    """A new sweep. ``seed``: of the first trial of each set of arguments."""
+    """A new sweep. ``seed``: for the first trial of each set of arguments."""
     empty = structs.replace(spec, argument_sets=())
     made = Sweep(sweep=sweep, spec=empty, script=script, project=project, trials=())
     return with_sets(made, spec.argument_sets, seed)
@@ -63,7 +63,7 @@ def step(state: sw.Sweeping, input: sw.Input) -> tuple[sw.Sweeping, tuple[sw.Eff
 
 
 def with_sets(sweep: Sweep, sets: tuple[tuple[str, ...], ...], seed: int) -> Sweep:
-    """``sweep`` with trials for the sets that it lacks: all with the first seed, then all with the next."""
+    """``sweep`` with trials for the sets that it lacks: all sets with the first seed, then with the next."""
     known = sweep.spec.argument_sets
     new = tuple(dict.fromkeys(each for each in sets if each not in known))
     first = len(sweep.trials) + 1
@@ -92,17 +92,17 @@ class _Turn:
                 laptop = self.state.laptops[device]
                 came = there and not laptop.there
                 out = None if came and laptop.out and laptop.out.code == "stopped" else laptop.out
-                self._know(device, replace(laptop, there=there, free=free, out=out))
+                self._update_laptop(device, replace(laptop, there=there, free=free, out=out))
             case sw.TrialStarted(number, run) if self._trial(number).status == "running":
-                self._change(structs.replace(self._trial(number), run=run), keep=True)
+                self._update_trial(structs.replace(self._trial(number), run=run), keep=True)
                 if self.state.sweep.phase == "stopping":
                     self.effects.append(sw.StopTrial(number))
             case sw.TrialNotStarted(number, problem):
-                self._tidies_up(self._trial(number))
+                self._mark_busy(self._trial(number))
                 self._lost(self._trial(number), problem)
             case sw.TrialEndedEpoch(number, epoch):
                 trial = self._trial(number)
-                self._change(
+                self._update_trial(
                     structs.replace(
                         trial,
                         epochs=trial.epochs + epoch.whole,
@@ -115,36 +115,36 @@ class _Turn:
                 reasons = MappingProxyType({**self.state.reasons, number: reason})
                 self.state = replace(self.state, reasons=reasons)
             case sw.TrialOver(number, phase):
-                self._tidies_up(self._trial(number))
+                self._mark_busy(self._trial(number))
                 self._over(self._trial(number), phase)
             case sw.SetsAdded(argument_sets):
                 sweep = self.state.sweep
-                self._set(with_sets(sweep, argument_sets, sweep.trials[0].seed))
+                self._update_sweep(with_sets(sweep, argument_sets, sweep.trials[0].seed))
                 self._announce()
             case sw.StopPressed():
-                self._set(structs.replace(self.state.sweep, phase="stopping"))
+                self._update_sweep(structs.replace(self.state.sweep, phase="stopping"))
                 self._announce()
                 self.effects += [sw.StopTrial(each.number) for each in self._running() if each.run]
             case TimerFired(wait):
                 self.state = replace(self.state, waits=self.state.waits - {wait})
                 self._on_wait_over(wait)
             case sw.LaptopSeen() | sw.TrialStarted():
-                pass  # of a laptop that takes no trials; it is over already
+                pass  # of a laptop that takes no trials; of a trial that is over already
             case _:
                 assert_never(input)
 
     def _on_wait_over(self, wait: sw.Wait) -> None:
         if wait == "rest":
             for device, laptop in self.state.laptops.items():
-                self._know(device, replace(laptop, rests=False))
+                self._update_laptop(device, replace(laptop, rests=False))
             return
         names = [each.name for each in self.state.laptops.values() if each.out is None]
         self._end("failed", problems.nobody_came(names, ABSENT_S))
 
-    def _tidies_up(self, trial: Trial) -> None:
-        """Its laptop takes the next one once it is seen to be free."""
+    def _mark_busy(self, trial: Trial) -> None:
+        """A trial's laptop takes the next one once it is reported to be free."""
         assert trial.device is not None
-        self._know(trial.device, replace(self.state.laptops[trial.device], free=False))
+        self._update_laptop(trial.device, replace(self.state.laptops[trial.device], free=False))
 
     def _over(self, trial: Trial, phase: Outcome) -> None:
         reason = self.state.reasons.get(trial.number)
@@ -152,10 +152,10 @@ class _Turn:
         self.state = replace(self.state, reasons=MappingProxyType(left))
         match phase:
             case Finished():
-                self._change(structs.replace(trial, status="finished", problem=None), keep=True)
+                self._update_trial(structs.replace(trial, status="finished", problem=None), keep=True)
                 self._delete_models()
             case Failed(problem=problem) if reason in BY_THE_SCRIPT:
-                self._change(structs.replace(trial, status="failed", problem=problem), keep=True)
+                self._update_trial(structs.replace(trial, status="failed", problem=problem), keep=True)
             case Failed(problem=problem):
                 self._lost(trial, problem)
             case Stopped(by=by):
@@ -165,13 +165,13 @@ class _Turn:
         """A trial ended without a result: start it again elsewhere, at most ``MOST_BEGUN`` times."""
         assert trial.device is not None
         if self.state.sweep.phase == "stopping":
-            self._change(structs.replace(trial, status="waiting"), keep=True)
+            self._update_trial(structs.replace(trial, status="waiting"), keep=True)
             return
         status = "failed" if trial.begun >= MOST_BEGUN else "waiting"
-        self._change(structs.replace(trial, status=status, problem=problem), keep=True)
+        self._update_trial(structs.replace(trial, status=status, problem=problem), keep=True)
         laptop = replace(self.state.laptops[trial.device], rests=True)
-        passes = problem.code in PASSING or problem.code.startswith("link-")
-        self._know(trial.device, laptop if passes else replace(laptop, out=problem))
+        passes = problem.code in TEMPORARY or problem.code.startswith("link-")
+        self._update_laptop(trial.device, laptop if passes else replace(laptop, out=problem))
         self._wait("rest", REST_S)
 
     def _delete_models(self) -> None:
@@ -180,7 +180,7 @@ class _Turn:
             return
         for trial in ranked(sweep)[sweep.spec.models :]:
             if trial.model and trial.run is not None:
-                self._change(structs.replace(trial, model=False))
+                self._update_trial(structs.replace(trial, model=False))
                 self.effects.append(sw.DeleteModel(trial.run))
 
     # --- going on ------------------------------------------------------------------------------------------
@@ -210,12 +210,12 @@ class _Turn:
             self._begin(trial, device)
         left = [laptop for laptop in self.state.laptops.values() if laptop.out is None]
         if able or running:
-            self._no_longer("absent")
+            self._cancel("absent")
         elif not left:
             why = [laptop.out for laptop in self.state.laptops.values() if laptop.out is not None]
             self._end("failed", problems.nobody_left(why))
         elif any(laptop.there for laptop in left):
-            self._no_longer("absent")
+            self._cancel("absent")
         elif "absent" not in self.state.waits:
             self._wait("absent", ABSENT_S)
 
@@ -232,12 +232,12 @@ class _Turn:
             best={},
             diverged=None,
         )
-        self._change(begun)
+        self._update_trial(begun)
         self.effects.append(sw.StartTrial(trial.number, device))
 
     def _end(self, phase: str, problem: Problem | None = None) -> None:
-        self._no_longer("rest", "absent")
-        self._set(structs.replace(self.state.sweep, phase=phase, problem=problem))
+        self._cancel("rest", "absent")
+        self._update_sweep(structs.replace(self.state.sweep, phase=phase, problem=problem))
         self._announce()
 
     # --- pieces --------------------------------------------------------------------------------------------
@@ -248,20 +248,20 @@ class _Turn:
     def _running(self) -> list[Trial]:
         return [trial for trial in self.state.sweep.trials if trial.status == "running"]
 
-    def _set(self, sweep: Sweep) -> None:
+    def _update_sweep(self, sweep: Sweep) -> None:
         self.state = replace(self.state, sweep=sweep)
 
     def _announce(self) -> None:
         self.effects += [SweepChanged(sweep=self.state.sweep), sw.Keep()]
 
-    def _change(self, trial: Trial, *, keep: bool = False) -> None:
+    def _update_trial(self, trial: Trial, *, keep: bool = False) -> None:
         sweep = self.state.sweep.having(trial)
-        self._set(sweep)
+        self._update_sweep(sweep)
         self.effects.append(TrialChanged(sweep=sweep.sweep, trial=trial))
         if keep:
             self.effects.append(sw.Keep())
 
-    def _know(self, device: DeviceId, laptop: sw.Laptop) -> None:
+    def _update_laptop(self, device: DeviceId, laptop: sw.Laptop) -> None:
         laptops = MappingProxyType({**self.state.laptops, device: laptop})
         self.state = replace(self.state, laptops=laptops)
 
@@ -269,7 +269,7 @@ class _Turn:
         self.state = replace(self.state, waits=self.state.waits | {name})
         self.effects.append(SetTimer(name, seconds))
 
-    def _no_longer(self, *names: sw.Wait) -> None:
+    def _cancel(self, *names: sw.Wait) -> None:
         for name in self.state.waits.intersection(names):
             self.effects.append(CancelTimer(name))
         self.state = replace(self.state, waits=self.state.waits - set(names))

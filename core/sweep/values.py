@@ -1,4 +1,4 @@
-"""Several values for a script's arguments, as on the command line: every combination is one set. Pure."""
+"""Combinations of several values for a script's arguments, as given on the command line. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.vocabulary.sweep import MOST_SETS
 
 _COMMA = re.compile(r"(?<!\\),")
 _OPTION = re.compile(r"-(?![.\d])")
-"""Begins an option; ``-1,0,1`` are values."""
+"""The beginning of an option; ``-1,0,1`` are values."""
 
 
 def argument_sets(
@@ -39,7 +39,7 @@ def argument_sets(
 
 
 def combinations(words: Sequence[str]) -> int:
-    """How many there are. Raises ``TandemError`` for an empty value."""
+    """The number of combinations. Raises ``TandemError`` for an empty value."""
     return prod(len(_values(word)) for word in words)
 
 

@@ -1,6 +1,6 @@
 """The NVIDIA GPUs of this laptop, or why it has none. Blocks: runs on the telemetry thread.
 
-Other makers' are left out: TensorFlow cannot train on them.
+GPUs of other makers are left out: TensorFlow cannot train on them.
 """
 
 from __future__ import annotations

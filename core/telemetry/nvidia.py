@@ -82,7 +82,8 @@ class Nvidia:
 
 
 def _is_there(library: str) -> bool:
-    """Asked first, as ``pynvml`` takes 2.5 MB. Elsewhere than on Linux it looks in several places."""
+    """Whether the driver's library is installed: importing ``pynvml`` without need would cost 2.5 MB. Always
+    true on other systems than Linux, where ``pynvml`` searches several places."""
     if sys.platform == "linux":
         try:
             ctypes.CDLL(library)

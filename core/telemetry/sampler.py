@@ -76,8 +76,8 @@ class Sampler:
     def _counters(self) -> Counters:
         every = self._system.net_io_counters(pernic=True)
         real = {name for name in every if (self._net / name / "device").exists()}
-        # Bridges, tunnels and containers' ends would count the same bytes twice. Where no interface is a real
-        # card (a container, a Mac), everything but the loopback counts.
+        # Bridges, tunnels and containers' interfaces would count the same bytes twice. Where no interface is
+        # a real card (a container, a Mac), every interface but the loopback counts.
         chosen = real or {name for name in every if not name.startswith("lo")}
         return {name: (every[name].bytes_sent, every[name].bytes_recv) for name in chosen}
 

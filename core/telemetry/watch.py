@@ -46,7 +46,7 @@ class Watch:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Hardware:
-        """This laptop's hardware. Without its GPUs where their driver fails or does not answer in time."""
+        """This laptop's hardware; without its GPUs if their driver fails or does not answer in time."""
         self._loop = asyncio.get_running_loop()
         found: asyncio.Future[Hardware] = self._loop.create_future()
         within = contextvars.copy_context()
@@ -63,7 +63,7 @@ class Watch:
     def begin(
         self, on_reading: Callable[[Reading], None], on_failure: Callable[[Exception], None] | None = None
     ) -> None:
-        """The first reading comes a period from now."""
+        """Begin to call ``on_reading``, first one period from now."""
         self._on_reading = on_reading
         self._on_failure = on_failure
         self._begun.set()
@@ -71,7 +71,8 @@ class Watch:
             on_failure(self._failure)
 
     async def stop(self) -> None:
-        """Waits for a reading under way, not for a driver that hangs: its thread ends with the process."""
+        """Stop after a reading under way. The thread of a driver that hangs is left to end with the
+        process."""
         self._on_reading = self._on_failure = None
         self._ending.set()
         self._begun.set()

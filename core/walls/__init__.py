@@ -1,1 +1,1 @@
-"""Confines another laptop's script on this one, with the kernel's means."""
+"""Confines another laptop's script on this one: Landlock, seccomp, capabilities."""

@@ -1,6 +1,6 @@
-"""Drops root's privileges over other users' for good, in a trainer whose user is root. Linux.
+"""Drops almost all of root's privileges for good, in a walled trainer whose user is root. Linux.
 
-Otherwise root's walled trainer could load a kernel module.
+Otherwise such a trainer could load a kernel module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VERSION_3 = 0x20080522
 
 
 def give_up() -> None:
-    """Drop them for this thread and everything that it starts from here on. Raises ``OSError``."""
+    """Drop the privileges of this thread and everything that it starts from here on. Raises ``OSError``."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = ctypes.create_string_buffer(struct.pack("Ii", _VERSION_3, 0))
     sets = ctypes.create_string_buffer(24)

@@ -16,21 +16,21 @@ from core.walls.levels import Level
 
 
 class TooLate(Exception):
-    """The walls would confine only one thread of several."""
+    """The process has several threads, of which the walls would confine only one."""
 
 
 def prepare(enclosure: Enclosure) -> None:
-    """Make its folders. Call it outside, before the process begins. Raises ``OSError``.
+    """Make the enclosure's folders. Call it outside, before the process begins. Raises ``OSError``.
 
-    Security invariant: its home is new. Leftovers of an earlier script, such as a link, would redirect writes
-    elsewhere.
+    Security invariant: its home is new. A leftover of an earlier script, such as a link, could redirect
+    writes elsewhere.
     """
     remove_tree(Path(enclosure.home))
     Path(enclosure.home).mkdir(mode=0o700, parents=True)
     for folder in enclosure.folders:
         Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     if sys.platform == "win32":
-        return  # The script keeps this user's folder, and ordinary users can't make links.
+        return  # scripts have this user's own home there, and ordinary users can't make links
     keras = [(Path(enclosure.home, places.KERAS, each.name), each) for each in _datasets(enclosure)]
     for own, _ in keras:
         own.mkdir(parents=True, exist_ok=True)
@@ -38,31 +38,31 @@ def prepare(enclosure: Enclosure) -> None:
         for each in Path(enclosure.user).glob(cached):
             _copy(each, Path(enclosure.home, each.relative_to(enclosure.user)))
     for opened in enclosure.opened:
-        # The script finds it below its own home.
+        # The script finds an opened path below its own home.
         if opened.asked.startswith("~/"):
             link = Path(os.path.realpath(enclosure.home), opened.asked[2:].lstrip("/"))
             with contextlib.suppress(OSError):
-                # Below another link is this user's own data: create nothing there.
+                # Create nothing below another link: this user's own data is there.
                 if os.path.realpath(link.parent) == str(link.parent) and not os.path.lexists(link):
                     link.parent.mkdir(parents=True, exist_ok=True)
-                    # Keras writes over a file whose hash is not the genuine one's.
+                    # A copy, since Keras overwrites a file whose hash is not the one that it expects.
                     is_keras = opened.asked.startswith(f"~/{places.KERAS}/")
                     if not (is_keras and _copy(Path(opened.path), link, places.MOST_COPIED_DATA_BYTES)):
                         link.symlink_to(opened.path)
     for own, theirs in keras:
-        # They may be missing, or belong to root.
+        # The data sets may be missing, or belong to root.
         with contextlib.suppress(OSError):
             found = list(theirs.iterdir())
             names = {each.name for each in (*found, *own.iterdir())}
             for each in found:
-                # Keras extracts an archive each time, into a folder that the script must be able to write.
+                # Keras extracts an archive anew, into a folder that the script must be able to write to.
                 extracted = f"{each.name}_archive" in names or each.name.endswith("_extracted")
-                # Files that were sent precede this user's own under the same name.
+                # A file that was sent takes precedence over this user's own of the same name.
                 if not extracted and not os.path.lexists(own / each.name):
                     (own / each.name).symlink_to(each)
 
 
-def computing(given: dict[str, str]) -> dict[str, str]:
+def computing_variables(given: dict[str, str]) -> dict[str, str]:
     """The variables of ``given`` that configure computing, without the user's credentials (tokens, agents,
     buses).
 
@@ -74,8 +74,8 @@ def computing(given: dict[str, str]) -> dict[str, str]:
 
 
 def environment(enclosure: Enclosure, given: dict[str, str]) -> dict[str, str]:
-    """The environment of a walled trainer, of the variables in ``given``."""
-    kept = computing(given)
+    """The environment of a walled trainer, made from the variables in ``given``."""
+    kept = computing_variables(given)
     if sys.platform == "win32":
         return kept
     if enclosure.downloads:
@@ -106,7 +106,7 @@ def enclose(enclosure: Enclosure, *more: int, level: Level | None = None) -> Non
     shared = enclosure.calls is not None
     with landlock.Ruleset(ports=shared, level=level.landlock) as rules:
         rules.allow((*places.readable(enclosure.private), *datasets), landlock.READ)
-        # They may be in a place where an earlier trainer of the run could write.
+        # An earlier trainer of the run may have been able to write where these are.
         rules.allow(enclosure.reads, landlock.READ, links=False)
         for each in enclosure.opened:
             rights = landlock.WRITE if each.write else landlock.READ
@@ -127,7 +127,7 @@ def _datasets(enclosure: Enclosure) -> list[Path]:
 
 
 def _copy(file: Path, to: Path, most_bytes: int = places.MOST_COPIED_BYTES) -> bool:
-    """Copy a file, before the script runs; False: it is missing, unreadable or larger, or a folder."""
+    """Copy a file, before the script runs. False: it is missing, unreadable, too large, or a folder."""
     try:
         if file.is_dir() or file.stat().st_size > most_bytes:
             return False

@@ -37,9 +37,10 @@ _IDENTITY = Path("identity", "key.pem")
 
 
 def find(asked: Sequence[Access], own: Path) -> tuple[Grant, ...]:
-    """``own``: this Tandem's home. Raises ``TandemError`` for paths that are never opened.
+    """The requested paths with their real paths here. ``own``: this Tandem's home. Raises ``TandemError`` for
+    paths that are never opened.
 
-    Missing paths are answered like existing ones: asking reveals nothing about this disk.
+    Missing paths are treated like existing ones, so that a request reveals nothing about this disk.
     """
     return tuple(_find(each, own) for each in asked)
 

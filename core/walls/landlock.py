@@ -41,9 +41,9 @@ def level() -> int:
 
 
 class Ruleset:
-    """A set of accesses to allow; ``restrict`` refuses everything else. Raises ``OSError``.
+    """The accesses to allow; ``restrict`` refuses all others. Raises ``OSError``.
 
-    ``ports``: whether calling and listening need a rule. ``level``: the highest ABI to use.
+    ``ports``: whether connecting and listening need a rule. ``level``: the highest ABI to use.
     """
 
     def __init__(self, *, ports: bool, level: int) -> None:

@@ -1,4 +1,4 @@
-"""How far the walls reach, by what the kernel can refuse: one table for consent, doctor and pages."""
+"""How far the walls reach on this kernel: one table for consent, doctor and pages."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Level:
 GAPS: dict[Gap, tuple[int, str]] = {"network": (4, "6.7"), "processes": (6, "6.12")}
 """The ABI of Landlock, and the Linux version, that closed each gap."""
 _LEAST = 2
-"""The first ABI that lets a file be moved to another folder, as TensorFlow does with each checkpoint."""
+"""The first ABI that allows moving a file to another folder, as TensorFlow does with each checkpoint."""
 FIRST = "5.19"
-"""The Linux version that brought it, and with it walls."""
+"""The Linux version that introduced this ABI: the first with walls."""
 
 
 @cache

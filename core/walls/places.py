@@ -32,8 +32,8 @@ MOST_COPIED_DATA_BYTES = 500_000_000
 
 
 def readable(private: Sequence[str], system: Sequence[str] = _SYSTEM) -> tuple[str, ...]:
-    """``private``: paths that none of these may contain. Skips a folder of Python's that does; of one
-    of the system's, gives what else is in it."""
+    """Paths that may be read. ``private``: paths that none of them may contain. Skips a folder of Python's
+    that contains one; replaces a system folder that does by its other entries."""
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, sys.executable, *sys.path)
     python = (*python, *filter(None, [vars(sys).get("_MEIPASS")]))
     # CUDA may be installed in a folder of the user's.
@@ -69,7 +69,7 @@ def _without(folder: str, hidden: Sequence[str]) -> Iterator[str]:
 
 
 def keras_home() -> str:
-    """``""``: the default. Also where KERAS_HOME is the user's own folder, or contains it."""
+    """KERAS_HOME; ``""``: the default, also where KERAS_HOME is the user's own folder or contains it."""
     named = os.environ.get("KERAS_HOME", "")
     if not Path(named).is_absolute() or Path.home().is_relative_to(os.path.realpath(named)):
         return ""
@@ -82,5 +82,5 @@ def devices() -> tuple[str, ...]:
 
 
 def user_site() -> str:
-    """PYTHONUSERBASE, for a process with another HOME; ``""`` where Python does not look there."""
+    """PYTHONUSERBASE for a process with another HOME; ``""`` where Python does not use it."""
     return site.getuserbase() if site.ENABLE_USER_SITE else ""

@@ -38,7 +38,7 @@ _SIBLING = 0x8000
 
 
 class Argument(NamedTuple):
-    """An argument's lower 32 bits, masked, are one of these."""
+    """A condition: the lower 32 bits of argument number ``at``, masked, are one of ``values``."""
 
     at: int
     mask: int
@@ -46,7 +46,7 @@ class Argument(NamedTuple):
 
 
 Way = Sequence[Argument]
-"""A call is allowed where all of these match."""
+"""Conditions under which a call is allowed, if all of them hold."""
 
 
 class _Machine(NamedTuple):
@@ -181,7 +181,7 @@ filter can read them."""
 
 
 def _ways(network: bool) -> dict[str, tuple[Way, ...]]:
-    """Conditions under which a call is allowed in spite of its name."""
+    """Ways in which calls are allowed although their name is on the list."""
     internet = Argument(0, _ALL, (_INET, _INET6))
     tcp: Way = (internet, Argument(1, _KIND, (_STREAM,)), Argument(2, _ALL, (0, _TCP)))
     udp: Way = (internet, Argument(1, _KIND, (_DATAGRAMS,)), Argument(2, _ALL, (0, _UDP)))

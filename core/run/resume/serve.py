@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from core.history.read import read_plan, read_taken_s, told_after, told_membership, told_uses
+from core.history.read import membership_for_peer, read_plan, read_taken_s, reports_for_peer, uses_for_peer
 from core.project import checkpoint_store
 from core.project.send import ManifestReader
 from core.run import written
@@ -114,9 +114,9 @@ class CheckpointServer:
             files=checkpoint_store.listing(found),
             written=None if wrote is None else wrote.files,
             took_s=read_taken_s(newest),
-            recorded=() if after is None else told_after(newest, after),
-            membership=() if after is None else told_membership(newest),
-            used=() if after is None else told_uses(newest, after),
+            recorded=() if after is None else reports_for_peer(newest, after),
+            membership=() if after is None else membership_for_peer(newest),
+            used=() if after is None else uses_for_peer(newest, after),
         )
         return _Found(kept, Path(found.folder), wrote)
 

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.widgets import environment_card
 from app.widgets.environment_card import EnvironmentCard, Looked
-from core.environment.make import said_by
+from core.environment.make import version_output
 from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
 from core.vocabulary import environments
 from core.vocabulary.environments import EnvironmentMaker
@@ -77,7 +77,7 @@ def test_it_is_made_beside_the_window_and_ends_with_the_offer_to_go_over(qtbot: 
     assert card.head.text().startswith("Making Tandem"), "the one that is under way goes on"
     qtbot.waitUntil(lambda: not card.restart.isHidden(), timeout=LIMIT_MS)
     assert any("Successfully installed" in text for text in lines)
-    assert card.head.text().startswith("Ready: Tandem 0.1.0") and said_by(made)
+    assert card.head.text().startswith("Ready: Tandem 0.1.0") and version_output(made)
     assert "pip install NAME" in card.hint.text().replace("\u200b", "")
     with qtbot.waitSignal(card.restart_asked) as asked:
         card.restart.click()

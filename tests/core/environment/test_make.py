@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.environment.make import MARK, Making, has, said_by
+from core.environment.make import MARK, Making, has, version_output
 from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
 from core.home.lock import HomeLock
 from core.vocabulary.environments import EnvironmentMaker, find_maker
@@ -92,19 +92,19 @@ def test_what_the_new_one_says_of_itself_decides(said: str, wanted: WantedVersio
 @pytest.mark.real
 def test_an_environment_is_made_tried_and_found_again(tmp_path: Path) -> None:
     made, lines = tiny(tmp_path, OTHER), list[str]()
-    assert said_by(made) == ""
+    assert version_output(made) == ""
     said = Making(made, lines.append).run()
     assert said == f"Tandem 0.1.0 (Python {OTHER}, TensorFlow 2.21.0, Keras 3.15.1)"
     assert lines[0].startswith("Making the environment: ") and lines[-1].startswith("Tandem 0.1.0")
     assert any("Successfully installed" in line for line in lines)
     assert made.tandem.exists() and not (made.folder / MARK).exists()
-    assert said_by(made) == said
+    assert version_output(made) == said
     lines.clear()
     assert Making(made, lines.append).run() == said and lines == [], "a whole one is not made anew"
 
     (made.folder / MARK).touch()  # as a killed build leaves it
     (made.folder / "rest").mkdir()
-    assert said_by(made) == ""
+    assert version_output(made) == ""
     assert Making(made, ignore).run() == said, "one that was left half made is made anew"
     assert not (made.folder / "rest").exists() and not (made.folder / MARK).exists()
 
@@ -169,7 +169,7 @@ def test_no_module_is_taken_from_where_tandem_was_started(
     assert ran.exists(), "this is what would happen"
     ran.unlink()
     made = tiny(tmp_path)
-    assert Making(made, ignore).run() and said_by(made)
+    assert Making(made, ignore).run() and version_output(made)
     assert not ran.exists()
 
 
@@ -217,7 +217,7 @@ def test_killed_in_the_middle_of_removal_what_is_left_is_not_taken_for_a_whole_o
     assert maker.returncode == -signal.SIGKILL
     left = {entry.name for entry in made.folder.iterdir()}
     assert MARK in left and 1 < len(left) < 64, "it died in the middle"
-    assert said_by(made) == "", "nothing is offered of it"
+    assert version_output(made) == "", "nothing is offered of it"
     assert Making(tiny(tmp_path), ignore).run() == answer
 
 

@@ -14,16 +14,16 @@ from core.history.history import History
 from core.history.read import (
     LOG_BYTES,
     MOST_POINTS,
-    TOLD_BYTES,
-    TOLD_POINTS,
+    PEER_BYTES,
+    PEER_POINTS,
+    membership_for_peer,
     read_metrics,
     read_outcome,
     read_run,
     read_taken_s,
     read_words,
-    told_after,
-    told_membership,
-    told_uses,
+    reports_for_peer,
+    uses_for_peer,
 )
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
@@ -228,7 +228,7 @@ def test_a_run_that_goes_on_has_what_others_recorded_after_this_laptop_was_lost(
     for folder, reports in ((lost, told[:5]), (other, told)):
         folder.mkdir()
         (folder / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in reports))
-    later = told_after(other, Moment(step=3, batch=3))
+    later = reports_for_peer(other, Moment(step=3, batch=3))
     assert later == tuple(told[3:])
     (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in later))
     kept.record.go_on_from(lost, Moment(step=9, batch=9))
@@ -254,7 +254,7 @@ def test_a_run_that_goes_on_has_who_left_and_came_after_this_laptop_was_lost(
             for second, (device, change) in enumerate(changes)
         ]
         (folder / EVENTS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in turns))
-    told = told_membership(other)
+    told = membership_for_peer(other)
     assert [each.at_s - first.progress.at_s for each in told] == [0.0, 1.0, 2.0, 3.0]
     (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in told))
     kept.record.go_on_from(lost, Moment(step=9, batch=9), back=True)
@@ -288,7 +288,10 @@ def test_a_run_that_goes_on_has_the_load_after_this_laptop_was_lost(kept: Kept, 
         first_s = told[first].progress.at_s
         lines = [line for each in told[first:end] for line in (each, load(each.progress.at_s + 5.0, first_s))]
         (folder / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in lines))
-    later = (*told_after(other, Moment(step=3, batch=3)), *told_uses(other, Moment(step=3, batch=3)))
+    later = (
+        *reports_for_peer(other, Moment(step=3, batch=3)),
+        *uses_for_peer(other, Moment(step=3, batch=3)),
+    )
     (lost / LATER).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in later))
     kept.record.go_on_from(lost, Moment(step=9, batch=9))
     kept.record.close()
@@ -307,8 +310,8 @@ def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_pa
         for device in (ANNA, BEN)
     ]
     (tmp_path / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in told))
-    found = told_after(tmp_path, Moment())
-    assert 100 < len(found) <= TOLD_POINTS and len(wire.to_msgpack(found)) <= TOLD_BYTES
+    found = reports_for_peer(tmp_path, Moment())
+    assert 100 < len(found) <= PEER_POINTS and len(wire.to_msgpack(found)) <= PEER_BYTES
     of_ben = [each.progress.step for each in found if isinstance(each, ev.MemberProgressed)][1::2]
     assert of_ben[0] == 0 and of_ben[-1] == 3999 and len(of_ben) == len(found) // 2
 

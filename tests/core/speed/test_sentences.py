@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.speed.sentences import (
+    achieved,
     advice,
-    came_out,
     expected,
     last_time,
     speed_up,
@@ -241,7 +241,7 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
         expectation=measured(),
         settled=Settled(step_s=0.0637, samples_s=1004.7, wire_s=0.0153, wire_bytes=1_200_000),
     )
-    words = came_out(summary, PLAN, NAMES)
+    words = achieved(summary, PLAN, NAMES)
     assert words.what == (
         "Expected 1.7×, measured 1.6× the speed of anna alone (each step 6 % longer than expected). "
         "A step took 64 ms, 1,005 samples/s; 24 % of each step was network transfer (1.2 MB each way)."
@@ -267,14 +267,14 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
 )
 def test_a_small_miss_is_as_expected_and_a_large_one_is_said_in_times(longer: float, words: str) -> None:
     summary = Summary(expectation=measured(), settled=Settled(step_s=0.06 * longer))
-    assert f"({words})" in came_out(summary, PLAN, NAMES).what
+    assert f"({words})" in achieved(summary, PLAN, NAMES).what
 
 
 def test_what_was_not_measured_at_the_end_is_left_out() -> None:
-    words = came_out(Summary(expectation=measured(), settled=Settled(step_s=0.06)), PLAN, NAMES).what
+    words = achieved(Summary(expectation=measured(), settled=Settled(step_s=0.06)), PLAN, NAMES).what
     assert words.endswith("A step took 60 ms.")
-    assert not came_out(Summary(settled=Settled(step_s=0.06)), PLAN, NAMES)
-    assert not came_out(Summary(expectation=measured()), PLAN, NAMES)
+    assert not achieved(Summary(settled=Settled(step_s=0.06)), PLAN, NAMES)
+    assert not achieved(Summary(expectation=measured()), PLAN, NAMES)
 
 
 def test_the_help_is_for_what_came_out_and_not_for_what_was_expected() -> None:
@@ -284,7 +284,7 @@ def test_the_help_is_for_what_came_out_and_not_for_what_was_expected() -> None:
         (Settled(step_s=0.2), "wire"),
         (Settled(step_s=0.2, wire_s=0.001, wire_bytes=1), "load"),
     ):
-        helps = came_out(Summary(expectation=before, settled=settled), PLAN, NAMES).advice
+        helps = achieved(Summary(expectation=before, settled=settled), PLAN, NAMES).advice
         assert helps is not None and helps.cause == cause
 
 
@@ -320,7 +320,7 @@ def test_nothing_is_said_about_an_unknown_wire() -> None:
 
 def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     slow = Settled(step_s=0.2, wire_s=0.15, wire_bytes=20_000_000)
-    words = came_out(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
+    words = achieved(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
     assert "measured 0.5× the speed of anna alone (each step 3.3× as long as expected)" in words.what
     assert words.advice is not None and words.advice.cause == "wire"
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).advice == words.advice
@@ -328,14 +328,14 @@ def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
 
 def test_what_slows_a_run_is_reported_as_how_much_slower_not_as_no_speed_at_all() -> None:
     slow = Settled(step_s=2.1, wire_s=1.9, wire_bytes=20_000_000)
-    words = came_out(Summary(expectation=measured(step_s=1.9), settled=slow), PLAN, NAMES).what
+    words = achieved(Summary(expectation=measured(step_s=1.9), settled=slow), PLAN, NAMES).what
     assert words.startswith("Expected 19× slower, measured 21× slower than anna alone (each step 11 % longer")
-    hardly = came_out(Summary(expectation=measured(step_s=0.09), settled=slow), PLAN, NAMES).what
+    hardly = achieved(Summary(expectation=measured(step_s=0.09), settled=slow), PLAN, NAMES).what
     assert hardly.startswith("Expected 1.1×, measured 0.05× the speed of anna alone")
 
 
 def test_without_a_measurement_only_the_rate_is_known() -> None:
-    assert not came_out(Summary(), PLAN)
+    assert not achieved(Summary(), PLAN)
     assert not last_time(Summary(), PLAN)
     assert last_time(Summary(samples_s=590.4), PLAN).what == "Last time on these laptops: 590 samples/s."
     alone = plan_of((ANNA,))
@@ -389,7 +389,7 @@ def test_no_number_breaks_a_sentence(
     plan = replace(PLAN, balance=balance, wire=wire)
     settled = Settled(step_s=step_s, samples_s=wire_s, wire_s=wire_s, wire_bytes=sent)
     summary = Summary(expectation=expectation, settled=settled, samples_s=wire_s)
-    for words in (expected(expectation, plan), came_out(summary, plan), last_time(summary, plan)):
+    for words in (expected(expectation, plan), achieved(summary, plan), last_time(summary, plan)):
         assert not re.search(r"\b(nan|inf)\b", f"{words.what} {words.advice}")
         assert words.what.endswith(".") or not words
         assert len(words.what) < 2_000
