@@ -182,7 +182,7 @@ OUT_OF_TURN: dict[str, Sequence[bytes]] = {
 
 
 @pytest.mark.parametrize("name", OUT_OF_TURN)
-async def test_what_is_said_out_of_turn_ends_the_attempt_before_a_code_is_shown(ben: Node, name: str) -> None:
+async def test_a_message_out_of_turn_ends_the_attempt_before_a_code_is_shown(ben: Node, name: str) -> None:
     shown: list[str] = []
     ben.subscribe(lambda event, state: shown.append(state.pairing.code if state.pairing else ""))
     reader, writer = await say(ben, *OUT_OF_TURN[name])

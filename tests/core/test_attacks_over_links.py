@@ -117,7 +117,7 @@ def received(node: Node) -> bytes:
 # --- live races for this user's yes ------------------------------------------------------------------------
 
 
-async def test_what_is_sent_or_launched_before_the_answer_is_neither_kept_nor_run(tmp_path: Path) -> None:
+async def test_files_and_launches_before_the_answer_are_neither_kept_nor_run(tmp_path: Path) -> None:
     async with two(tmp_path) as (mallory, ben):
         hostile = Hostile(mallory.node, ben.node)
         plan = hostile.asks(EVIL)
@@ -134,7 +134,7 @@ async def test_what_is_sent_or_launched_before_the_answer_is_neither_kept_nor_ru
         assert not ben.trainers and EVIL_FILE not in received(ben.node)
 
 
-async def test_the_subject_of_a_question_cannot_be_exchanged_while_it_is_read(tmp_path: Path) -> None:
+async def test_the_subject_of_a_question_cannot_be_replaced_while_it_is_read(tmp_path: Path) -> None:
     async with two(tmp_path) as (mallory, ben):
         hostile = Hostile(mallory.node, ben.node)
         plan = hostile.asks(HARMLESS)
@@ -148,7 +148,7 @@ async def test_the_subject_of_a_question_cannot_be_exchanged_while_it_is_read(tm
         assert not ben.node.state.consents and not ben.trainers
 
 
-async def test_an_answer_that_crosses_an_exchange_on_the_wire_allows_what_was_shown_alone(
+async def test_an_answer_that_crosses_a_replaced_request_allows_only_what_was_shown(
     tmp_path: Path,
 ) -> None:
     """Repeated, since it depends on which comes first; the other laptop's messages come over a socket."""
@@ -183,7 +183,7 @@ async def test_an_answer_that_crosses_an_exchange_on_the_wire_allows_what_was_sh
         assert allowed >= 4, "some came in time"
 
 
-async def test_a_yes_is_for_those_very_bytes_and_that_very_plan(tmp_path: Path) -> None:
+async def test_a_permission_is_for_exactly_those_bytes_and_that_plan(tmp_path: Path) -> None:
     async with two(tmp_path) as (mallory, ben):
         hostile = Hostile(mallory.node, ben.node)
         plan = hostile.asks(HARMLESS)
@@ -232,7 +232,7 @@ NEWEST = Moment(step=4_000, fit=1, epoch=9, batch=3)
 
 
 @pytest.mark.parametrize("kind", [*HOSTILE_LISTS, "no moment", "other bytes", "silence"])
-async def test_a_hostile_checkpoint_writes_nothing_elsewhere_and_gives_way_to_the_own_one(
+async def test_a_hostile_checkpoint_writes_nothing_elsewhere_and_the_own_one_is_used(
     tmp_path: Path, kind: str
 ) -> None:
     spec = project(tmp_path / "somewhere" / "digits")

@@ -123,14 +123,14 @@ def unbounded(info: inspect.Type, where: str, within: tuple[type, ...] = ()) -> 
     return found
 
 
-def test_what_comes_from_nobody_else_is_still_there() -> None:
+def test_exceptions_for_trusted_sources_still_exist() -> None:
     assert [each for each in OWN if not any(read.startswith(each) for read in DECODED)] == []
     assert set(SEVERAL) <= set(READ)
     assert {"core.link.frames: Message", "core.transfer.words: LaneWord"} <= set(READ)
 
 
 @pytest.mark.parametrize("read", READ)
-def test_nothing_that_is_read_may_have_any_length(read: str) -> None:
+def test_everything_that_is_decoded_is_bounded(read: str) -> None:
     for kind in kinds_of(read):
         assert unbounded(inspect.type_info(kind), "") == []
 
@@ -271,11 +271,11 @@ PROSE: list[Message] = [
 
 
 @pytest.mark.parametrize("message", [*HONEST, *PROSE], ids=lambda message: type(message).__name__)
-def test_the_largest_that_is_honestly_said_is_read(message: Message) -> None:
+def test_the_largest_honest_message_is_read(message: Message) -> None:
     assert frames.decode(frames.encode(message)[4:]) == message
 
 
-def test_prose_that_is_too_long_is_cut_by_its_middle() -> None:
+def test_prose_that_is_too_long_is_cut_in_the_middle() -> None:
     problem = Problem(
         code="script-error", what="It failed.", detail="Traceback" + "x" * 900_000 + "ValueError"
     )

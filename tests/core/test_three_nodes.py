@@ -143,7 +143,7 @@ async def gives_no_file(ben: Laptop, cleo: Laptop, old: Plan, place: Path) -> No
     assert not receipt.received_bytes
 
 
-async def test_a_member_that_knows_no_introductions_goes_on_alone_as_before(tmp_path: Path) -> None:
+async def test_a_member_of_a_version_without_introductions_goes_on_alone(tmp_path: Path) -> None:
     async with three(tmp_path) as (anna, ben, cleo):
         cleo.node._neighbours.introduced.on_event = lambda event: None  # type: ignore[method-assign]
         run = await begin(anna, ben, cleo, spec=project(tmp_path / "digits"))

@@ -111,7 +111,7 @@ def test_a_module_that_one_laptop_lacks_is_reported_before_the_start(
         assert isinstance(plan, PlanMade) and plan.warnings == ()
 
 
-def test_what_is_missing_there_is_installed_there_and_the_run_trains(
+def test_missing_modules_are_installed_on_that_laptop_and_the_run_trains(
     agents: tuple[Agent, Agent], tmp_path: Path
 ) -> None:
     anna, ben = agents

@@ -42,7 +42,7 @@ async def test_two_laptops_meet_pair_and_show_each_other(tmp_path: Path) -> None
         await wait_for(ben, lambda s: s.devices[me].reading is not None)
 
 
-async def test_a_new_name_is_told_to_the_network(tmp_path: Path) -> None:
+async def test_a_new_name_is_announced_to_the_network(tmp_path: Path) -> None:
     async with node(tmp_path, "anna") as anna, node(tmp_path, "ben") as ben:
         me = id_of(anna)
         await wait_for(ben, lambda s: me in s.devices)

@@ -185,7 +185,7 @@ async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_
         assert refusal(await ben.node.submit(FindCheckpoints(run=RunId("none")))) == "run-unknown"
 
 
-async def test_what_a_run_left_beside_its_script_is_no_reason_to_ask_again(tmp_path: Path) -> None:
+async def test_outputs_left_beside_a_script_are_no_reason_to_ask_again(tmp_path: Path) -> None:
     text = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\nmodel.save('digits.keras')\n"
     spec = project(tmp_path / "somewhere" / "digits", text)
     folder = Path(spec.script).parent
@@ -239,9 +239,7 @@ async def goes_on_alone(anna: Laptop, code: str) -> None:
     assert isinstance(await outcome(anna), Finished)
 
 
-async def test_without_a_node_that_quits_in_training_the_other_one_goes_on(
-    tmp_path: Path, spec: RunSpec
-) -> None:
+async def test_the_other_node_goes_on_when_one_quits_in_training(tmp_path: Path, spec: RunSpec) -> None:
     async with two(tmp_path) as (anna, ben):
         await train(anna, ben, spec)
 
@@ -434,7 +432,7 @@ async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tm
 CUTS = 100
 
 
-async def test_a_hundred_cuts_of_the_link_in_one_run_lose_no_event_and_double_none(
+async def test_a_hundred_cuts_of_the_link_in_one_run_lose_and_repeat_no_event(
     tmp_path: Path, spec: RunSpec
 ) -> None:
     async with two(tmp_path) as (anna, ben):

@@ -50,7 +50,7 @@ def test_it_is_frozen_and_named_in_snake_case(kind: type[Tagged], union: Any) ->
 
 
 @pytest.mark.parametrize(("kind", "union"), KINDS)
-def test_it_comes_back_the_same_from_json_and_from_messagepack(kind: type[Tagged], union: Any) -> None:
+def test_it_survives_a_round_trip_through_json_and_messagepack(kind: type[Tagged], union: Any) -> None:
     message = sample(kind)
 
     assert wire.from_json(wire.to_json(message), union) == message
@@ -76,7 +76,7 @@ def type_of(message: Tagged) -> str:
     return str(type(message).__struct_config__.tag)
 
 
-def test_no_command_is_named_as_an_event_or_an_answer() -> None:
+def test_no_command_has_the_name_of_an_event_or_an_answer() -> None:
     names = [{type_of(sample(kind)) for kind in get_args(union)} for union in (Command, Event, Answer)]
 
     assert not names[0] & names[1] and not names[0] & names[2] and not names[1] & names[2]
@@ -96,6 +96,6 @@ def test_every_object_that_travels_is_documented() -> None:
     assert objects_within(tagged) - tagged == set(OBJECTS)
 
 
-def test_what_travels_and_what_the_history_holds_stays_as_it_is() -> None:
+def test_formats_of_messages_and_of_the_history_stay_as_they_are() -> None:
     """After an intended change of a format: python -m tests.core.golden"""
     assert golden.PAGE.read_text(encoding="utf-8") == golden.golden(VOCABULARIES)

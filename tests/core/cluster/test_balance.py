@@ -106,7 +106,7 @@ def test_a_member_without_rows_can_come_back() -> None:
     assert balancer.shares == (32, 32)
 
 
-def test_calibrated_costs_say_the_first_shares_where_they_count() -> None:
+def test_calibrated_costs_determine_the_first_shares() -> None:
     costs = (Cost(0.0, 0.001), Cost(0.0, 0.003))
     balancer = Balancer(ROWS, costs, (32, 32))
     assert not balancer.improve(wire_s=10.0)
@@ -115,7 +115,7 @@ def test_calibrated_costs_say_the_first_shares_where_they_count() -> None:
     assert balancer.shares == (48, 16)
 
 
-def test_shares_that_a_member_could_not_hold_are_not_begun_with() -> None:
+def test_a_training_does_not_begin_with_shares_that_a_member_cannot_hold() -> None:
     assert Balancer(ROWS, (Cost(0.0, 0.001, most=8), Cost(0.0, 0.001)), (32, 32)).shares == (8, 56)
 
 

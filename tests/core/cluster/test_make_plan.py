@@ -116,7 +116,7 @@ def test_a_share_of_a_whole_leaves_the_rest_to_the_others() -> None:
 @pytest.mark.parametrize(
     "shares", [{ANNA: 48}, {ANNA: 1, BEN: 1, CLEO: 1}, {ANNA: -1, BEN: 1}, {ANNA: 0, BEN: 0}]
 )
-def test_shares_that_cannot_be_are_refused(shares: dict[DeviceId, int]) -> None:
+def test_impossible_shares_are_refused(shares: dict[DeviceId, int]) -> None:
     with pytest.raises(TandemError) as caught:
         plan_for(RunSpec(script="x", shares=shares))
     assert caught.value.code == "bad-shares"
@@ -144,7 +144,7 @@ def test_a_seed_is_what_the_user_chose(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31])
-def test_a_seed_that_cannot_be_is_refused(seed: int) -> None:
+def test_an_invalid_seed_is_refused(seed: int) -> None:
     with pytest.raises(TandemError, match=f"{seed} is not a valid seed") as failure:
         plan_for(RunSpec(script="t", seed=seed))
     assert failure.value.code == "bad-seed"
@@ -202,7 +202,7 @@ def test_managed_members_meet_over_tls() -> None:
 @pytest.mark.parametrize(
     "spec", [{"away_s": 0.0}, {"away_s": 1e9}, {"ask_after_s": -1.0}, {"away_s": math.nan}]
 )
-def test_a_patience_that_cannot_be_is_refused(spec: dict[str, float]) -> None:
+def test_an_impossible_patience_is_refused(spec: dict[str, float]) -> None:
     with pytest.raises(TandemError) as failure:
         plan_for(RunSpec(script="t", **spec))  # type: ignore[arg-type]
     assert failure.value.code == "bad-patience"

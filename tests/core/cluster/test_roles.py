@@ -60,7 +60,7 @@ def test_two_chiefs_are_named() -> None:
     assert "Ben's" in error.what
 
 
-def test_no_chief_is_said() -> None:
+def test_a_missing_chief_is_reported() -> None:
     assert refusal(ANNA, BEN, fixed={ANNA: (WORKER,), BEN: (WORKER,)}).code == "no-chief"
 
 

@@ -42,7 +42,7 @@ def test_the_evaluator_is_told_of_the_cluster_but_is_no_part_of_it() -> None:
     assert set(text["cluster"]) == {"chief", "worker"}
 
 
-def test_an_ipv6_address_stands_in_brackets() -> None:
+def test_an_ipv6_address_is_in_brackets() -> None:
     assert (
         address(Task(device=ANNA, role=Role.CHIEF, index=0, host="fe80::1", port=20000)) == "[fe80::1]:20000"
     )
@@ -88,7 +88,7 @@ def test_loopback_is_known_in_each_form(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["annas-laptop.local", "fe80::1%eth0", "127.example", ""])
-def test_what_is_no_loopback_address_is_none(host: str) -> None:
+def test_other_addresses_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 

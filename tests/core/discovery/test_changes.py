@@ -47,7 +47,7 @@ async def test_a_burst_of_changes_is_reported_once(kernel: tuple[socket.socket, 
     assert 1 <= len(told) < 20
 
 
-async def test_without_the_kernels_word_it_looks_now_and_then() -> None:
+async def test_without_reports_from_the_kernel_changes_are_polled() -> None:
     news = asyncio.Event()
     looked: list[None] = []
 
@@ -89,7 +89,7 @@ asyncio.run(main())
 
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform != "linux", reason="rtnetlink is Linux's")
-def test_the_kernel_tells_when_an_interface_comes_up() -> None:
+def test_the_kernel_reports_when_an_interface_comes_up() -> None:
     """In its own network namespace: nothing of this machine is touched."""
     if not (shutil.which("unshare") and shutil.which("ip")):
         pytest.skip("unshare or ip is missing")

@@ -36,7 +36,7 @@ def test_containers_virtual_machines_and_tunnels_are_left_out(name: str) -> None
 
 
 @pytest.mark.parametrize("name", LANS)
-def test_what_people_connect_laptops_by_is_taken(name: str) -> None:
+def test_interfaces_that_people_connect_laptops_by_are_chosen(name: str) -> None:
     lan = Interface(name, ("192.168.1.20",))
     assert chosen([lan, LO]) == (lan,)
 
@@ -86,7 +86,7 @@ class _Stats:
         self.isup, self.flags = isup, flags
 
 
-def test_what_the_system_tells_of_its_interfaces_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_systems_interfaces_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     adapters = [
         _Adapter("lo", "127.0.0.1", ("::1", 0, 0)),
         _Adapter("eth0", ("fe80::5", 0, 2), ("fd00::5", 0, 0), "169.254.3.4", "192.168.1.5", "10.9.9.9"),

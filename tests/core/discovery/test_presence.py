@@ -180,7 +180,7 @@ async def test_an_interface_that_is_not_there_is_named(make: Make) -> None:
     assert anna.problems[0].fix
 
 
-async def test_mdns_that_can_not_be_used_is_a_notice_and_no_exception(
+async def test_unusable_mdns_is_a_notice_and_no_exception(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(**options: object) -> AsyncZeroconf:
@@ -228,7 +228,7 @@ async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_re
     assert made_up.isdisjoint(address for _, addresses in anna.found.values() for address in addresses)
 
 
-async def test_a_record_that_turns_into_another_devices_takes_the_first_away(make: Make) -> None:
+async def test_a_record_that_becomes_another_devices_removes_the_first(make: Make) -> None:
     anna = await make("anna")
     evil: AsyncZeroconf = vars(browser)["AsyncZeroconf"](interfaces=["127.0.0.1"])
     instance = f"turning {secrets.token_hex(4)}"
@@ -348,7 +348,7 @@ async def test_a_laptop_that_is_silent_when_its_record_is_old_is_gone_and_one_th
         await evil.async_close()
 
 
-async def test_what_two_records_of_a_device_say_is_reported_together_its_usual_one_first(make: Make) -> None:
+async def test_two_records_of_a_device_are_reported_together_its_usual_one_first(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)
     twin = await make("not bert", 27603, device=bert.device)
@@ -375,7 +375,7 @@ async def test_an_announcement_that_fails_is_reported_and_others_are_found_all_t
     await anna.wait_until(lambda: bert.device in anna.found)
 
 
-async def test_who_closes_finds_nobody_any_more(make: Make) -> None:
+async def test_a_closed_presence_finds_nobody(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert")
     await anna.wait_until(lambda: bert.device in anna.found)
     await anna.presence.close()

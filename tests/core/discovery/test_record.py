@@ -52,7 +52,7 @@ def seen(info: AsyncServiceInfo, *, loopback: bool = False) -> Sighting | None:
     return sighting(info, ANNA, loopback=loopback)
 
 
-def test_what_one_node_announces_the_other_reads() -> None:
+def test_a_nodes_announcement_is_read_by_another() -> None:
     announcement = Announcement(BERT, "Bert's laptop", 27601, 1)
     info = service_info(announcement, ["192.168.1.20", "2001:db8::5"])
     assert seen(info) == Sighting(BERT, "Bert's laptop", 1, ("192.168.1.20:27601", "[2001:db8::5]:27601"))
@@ -69,7 +69,7 @@ def test_any_name_and_any_number_of_addresses_can_be_announced(name: str, addres
         assert sighted.name
 
 
-def test_our_own_record_is_none_of_ours_to_find() -> None:
+def test_our_own_record_is_ignored() -> None:
     assert seen(record(id=ANNA)) is None
 
 
@@ -97,7 +97,7 @@ def test_our_own_record_is_none_of_ours_to_find() -> None:
         record(addresses=["8.8.8.8", "2a00:1450:4001:81b::200e", "::ffff:8.8.8.8"]),
     ],
 )
-def test_a_record_that_can_be_no_nodes_is_ignored(info: AsyncServiceInfo) -> None:
+def test_a_record_that_cannot_be_a_nodes_is_ignored(info: AsyncServiceInfo) -> None:
     assert seen(info) is None
 
 
@@ -109,7 +109,7 @@ def test_loopback_is_believed_only_where_this_node_uses_it_itself() -> None:
     assert found.addresses == ("127.0.0.1:27600",)
 
 
-def test_nobody_on_the_internet_is_called_for_a_records_sake() -> None:
+def test_public_addresses_in_a_record_are_ignored() -> None:
     local = ["10.1.2.3", "172.16.0.9", "192.168.1.20", "169.254.7.7", "100.64.0.1", "fd00::5"]
     for address in local:
         found = seen(record(addresses=["93.184.215.14", address, "2606:2800:21f:cb07::1"]))
@@ -131,9 +131,7 @@ def test_a_name_that_shows_nothing_is_replaced(name: bytes | None) -> None:
 
 
 @given(name=st.binary(max_size=240), port=st.integers(0, 65535), addresses=st.lists(st.ip_addresses()))
-def test_whatever_a_record_says_what_is_read_of_it_is_bounded_and_clean(
-    name: bytes, port: int, addresses: list[object]
-) -> None:
+def test_every_sighting_is_bounded_and_clean(name: bytes, port: int, addresses: list[object]) -> None:
     found = seen(record(name=name, port=port, addresses=[str(each) for each in addresses]), loopback=True)
     if found is None:
         return

@@ -41,7 +41,7 @@ def sources(clock: Clock, out: list[str]) -> Announcers:
     return Announcers(clock, out.append, most=20, per_source=8)
 
 
-def test_who_names_one_is_heard_under_a_flood_of_another(sources: Announcers, clock: Clock) -> None:
+def test_a_source_with_one_instance_is_heard_during_anothers_flood(sources: Announcers, clock: Clock) -> None:
     heard = 0
     for number in range(5000):
         clock.now_s = number / 1000
@@ -66,7 +66,7 @@ def test_many_sources_share_what_there_is_and_the_largest_gives_way(
     assert gone.startswith(("10.0.0.1", "10.0.0.2")) and gone not in sources
 
 
-def test_a_source_that_is_full_hears_its_newest_in_place_of_its_oldest(
+def test_a_full_sources_newest_instance_replaces_its_oldest(
     sources: Announcers, clock: Clock, out: list[str]
 ) -> None:
     for number in range(8):
@@ -79,7 +79,7 @@ def test_a_source_that_is_full_hears_its_newest_in_place_of_its_oldest(
     assert not sources.admit(FLOOD, {f"at once {number}" for number in range(9)}) and len(out) == 1
 
 
-def test_what_is_gone_makes_room(sources: Announcers) -> None:
+def test_a_released_instance_makes_room(sources: Announcers) -> None:
     for number in range(8):
         assert sources.admit(FLOOD, {f"fake {number}"})
     sources.release("FAKE 5")
@@ -116,7 +116,7 @@ def made_up(number: int) -> bytes:
     return packet
 
 
-def test_a_datagram_tells_which_nodes_it_speaks_of() -> None:
+def test_nodes_announced_by_a_datagram_are_found() -> None:
     names = {f"one.{SERVICE}", f"two.{SERVICE}"}
     assert instances_in(datagram(*names)) == names
     assert instances_in(datagram(f"one.{SERVICE}").upper()) == {f"ONE.{SERVICE.upper()}"}

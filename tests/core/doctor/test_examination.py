@@ -54,7 +54,7 @@ async def test_a_check_that_never_ends_is_a_finding(tmp_path: Path) -> None:
     assert "endless did not end" in found[0].what
 
 
-async def test_what_blocks_does_not_block_the_loop(tmp_path: Path) -> None:
+async def test_a_blocking_check_does_not_block_the_loop(tmp_path: Path) -> None:
     looped = threading.Event()
 
     def check_waiting(seen: Examined) -> Finding:

@@ -32,7 +32,7 @@ def test_a_home_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("free", "level"), [(100 << 30, "ok"), (1 << 30, "warning"), (100 << 20, "error")])
-def test_little_room_is_said_in_time(tmp_path: Path, free: int, level: str) -> None:
+def test_little_space_is_reported_in_time(tmp_path: Path, free: int, level: str) -> None:
     asked: list[Path] = []
 
     def usage(path: Path) -> SimpleNamespace:
@@ -110,7 +110,7 @@ def test_a_link_in_the_keys_place_is_not_followed(tmp_path: Path) -> None:
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
-def test_what_cannot_be_mended_is_refused_with_words(tmp_path: Path) -> None:
+def test_a_finding_that_cannot_be_mended_is_refused_with_a_reason(tmp_path: Path) -> None:
     for home, code, expected in (
         (Home(tmp_path), "not-sealed", "no-such-mend"),
         (Home(tmp_path / "missing"), "key-mode", "mend-failed"),

@@ -60,7 +60,7 @@ def test_without_a_node_the_driver_itself_is_asked(tmp_path: Path) -> None:
     assert machine.check_gpu(asked, lambda: Gpus(None, "CPU only: asked.")).what == "CPU only: asked."
 
 
-def test_the_drivers_that_were_asked_are_let_go() -> None:
+def test_the_drivers_are_closed_after_the_check() -> None:
     class Driver(Gpus):
         is_closed = False
 
@@ -74,7 +74,7 @@ def test_the_drivers_that_were_asked_are_let_go() -> None:
 
 
 @pytest.mark.parametrize(("available", "level"), [(8 << 30, "ok"), (300 << 20, "warning")])
-def test_little_memory_is_said_before_a_run(tmp_path: Path, available: int, level: str) -> None:
+def test_little_memory_is_reported_before_a_run(tmp_path: Path, available: int, level: str) -> None:
     assert machine.check_memory(view(tmp_path), lambda: SimpleNamespace(available=available)).level == level
 
 
@@ -104,7 +104,9 @@ def test_a_clock_of_the_past_is_named(tmp_path: Path) -> None:
     assert machine.check_clock(view(tmp_path), lambda: 86_400.0).code == "clock-wrong"
 
 
-def test_scripts_that_meet_by_tensorflow_are_sealed_where_namespaces_are_to_be_had(tmp_path: Path) -> None:
+def test_scripts_that_meet_through_tensorflow_are_sealed_where_namespaces_are_available(
+    tmp_path: Path,
+) -> None:
     finding = machine.check_sealing(view(tmp_path), lambda: "namespace")
 
     assert (finding.level, finding.code) == ("ok", "sealed")
@@ -121,7 +123,7 @@ def test_it_never_claims_that_a_run_is_sealed_where_it_cannot_be(tmp_path: Path)
     assert "All other scripts connect over TLS" in finding.fix
 
 
-def test_how_far_walls_reach_is_told_by_the_kernels_level(tmp_path: Path) -> None:
+def test_the_reach_of_walls_follows_from_the_kernels_level(tmp_path: Path) -> None:
     told = [machine.check_walls(view(tmp_path), partial(Level, level, True)) for level in (7, 4, 2, 1)]
     assert [finding.code for finding in told] == ["walls", "walls-older", "walls-older", "no-walls"]
     assert [finding.level for finding in told] == ["ok", "note", "note", "warning"]
@@ -135,7 +137,7 @@ def test_how_far_walls_reach_is_told_by_the_kernels_level(tmp_path: Path) -> Non
     assert machine.check_walls(view(tmp_path), lambda: Level(7, False)).code == "no-walls"
 
 
-def test_whether_it_would_stay_awake_is_said(tmp_path: Path) -> None:
+def test_whether_the_laptop_would_stay_awake_is_reported(tmp_path: Path) -> None:
     kept, not_kept = (machine.check_sleep(view(tmp_path), lambda by=by: by) for by in ("GNOME", ""))  # type: ignore[misc]
     assert (kept.code, not_kept.code) == ("awake", "may-sleep")
     off = replace(view(tmp_path), settings=Settings(stay_awake=False))

@@ -117,7 +117,7 @@ async def test_a_port_that_the_system_may_lend_is_warned_of(
     assert codes == {32767: "port", 32768: "port-ephemeral", 60999: "port-ephemeral", 61000: "port"}
 
 
-async def test_any_port_needs_no_look(tmp_path: Path) -> None:
+async def test_a_node_on_any_port_needs_no_check(tmp_path: Path) -> None:
     nothing = Examined(view(tmp_path, port=None).home, settings=Settings(port=0))
     assert (await network.check_port(nothing)).level == "note"
 
@@ -184,7 +184,7 @@ def test_a_laptop_without_a_firewall_is_told_so(tmp_path: Path, monkeypatch: pyt
         ),
     ],
 )
-def test_only_who_is_seen_and_paired_and_not_linked_is_out_of_reach(
+def test_only_a_paired_device_that_is_seen_but_not_linked_is_out_of_reach(
     tmp_path: Path, events: tuple[ev.Event, ...]
 ) -> None:
     assert network.check_isolation(view(tmp_path, *events), tmp_path / "none") is None

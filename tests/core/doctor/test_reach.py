@@ -105,7 +105,7 @@ async def test_a_laptop_is_asked_over_its_link(tmp_path: Path) -> None:
     assert (found.code, tried) == ("reach-closed-there", [OTHER])
 
 
-async def test_who_does_not_answer_is_no_verdict(tmp_path: Path) -> None:
+async def test_a_laptop_that_does_not_answer_gets_no_verdict(tmp_path: Path) -> None:
     seen, tried = asked_over(tmp_path, None, PAIRED, up(VERSIONS))
 
     (found,) = await check_reach(seen)

@@ -75,7 +75,7 @@ async def test_what_the_probe_prints_is_reported(tmp_path: Path) -> None:
     assert "2.21.0" in finding.what and "NVIDIA Test" in finding.what and "5.2 s" in finding.what
 
 
-def test_a_system_that_nobody_tried_is_said(tmp_path: Path) -> None:
+def test_an_untested_system_is_reported(tmp_path: Path) -> None:
     assert software.check_system(view(tmp_path), "linux") is None
     finding = software.check_system(view(tmp_path), "win32")
     assert finding is not None and finding.level == "note" and "on Windows nobody has tried" in finding.what
@@ -101,7 +101,7 @@ async def test_a_gpu_that_tensorflow_does_not_find_is_noted(tmp_path: Path) -> N
         ("print('not json')", "status 0"),
     ],
 )
-async def test_a_package_that_does_not_load_says_its_last_words(
+async def test_a_package_that_does_not_load_is_reported_with_its_last_output(
     tmp_path: Path, code: str, words: str
 ) -> None:
     finding = await software.check_loading(view(tmp_path), command=[sys.executable, "-c", code])
@@ -219,7 +219,7 @@ async def test_a_frozen_program_is_probed_and_mended_by_itself(
         ('["2.21.0"]', "", 0, "it ended with status 0"),
     ],
 )
-async def test_what_does_not_load_says_why(
+async def test_a_failing_load_says_why(
     tmp_path: Path, child: Child, said: str, complained: str, status: int, words: str
 ) -> None:
     child(_Probe(said, complained, status))

@@ -113,7 +113,7 @@ async def test_each_calls_the_other_and_nothing_stays_open(ends: Ends) -> None:
 
 
 @pytest.mark.real
-async def test_who_asks_twice_at_once_hears_of_one_trial(ends: Ends) -> None:
+async def test_concurrent_requests_share_one_trial(ends: Ends) -> None:
     anna = ends.trials[ANNA]
     first, second = await asyncio.gather(anna.try_with(BEN), anna.try_with(BEN))
 
@@ -136,7 +136,7 @@ async def test_a_laptop_that_never_answers_is_given_up_and_nothing_stays_open(en
 
 
 @pytest.mark.real
-async def test_a_call_that_is_lost_on_the_way_is_told_by_its_side(
+async def test_a_call_that_is_lost_on_the_way_is_reported_for_its_direction(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect, called = asyncio.open_connection, []
@@ -188,13 +188,13 @@ async def test_without_a_link_nothing_is_tried(ends: Ends) -> None:
         ReachAsked(nonce=NONCE * 1000, port=FIRST_PORT),
     ],
 )
-async def test_nobody_is_called_where_no_trainer_is(ends: Ends, asked: ReachAsked) -> None:
+async def test_only_ports_of_trainers_are_called(ends: Ends, asked: ReachAsked) -> None:
     ends.trials[BEN].on_asked(ANNA, asked)
 
     assert len(ends.background) == 0 and ends.sent == []
 
 
-async def test_an_answer_counts_only_from_who_was_asked(ends: Ends) -> None:
+async def test_an_answer_counts_only_from_the_laptop_that_was_asked(ends: Ends) -> None:
     ends.lost = {ReachAsked}
     trying = asyncio.create_task(ends.trials[ANNA].try_with(BEN))
     asked = await ends.first_sent
@@ -212,7 +212,7 @@ async def test_an_answer_counts_only_from_who_was_asked(ends: Ends) -> None:
 @pytest.mark.parametrize(
     ("says", "found"), [(NONCE, "answers"), (b"HTTP/1.0 400 Bad", "stranger"), (b"short", "stranger")]
 )
-async def test_what_is_read_proves_who_answers(
+async def test_the_bytes_read_prove_who_answers(
     monkeypatch: pytest.MonkeyPatch, says: bytes, found: str
 ) -> None:
     air = Network()
@@ -234,7 +234,7 @@ async def test_what_is_read_proves_who_answers(
         (TimeoutError(), "silent"),
     ],
 )
-async def test_a_call_that_fails_is_told_by_how_it_failed(
+async def test_a_failed_call_is_reported_by_its_kind(
     monkeypatch: pytest.MonkeyPatch, failure: OSError, found: str
 ) -> None:
     async def fail(host: str, port: int) -> None:
@@ -246,7 +246,7 @@ async def test_a_call_that_fails_is_told_by_how_it_failed(
 
 
 @pytest.mark.real
-async def test_who_answers_without_a_word_is_a_stranger() -> None:
+async def test_a_port_that_sends_nothing_is_a_strangers() -> None:
     with socket.create_server((HERE, 0)) as silent:
         assert await dial(HERE, silent.getsockname()[1], NONCE, QUICK_S) == "stranger"
 

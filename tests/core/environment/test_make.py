@@ -85,7 +85,7 @@ def refusal(work: Callable[[], object]) -> TandemError:
         ("", WantedVersions("3.12"), False),
     ],
 )
-def test_what_the_new_one_says_of_itself_decides(said: str, wanted: WantedVersions, whole: bool) -> None:
+def test_the_new_tandems_own_version_output_decides(said: str, wanted: WantedVersions, whole: bool) -> None:
     assert has(said, wanted) is whole
 
 
@@ -223,7 +223,7 @@ def test_killed_in_the_middle_of_removal_what_is_left_is_not_taken_for_a_whole_o
 
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform == "win32", reason="a child cannot hold the lock there")
-def test_what_a_killed_tandem_left_running_still_has_the_folder(tmp_path: Path) -> None:
+def test_a_command_left_running_by_a_killed_tandem_still_holds_the_folder(tmp_path: Path) -> None:
     made = doing(
         tmp_path,
         "import os, time",
@@ -246,7 +246,7 @@ def test_what_a_killed_tandem_left_running_still_has_the_folder(tmp_path: Path) 
 
 
 @pytest.mark.real
-def test_what_failed_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failure_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     made = doing(tmp_path, "print('ERROR: No such thing')", "raise SystemExit(1)")
     problem = refusal(Making(made, ignore).run).problem
     assert problem.code == "environment-failed" and "No such thing" in problem.what
@@ -254,7 +254,7 @@ def test_what_failed_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_without_a_network_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_network_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real pip, whose index is a port of this machine where nobody listens."""
     monkeypatch.delenv("PIP_NO_INDEX")
     made = tiny(tmp_path)
@@ -275,7 +275,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators")
-def test_a_mark_that_cannot_be_opened_is_reported_of_this_folder(tmp_path: Path) -> None:
+def test_a_mark_that_cannot_be_opened_is_reported_with_its_folder(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     made.folder.mkdir()
     (made.folder / MARK).symlink_to(tmp_path)
@@ -284,7 +284,7 @@ def test_a_mark_that_cannot_be_opened_is_reported_of_this_folder(tmp_path: Path)
 
 
 @pytest.mark.real
-def test_one_that_does_not_load_is_not_kept(tmp_path: Path) -> None:
+def test_an_environment_that_does_not_load_is_not_kept(tmp_path: Path) -> None:
     made = tiny(tmp_path)
     wheel(tmp_path, loads=False)
     problem = refusal(Making(made, ignore).run).problem
@@ -300,7 +300,7 @@ def test_a_step_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_one_that_came_out_otherwise_is_not_kept(tmp_path: Path) -> None:
+def test_an_environment_with_other_versions_is_not_kept(tmp_path: Path) -> None:
     made = tiny(tmp_path, tensorflow="2.21.1")
     problem = refusal(Making(made, ignore).run).problem
     assert problem.code == "environment-not-as-wanted" and "TensorFlow 2.21.0" in problem.what
@@ -325,13 +325,13 @@ def test_a_second_process_is_refused_while_one_makes_it(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_too_little_space_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+def test_too_little_space_is_reported_before_anything_is_fetched(tmp_path: Path) -> None:
     made, lines = replace(tiny(tmp_path), disk_bytes=1 << 60), list[str]()
     assert refusal(Making(made, lines.append).run).code == "environment-no-space"
     assert not lines and not made.folder.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     made = replace(tiny(tmp_path), folder=tmp_path / "file" / "made")
     assert refusal(Making(made, ignore).run).code == "environment-unwritable"

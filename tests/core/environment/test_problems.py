@@ -62,12 +62,12 @@ RETRY = (
         ((), "environment-failed"),
     ],
 )
-def test_a_failure_is_told_by_its_cause_with_its_mend(lines: tuple[str, ...], code: str) -> None:
+def test_a_failure_is_reported_by_its_cause_with_the_fix(lines: tuple[str, ...], code: str) -> None:
     problem = failed("Fetching and installing the packages", lines, "3.12", FOLDER, SOURCE)
     assert problem.code == code and problem.fix
 
 
-def test_what_nobody_knows_is_told_by_its_error_with_all_that_was_said() -> None:
+def test_an_unknown_failure_is_reported_by_its_error_with_the_whole_output() -> None:
     lines = ("Collecting x", "ERROR: Package 'x' requires a different Python", "[notice] A new release")
     problem = failed("Fetching the packages", lines, "3.12", FOLDER, SOURCE)
     assert problem.what == ("Fetching the packages failed: ERROR: Package 'x' requires a different Python")
@@ -100,7 +100,7 @@ def test_the_disk_that_is_full_is_named(line: str, disk: str) -> None:
         ("/home/a b", "error: Distribution not found at: file:///home/a%20b"),
     ],
 )
-def test_that_the_source_of_tandem_is_gone_is_said_of_that_alone(source: str, line: str) -> None:
+def test_a_missing_source_is_reported_only_where_it_is_the_cause(source: str, line: str) -> None:
     problem = failed("Fetching the packages", (line,), "3.12", FOLDER, source)
     assert problem.what == f"Tandem was installed from {source}, which no longer exists."
     other = failed("Fetching the packages", (line,), "3.12", FOLDER, "/elsewhere/t.whl")

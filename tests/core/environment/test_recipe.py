@@ -43,7 +43,7 @@ def test_an_interpreter_that_is_here_makes_it_and_its_pip_fills_it() -> None:
     ]
 
 
-def test_what_was_installed_comes_from_where_this_one_came() -> None:
+def test_an_installed_tandem_is_installed_from_the_same_source() -> None:
     def source(maker: EnvironmentMaker, *extras: str) -> str:
         return made(maker, extras=extras).steps[-2].command[-1]
 
@@ -112,7 +112,7 @@ def test_the_same_python_with_another_tensorflow_is_made_by_this_python() -> Non
     assert other.steps[0].command[0] == sys.executable
 
 
-def test_the_versions_are_those_that_tandem_is_tested_with_but_for_what_is_wanted() -> None:
+def test_the_versions_are_those_that_tandem_is_tested_with_except_for_wanted_ones() -> None:
     pinned = made(CHECKOUT).constraints.splitlines()
     assert "keras==3.15.1" in pinned and "tensorflow==2.21.0" in pinned
     other = made(CHECKOUT, WantedVersions("3.12", tensorflow="2.21.1")).constraints.splitlines()
@@ -120,7 +120,7 @@ def test_the_versions_are_those_that_tandem_is_tested_with_but_for_what_is_wante
     assert set(pinned) - set(other) == {"tensorflow==2.21.0"}
 
 
-def test_packages_come_by_hashes_but_for_a_version_that_is_wanted_and_not_known() -> None:
+def test_packages_are_installed_by_hash_except_for_a_wanted_version_that_is_not_known() -> None:
     recipe = made(CHECKOUT)
     hashed = recipe.steps[1].command
     assert "--require-hashes" in hashed and hashed[-1] == str(recipe.folder / "packages.txt")
@@ -142,7 +142,7 @@ def test_packages_come_by_hashes_but_for_a_version_that_is_wanted_and_not_known(
     assert "tensorflow==" not in other and "keras==" in other
 
 
-def test_what_is_wanted_is_said_in_words() -> None:
+def test_wanted_versions_are_listed_in_words() -> None:
     assert str(WantedVersions("3.12")) == "Python 3.12"
     assert str(WantedVersions.like(THEIRS)) == "Python 3.12, TensorFlow 2.21.0 and Keras 3.15.1"
 
@@ -163,7 +163,7 @@ def test_what_is_wanted_is_said_in_words() -> None:
         (WantedVersions("3.12", tensorflow="2.21.99999"), "environment-other-release"),
     ],
 )
-def test_what_tandem_does_not_run_with_is_refused_whoever_asks(wanted: WantedVersions, code: str) -> None:
+def test_unsupported_versions_are_refused_whoever_asks(wanted: WantedVersions, code: str) -> None:
     with pytest.raises(TandemError) as refused:
         made(CHECKOUT, wanted)
     assert refused.value.code == code and refused.value.fix

@@ -62,7 +62,7 @@ def wait_until(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
+def test_nothing_of_finished_steps_is_kept(tmp_path: Path) -> None:
     process = psutil.Process()
     with meeting(tmp_path, 3) as exchanges:
 
@@ -82,7 +82,7 @@ def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
         wait_until(lambda: all(each.is_idle for each in exchanges))
 
 
-def test_a_connection_that_is_cut_in_the_middle_goes_on_with_the_same_result(tmp_path: Path) -> None:
+def test_a_connection_cut_in_the_middle_gives_the_same_result(tmp_path: Path) -> None:
     ways: list[Way] = []
 
     def reach(rank: int, other: int, address: tuple[str, int]) -> tuple[str, int]:

@@ -28,7 +28,7 @@ HEAD = PackHead(key=Key(0, 0, 0, 0), phase="part", call=Call("sum", "float32", (
         seen=_u63,
     )
 )
-def test_a_hello_comes_out_as_it_went_in(hello: MemberHello) -> None:
+def test_a_hello_survives_a_round_trip(hello: MemberHello) -> None:
     assert decode(encode(hello)[HEADER.size :], HELLO) == hello
 
 
@@ -61,7 +61,7 @@ def test_every_version_says_hello_alike() -> None:
         ),
     )
 )
-def test_a_head_comes_out_as_it_went_in(head: PackHead) -> None:
+def test_a_head_survives_a_round_trip(head: PackHead) -> None:
     assert decode_head(encode_head(head)) == head
 
 
@@ -99,5 +99,5 @@ def test_only_float32_is_narrowed(own: str, narrowed: bool) -> None:
     assert call.is_narrowed == narrowed
 
 
-def test_a_callers_word_cannot_spoil_the_line_that_shows_it() -> None:
+def test_a_callers_label_cannot_break_the_line_that_shows_it() -> None:
     assert str(Call("sum", "int8", (1,), label="a\n\u202eb")).isprintable()

@@ -121,7 +121,9 @@ def only_peer(exchange: Exchange) -> PeerStatus:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("elements", [0, 1, SEVERAL_PIECES])
-def test_all_have_the_sum_in_rank_order_bit_by_bit(meeting: Meeting, count: int, elements: int) -> None:
+def test_all_members_get_the_sum_in_rank_order_bit_by_bit(
+    meeting: Meeting, count: int, elements: int
+) -> None:
     with meeting(count) as exchanges:
         assert all_have_the_sum(exchanges, 0, elements)
         assert all_have_the_sum(exchanges, 1, elements)
@@ -146,7 +148,7 @@ def test_a_narrowed_sum_has_the_same_bits_on_all_and_is_near_the_true_one(
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "uint8", "complex64", "float16", "bool"])
-def test_other_types_pass_as_they_are(meeting: Meeting, dtype: str) -> None:
+def test_other_types_travel_unchanged(meeting: Meeting, dtype: str) -> None:
     own = [(np.arange(6).reshape(2, 3) + rank).astype(dtype) for rank in range(2)]
 
     def meet(exchange: Exchange) -> bool:
@@ -195,7 +197,7 @@ def test_members_go_on_after_many_cuts(meeting: Meeting, network: Network) -> No
 
 @pytest.mark.parametrize("caller", [0, 1])
 @pytest.mark.parametrize("shut", [NOBODY, None], ids=["refused", "no address"])
-def test_it_is_enough_that_one_can_call_the_other(
+def test_one_open_direction_is_enough(
     meeting: Meeting, network: Network, caller: int, shut: Address | None
 ) -> None:
     def reach(rank: int, _: int, true: Address) -> Address | None:
@@ -207,7 +209,7 @@ def test_it_is_enough_that_one_can_call_the_other(
         assert all_have_the_sum(exchanges, 1)
 
 
-def test_who_is_far_ahead_waits_on_the_way(meeting: Meeting) -> None:
+def test_a_member_far_ahead_is_held_back(meeting: Meeting) -> None:
     elements, keys = 100_000, keys_of(0, 8)
     with meeting(2, limits=Limits(early_bytes=1_000_000)) as exchanges:
         ahead, behind = exchanges
@@ -281,7 +283,7 @@ def test_closing_ends_waits_on_both_sides_and_says_why(meeting: Meeting) -> None
             one.wait([Key(0, 0, 2, 0)])
 
 
-def test_one_that_closes_after_its_last_step_still_sends_what_others_lack(meeting: Meeting) -> None:
+def test_a_member_that_closes_after_its_last_step_still_sends_what_others_lack(meeting: Meeting) -> None:
     elements = 1_000_000
 
     def meet(exchange: Exchange) -> bool:
@@ -295,7 +297,7 @@ def test_one_that_closes_after_its_last_step_still_sends_what_others_lack(meetin
         assert time.monotonic() - began_s < 60.0, "nobody lingered without a need"
 
 
-def test_one_lingers_through_a_cut_for_what_the_other_lacks(meeting: Meeting, network: Network) -> None:
+def test_a_closing_member_lingers_through_a_cut(meeting: Meeting, network: Network) -> None:
     with meeting(2) as exchanges:
         ahead, behind = exchanges
         assert all_have_the_sum(exchanges)
@@ -307,7 +309,7 @@ def test_one_lingers_through_a_cut_for_what_the_other_lacks(meeting: Meeting, ne
         assert network.cuts == 1
 
 
-def test_regrouping_ends_the_old_attempt_and_the_step_is_met_again(meeting: Meeting) -> None:
+def test_regrouping_ends_the_old_attempt_and_the_step_is_repeated(meeting: Meeting) -> None:
     with meeting(2) as exchanges:
         one, other = exchanges
         one.hand_over(KEY, numbers(0, 10))
@@ -324,7 +326,7 @@ def test_regrouping_ends_the_old_attempt_and_the_step_is_met_again(meeting: Meet
         assert failure.value.code == problems.OLD
 
 
-def test_regrouping_drops_what_was_not_begun(meeting: Meeting) -> None:
+def test_regrouping_drops_messages_not_yet_begun(meeting: Meeting) -> None:
     with meeting(2, lambda *_: None) as exchanges:
         one = exchanges[0]
         one.hand_over(KEY, numbers(0, 10))
@@ -335,7 +337,7 @@ def test_regrouping_drops_what_was_not_begun(meeting: Meeting) -> None:
         assert not only_peer(one).unconfirmed
 
 
-def test_who_is_left_meets_without_those_who_left(meeting: Meeting) -> None:
+def test_remaining_members_meet_without_those_who_left(meeting: Meeting) -> None:
     elements = 3001
     with meeting(4) as exchanges:
         for each in exchanges[:3]:
@@ -355,7 +357,9 @@ def test_who_is_left_meets_without_those_who_left(meeting: Meeting) -> None:
 
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["a node says so", "nobody says so"])
-def test_whoever_lost_a_member_by_its_own_fault_may_go_on_without_it(meeting: Meeting, is_told: bool) -> None:
+def test_the_others_may_go_on_without_a_member_that_failed_by_its_own_fault(
+    meeting: Meeting, is_told: bool
+) -> None:
     with meeting(3, limits=Limits(missed_s=60.0 if is_told else 0.1)) as exchanges:
         one, second, third = exchanges
         assert all_have_the_sum(exchanges)
@@ -375,7 +379,7 @@ def test_whoever_lost_a_member_by_its_own_fault_may_go_on_without_it(meeting: Me
             assert all(same_bits(each, expected(2)) for each in sums)
 
 
-def test_what_comes_of_a_generation_that_is_not_known_here_yet_waits_until_it_is(meeting: Meeting) -> None:
+def test_messages_of_a_generation_not_known_yet_wait_until_it_is(meeting: Meeting) -> None:
     with meeting(3) as exchanges:
         one, second, _ = exchanges
         second.regroup(1, 0, [2])
@@ -389,7 +393,7 @@ def test_what_comes_of_a_generation_that_is_not_known_here_yet_waits_until_it_is
         assert same_bits(second.wait([key])[0], expected(2, SEVERAL_PIECES))
 
 
-def test_who_is_waited_for_is_known_meanwhile(meeting: Meeting) -> None:
+def test_awaited_members_are_reported(meeting: Meeting) -> None:
     elements = 3000
     keys = keys_of(1, 2)
     with meeting(3) as exchanges:
@@ -413,7 +417,7 @@ def test_who_is_waited_for_is_known_meanwhile(meeting: Meeting) -> None:
         assert exchanges[0].waiting() == []
 
 
-def test_a_member_that_never_comes_is_said_to_be_called(meeting: Meeting) -> None:
+def test_a_member_that_never_connects_is_reported_with_its_calls(meeting: Meeting) -> None:
     with meeting(2, lambda *_: NOBODY) as exchanges:
         exchanges[0].hand_over(KEY, numbers(0, 3))
         with waiting(exchanges[0]):
@@ -429,7 +433,7 @@ def test_ranks_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
             Exchange(rank, peers, keyring(of, rank), "run", None)
 
 
-def test_waiting_for_what_was_not_handed_over_is_an_error(meeting: Meeting) -> None:
+def test_waiting_for_a_pack_that_was_not_handed_over_is_an_error(meeting: Meeting) -> None:
     with meeting(2) as exchanges:
         with pytest.raises(KeyError):
             exchanges[0].wait([KEY])
@@ -483,7 +487,7 @@ def stranger(tmp_path: Path, network: Network) -> Iterator[Stranger]:
 
 
 @pytest.mark.parametrize("changed", [{"version": 99}, {"run": "another"}, {"rank": 0}])
-def test_who_speaks_of_another_run_version_or_rank_is_refused(
+def test_a_hello_of_another_run_version_or_rank_is_refused(
     stranger: Stranger, changed: dict[str, object]
 ) -> None:
     with pytest.raises(OSError, match="closed"):
@@ -491,7 +495,7 @@ def test_who_speaks_of_another_run_version_or_rank_is_refused(
     assert stranger.call().rank == 0
 
 
-def test_who_says_another_word_than_hello_is_refused(
+def test_a_first_word_other_than_hello_is_refused(
     stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OSError, match="closed"), monkeypatch.context() as patch:
@@ -522,7 +526,7 @@ def test_an_answer_to_another_call_is_refused(stranger: Stranger, monkeypatch: p
     ],
     ids=["ahead", "in nothing", "number", "no begin", "kind", "ack", "begin twice", "piece", "head", "size"],
 )
-def test_who_talks_nonsense_is_told_so_and_the_wait_ends(stranger: Stranger, data: bytes) -> None:
+def test_a_peer_that_sends_garbage_is_told_so_and_the_wait_ends(stranger: Stranger, data: bytes) -> None:
     sending, receiving = stranger.session()
     sending.stream.write(data)
     word = read_word(receiving)
@@ -544,7 +548,7 @@ def test_a_goodbye_ends_the_wait_with_its_reason(stranger: Stranger) -> None:
         stranger.member.wait([KEY])
 
 
-def test_one_that_closes_takes_what_is_sent_to_it_until_the_other_has_read_why(stranger: Stranger) -> None:
+def test_a_closing_member_keeps_reading_until_the_other_has_its_reason(stranger: Stranger) -> None:
     sending, receiving = stranger.session()
     sending.stream.write(encode(Begin(session=1, message=0, bytes=0)))
     closing_it = threading.Thread(target=stranger.member.close, args=[DONE])
@@ -577,7 +581,7 @@ def test_two_halves_of_the_same_direction_are_closed(stranger: Stranger) -> None
     assert only_peer(stranger.member).connection == "dialling"
 
 
-def test_a_second_session_of_one_who_knows_of_the_first_takes_its_place(stranger: Stranger) -> None:
+def test_a_second_session_of_a_caller_that_knew_the_first_replaces_it(stranger: Stranger) -> None:
     """A caller that knew of the session and calls again has lost it; otherwise the calls only crossed."""
     stranger.session()
     crossing = [stranger.call(nonce=b"1" * 8), stranger.call(nonce=b"1" * 8, carries="to-caller")]

@@ -22,7 +22,7 @@ def test_each_run_has_keys_of_its_own_which_are_shown_nowhere() -> None:
     assert repr(first.private_key) not in repr(first)
 
 
-def test_who_has_the_secret_makes_the_same_keys_and_other_ones_for_each_member_and_run() -> None:
+def test_the_secret_alone_gives_the_same_keys_which_differ_by_member_and_run() -> None:
     secret = b"s" * 32
     pair = keys.derive(secret, "run", 1)
     assert pair == keys.derive(secret, "run", 1)
@@ -51,7 +51,7 @@ def test_a_context_gets_the_key_and_no_file_has_it(tmp_path: Path, monkeypatch: 
     assert descriptors() == open_before
 
 
-def test_where_a_pipe_has_no_path_a_file_has_the_key_encrypted_and_for_a_moment(
+def test_where_pipes_have_no_path_a_file_holds_the_encrypted_key_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bytes] = []

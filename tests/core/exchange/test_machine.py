@@ -204,7 +204,7 @@ def test_a_repeated_message_does_no_harm_even_after_the_result_was_taken() -> No
     assert same_bits(result, numbers(0, 10) + numbers(1, 10))
 
 
-def test_what_is_of_an_old_generation_or_attempt_is_dropped() -> None:
+def test_messages_of_an_old_generation_or_attempt_are_dropped() -> None:
     one, other = two()
     other.hand_over(key(), numbers(1, 10))
     one.happens(Regrouped(1, 0))
@@ -212,7 +212,7 @@ def test_what_is_of_an_old_generation_or_attempt_is_dropped() -> None:
     assert (one.discarded, one.state.meetings) == (1, {})
 
 
-def test_regrouping_fails_what_was_not_met_and_keeps_what_is_of_the_new_attempt() -> None:
+def test_regrouping_fails_unfinished_meetings_and_keeps_those_of_the_new_attempt() -> None:
     one, other = two()
     one.hand_over(key(), numbers(0, 10))
     other.hand_over(key(attempt=1), numbers(1, 10))
@@ -272,7 +272,7 @@ def test_a_mismatch_is_named_on_both_sides(own: Call, theirs: Call, early: int) 
     assert problem.what.endswith(f"member 1 wants {theirs if alike else theirs.label or theirs}.")
 
 
-def test_a_gather_beyond_all_measure_is_a_mismatch_before_a_byte_of_it_is_taken() -> None:
+def test_a_gather_that_is_far_too_large_is_a_mismatch_before_a_byte_of_it_is_accepted() -> None:
     one, _ = two()
     own = np.zeros((2, 3), np.int32)
     one.hand_over(key(), own, kind="gather")
@@ -296,7 +296,7 @@ def announced(rows: int, at: Key) -> Announced:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_who_goes_on_where_another_has_ended_says_so(early: bool) -> None:
+def test_a_member_that_goes_on_where_another_has_ended_says_so(early: bool) -> None:
     one = Member(0, 2)
     one.state = replace(one.state, names=("anna", "ben"))
     ended = Left(1, Problem(code=problems.DONE, what="The script has ended there."))
@@ -311,7 +311,7 @@ def test_who_goes_on_where_another_has_ended_says_so(early: bool) -> None:
     assert problem.what == said
 
 
-def test_a_mismatch_that_another_member_found_is_passed_on_as_it_is() -> None:
+def test_a_mismatch_that_another_member_found_is_passed_on_unchanged() -> None:
     one = Member(0, 2)
     one.hand_over(key(), numbers(0, 10))
     found = Problem(code=problems.MISMATCH, what="anna wants one thing, ben another.", fix="Look.")
@@ -357,7 +357,7 @@ def test_a_pack_is_handed_over_once() -> None:
         one.hand_over(key(), numbers(0, 3))
 
 
-def test_what_this_member_never_asks_for_is_forgotten_two_steps_later() -> None:
+def test_packs_that_this_member_never_requests_are_forgotten_two_steps_later() -> None:
     one, other = two()
     other.hand_over(key(pack=7), numbers(1, 10))
     deliver(one, other)
@@ -372,14 +372,14 @@ def test_what_this_member_never_asks_for_is_forgotten_two_steps_later() -> None:
     assert one.state.meetings == {}
 
 
-def test_a_total_that_nobody_can_have_added_is_thrown_away() -> None:
+def test_a_total_that_nobody_can_have_added_is_discarded() -> None:
     one = Member(0, 3)
     call = Call("sum", "float32", (9,))
     assert one.happens(Announced(1, key(), "total", call)) == ()
     assert not one.state.meetings
 
 
-def test_missing_says_of_whom_what_is_needed() -> None:
+def test_missing_lists_the_needed_messages_by_sender() -> None:
     one = Member(0, 3)
     one.hand_over(key(), numbers(0, 9))
     assert machine.missing(one.state, key()) == {(r, phase) for r in (1, 2) for phase in ("part", "total")}

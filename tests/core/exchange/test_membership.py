@@ -66,7 +66,7 @@ def test_each_launcher_is_understood(environ: dict[str, str], rank: int, address
         ({"JOB_COMPLETION_INDEX": "0"}, "are needed"),
     ],
 )
-def test_what_cannot_be_is_said(environ: dict[str, str], why: str) -> None:
+def test_impossible_memberships_are_reported(environ: dict[str, str], why: str) -> None:
     with pytest.raises(TandemError) as failure:
         membership.read(environ)
     assert why in failure.value.what and failure.value.fix

@@ -27,7 +27,7 @@ def test_bfloat16_is_rounded_as_other_libraries_do(bits: list[int]) -> None:
     assert ours[~is_nan].tobytes() == expected[~is_nan].astype(np.float32).tobytes()
 
 
-def test_float16_holds_what_is_beyond_its_range_at_its_edge() -> None:
+def test_float16_is_clamped_to_its_range() -> None:
     numbers = np.array([1e6, -1e6, np.inf, -np.inf, np.nan, 0.1], np.float32)
     ours = widened(narrowed(numbers, "fp16"), "fp16")
     assert ours.tolist()[:4] == [65504.0, -65504.0, np.inf, -np.inf]
@@ -59,7 +59,7 @@ def test_one_member_alone_keeps_its_numbers(wire: Wire) -> None:
     ],
     ids=["text", "objects", "big-endian", "bfloat16", "records", "17 dimensions"],
 )
-def test_what_does_not_travel_is_refused_with_its_mend(array: npt.NDArray[Any]) -> None:
+def test_unsendable_arrays_are_refused_with_the_fix(array: npt.NDArray[Any]) -> None:
     with pytest.raises(TandemError) as failure:
         call_for("sum", array)
     assert failure.value.code == "exchange-unsendable"
@@ -71,12 +71,12 @@ def test_a_single_number_is_not_gathered() -> None:
         call_for("gather", np.array(1.0))
 
 
-def test_a_long_word_is_refused() -> None:
+def test_a_long_label_is_refused() -> None:
     with pytest.raises(TandemError):
         call_for("sum", np.zeros(1), label="x" * (MAX_LABEL + 1))
 
 
-def test_what_just_fits_travels() -> None:
+def test_an_array_that_just_fits_is_accepted() -> None:
     largest = np.broadcast_to(np.uint8(0), MAX_PACK_BYTES)  # which takes a single byte of memory
     assert call_for("sum", largest).shape == (MAX_PACK_BYTES,)
     with pytest.raises(TandemError, match=f"more than {MAX_PACK_BYTES}"):
@@ -85,7 +85,7 @@ def test_what_just_fits_travels() -> None:
     assert call_for("gather", np.zeros(1, np.float32)).kind == "gather"
 
 
-def test_a_pack_adds_as_far_as_all_have_come_and_says_so() -> None:
+def test_a_pack_adds_and_reports_as_far_as_all_numbers_have_arrived() -> None:
     own, theirs = np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
     call = call_for("sum", own)
     pack = Pack(0, range(2))
@@ -109,7 +109,7 @@ def test_a_pack_adds_as_far_as_all_have_come_and_says_so() -> None:
     assert not total.flags.writeable
 
 
-def test_what_does_not_fit_together_is_never_added() -> None:
+def test_mismatched_arrays_are_never_added() -> None:
     own = np.zeros(4, np.float32)
     pack = Pack(0, range(2))
     landing = pack.land(1, "part", call_for("sum", np.zeros(2, np.float32)))

@@ -78,7 +78,7 @@ def test_processes_have_the_sum_in_rank_order_and_end_cleanly(tmp_path: Path, me
         assert [process.wait(20) for process in started] == [0] * members
 
 
-def test_a_process_that_stands_still_is_waited_for(tmp_path: Path) -> None:
+def test_a_stopped_process_is_waited_for(tmp_path: Path) -> None:
     with processes(tmp_path, 2, 100_001, 2, 400) as (one, other):
         said(one, "step 0 ")
         other.send_signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The outcome of calling a peer, in a word; and addresses that resolve slowly."""
+"""Outcomes of calling a peer, and addresses that resolve slowly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from core.exchange.state import Calls, Trouble
         (ConnectionResetError(104, "Connection reset by peer"), "hung-up"),
     ],
 )
-def test_what_came_of_a_call_is_told_apart(error: OSError, trouble: Trouble) -> None:
+def test_outcomes_of_calls_are_distinguished(error: OSError, trouble: Trouble) -> None:
     assert reach.trouble_of(error) == trouble
 
 
@@ -40,12 +40,12 @@ def test_calls_count_from_the_first_that_failed() -> None:
     assert (calls.tried, calls.since_s, calls.trouble) == (2, 100.0, "refused")
 
 
-def test_that_a_stranger_answered_is_not_forgotten() -> None:
+def test_an_answer_by_a_stranger_is_remembered() -> None:
     calls = reach.failed(Calls(("10.0.0.2", 2222)), HandshakeRefused(), 100.0)
     assert reach.failed(calls, ConnectionRefusedError(), 101.0).trouble == "stranger"
 
 
-def test_who_never_came_is_named_with_what_mends_it() -> None:
+def test_members_that_never_connected_are_named_with_the_fix() -> None:
     refused = Calls(("10.0.0.2", 2222), 12, 100.0, "refused")
     silent = Calls(("fe80::1", 2223), 3, 110.0, "silent")
     told = problems.never_met([("ben", refused), ("carl", silent)], 60.0, 160.0)
@@ -55,7 +55,7 @@ def test_who_never_came_is_named_with_what_mends_it() -> None:
     assert "its trainer did not start" in told.fix and "TCP ports 20000–32000" in told.fix
 
 
-def test_who_cannot_be_called_and_who_misses_a_third_are_said_to() -> None:
+def test_members_that_cannot_be_called_or_that_miss_a_third_are_reported() -> None:
     uncalled = problems.never_met([("ben", Calls(None))], 60.0, 160.0)
     assert uncalled.what == "The trainers did not meet within 60 s: ben did not call."
     assert "in the firewall of either laptop" in uncalled.fix

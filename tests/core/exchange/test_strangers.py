@@ -84,7 +84,7 @@ def test_a_key_of_another_run_gets_nothing_and_gives_nothing(tmp_path: Path) -> 
         assert "certificate verify failed" in refused(at, keyring(others, 1))
 
 
-def test_nobody_is_the_rank_that_it_says_but_that_of_its_key(tmp_path: Path) -> None:
+def test_a_callers_rank_follows_from_its_key_and_not_from_its_claim(tmp_path: Path) -> None:
     of = identities(tmp_path, 3)
     sock = listener()
     exchange = Exchange(0, [Peer(1, None), Peer(2, None)], keyring(of, 0), "run", sock)
@@ -134,7 +134,7 @@ def test_plain_bytes_get_nothing(tmp_path: Path) -> None:
         assert len(answer) < 64, "at most an alert of TLS"
 
 
-def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path) -> None:
+def test_a_silent_caller_is_disconnected_after_a_while(tmp_path: Path) -> None:
     limits = Limits(handshake_s=0.3)
     with member(tmp_path, limits) as (_, at, _), socket.create_connection(at) as sock:
         sock.settimeout(10.0)
@@ -146,7 +146,7 @@ def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path) -> None:
         assert 0.2 < time.monotonic() - began_s < 5.0
 
 
-def test_a_member_that_says_hello_by_the_byte_is_closed_as_soon_as_one_that_says_nothing(
+def test_a_hello_sent_byte_by_byte_gets_no_more_time_than_silence(
     tmp_path: Path,
 ) -> None:
     with member(tmp_path, Limits(handshake_s=1.0)) as (_, at, of), socket.create_connection(at) as sock:
@@ -205,7 +205,7 @@ def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes])
             pass
 
 
-def test_a_member_that_announces_nothings_without_end_waits_when_there_is_no_room(tmp_path: Path) -> None:
+def test_a_member_that_announces_endless_empty_packs_waits_when_there_is_no_room(tmp_path: Path) -> None:
     call = Call("sum", "float32", (0,))
 
     def nothings(_: Begin) -> bytes:

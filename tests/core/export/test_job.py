@@ -45,7 +45,7 @@ def test_a_device_that_was_several_members_is_several_of_the_jobs() -> None:
     assert (of_run(details(plan)).members, of_run(details(plan)).shares) == (3, (48, 8, 8))
 
 
-def test_shares_that_followed_speeds_say_nothing_of_a_cluster() -> None:
+def test_shares_that_followed_speeds_do_not_apply_to_a_cluster() -> None:
     plan = structs.replace(fixed(plan_of(), 48, 16), balance=True)
     assert of_run(details(plan)).shares == ()
 
@@ -63,7 +63,7 @@ def test_a_run_of_one_laptop_becomes_a_job_of_two_members() -> None:
         (details(plan_of(strategy="own")), "own-strategy"),
     ],
 )
-def test_runs_that_cannot_be_jobs_say_so(run: RunDetails, code: str) -> None:
+def test_runs_that_cannot_be_jobs_are_refused(run: RunDetails, code: str) -> None:
     with pytest.raises(TandemError) as failure:
         of_run(run)
     assert failure.value.code == code and failure.value.fix
@@ -80,7 +80,7 @@ def test_runs_that_cannot_be_jobs_say_so(run: RunDetails, code: str) -> None:
         (replace(JOB, script=PurePath("/home/a\n#SBATCH x/t.py")), "characters"),
     ],
 )
-def test_what_no_members_can_be_started_with_is_refused(job: Job, words: str) -> None:
+def test_a_job_whose_members_cannot_be_started_is_refused(job: Job, words: str) -> None:
     check(JOB)
     with pytest.raises(TandemError) as failure:
         check(job)
@@ -97,7 +97,7 @@ def test_what_no_members_can_be_started_with_is_refused(job: Job, words: str) ->
         (f"{'long' * 30}.py", f"{'long' * 10}-0a1b2c"),
     ],
 )
-def test_a_job_has_a_name_that_dns_knows(script: str, name: str) -> None:
+def test_a_job_has_a_name_that_is_valid_in_dns(script: str, name: str) -> None:
     job = replace(JOB, script=PurePath("/home/anna") / script)
     assert job.name == name
     host = f"{name}-1023"

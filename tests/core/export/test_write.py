@@ -135,7 +135,7 @@ def test_a_job_beside_its_script_does_not_travel_with_it(tmp_path: Path) -> None
     assert [file.path for file in scan_project(script, home=tmp_path).manifest.files] == ["train.py"]
 
 
-def test_the_disks_word_is_passed_on(tmp_path: Path) -> None:
+def test_an_error_of_the_disk_is_passed_on(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TandemError) as failure:
         write(JOB, "ray", tmp_path / "file" / "job")
@@ -191,7 +191,7 @@ def test_slurm_gets_a_node_for_each_member_and_may_start_them_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-def test_the_files_hold_against_the_schemas_of_kubernetes(version: str, tmp_path: Path) -> None:
+def test_the_files_match_the_schemas_of_kubernetes(version: str, tmp_path: Path) -> None:
     write(JOB, "kubernetes", tmp_path / "job")
     found = documents(tmp_path / "job")
     assert set(found) == {"Service", "Job", "Secret"}

@@ -1,4 +1,4 @@
-"""Which laptops joined a run and left it."""
+"""When laptops join a run and leave it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_laptop_that_sleeps_is_away_once_and_back_once() -> None:
     ]
 
 
-def test_without_whom_the_others_went_on_has_left_once() -> None:
+def test_a_member_that_the_others_went_on_without_has_left_once() -> None:
     left = ev.MemberLeft(run=RUN, device=BEN, problem=Problem(code="closed", what="It was closed."))
     assert heard(waits(BEN), left, waits(), left) == [
         MemberChange(BEN, "away"),
@@ -56,7 +56,7 @@ def test_without_whom_the_others_went_on_has_left_once() -> None:
     assert heard(ended(BEN, KILLED), left) == [MemberChange(BEN, "left", "It was killed.")]
 
 
-def test_who_is_waited_for_without_being_away_has_gone_nowhere() -> None:
+def test_a_member_that_is_waited_for_without_being_away_has_not_left() -> None:
     assert heard(waits(BEN, cause="wire"), waits(BEN, cause="silent"), waits()) == []
     assert heard(waits(BEN), waits(BEN, cause="wire")) == [
         MemberChange(BEN, "away"),
@@ -72,7 +72,7 @@ def test_a_trainer_that_fails_has_left_once_and_says_why() -> None:
     ], "and does not come back"
 
 
-def test_a_killed_laptop_is_lost_and_those_that_end_for_it_are_not() -> None:
+def test_a_killed_laptop_is_lost_and_those_that_end_because_of_it_are_not() -> None:
     lost = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="ended", words="its link was lost")
     for reason, code in (("lost-peer", "lost-peer"), ("never-met", "never-met"), ("killed", "stop-forced")):
         problem = Problem(code=code, what="Another member went away.", fix="Look there.")
@@ -93,7 +93,7 @@ def test_a_run_that_stops_brings_nobody_back() -> None:
     assert heard(ended(ANNA, Exit(reason="finished"))) == []
 
 
-def test_a_second_lies_where_the_run_was_then() -> None:
+def test_a_second_is_mapped_to_the_runs_step_at_that_time() -> None:
     track = Track([(0.0, 3.0), (1.0, 9.0), (1.0, 8.0), (5.0, 7.0)])
     assert [track.step(second) for second in (-1.0, 0.0, 0.9, 1.0, 99.0)] == [None, 3.0, 3.0, 9.0, 9.0]
     assert Track([]).step(1.0) is None

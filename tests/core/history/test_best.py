@@ -19,7 +19,7 @@ from core.vocabulary.progress import Best, EpochEnd
         *(("accuracy_loss", "lower"), ("wombat", ""), ("learning_rate", "")),
     ],
 )
-def test_which_values_are_better_is_told_by_the_name(metric: str, which: str) -> None:
+def test_the_name_tells_which_values_are_better(metric: str, which: str) -> None:
     assert better(metric) == which
 
 
@@ -49,16 +49,16 @@ def test_the_best_of_each_metric_is_kept_with_its_epoch() -> None:
     }, "the first of equal ones, and nothing of a metric whose name does not tell"
 
 
-def test_what_is_no_number_is_never_the_best() -> None:
+def test_a_value_that_is_not_finite_is_never_the_best() -> None:
     ends = [epoch(0, loss=math.nan), epoch(1, loss=3.0), epoch(2, loss=-math.inf), epoch(3, loss=math.nan)]
     assert best_of(ends) == {"loss": Best(value=3.0, epoch=1)}
 
 
-def test_a_script_that_logs_a_name_a_layer_fills_nothing() -> None:
+def test_the_number_of_best_values_is_limited() -> None:
     assert len(best_of([epoch(0, **{f"loss_{n}": 1.0 for n in range(MOST + 9)})])) == MOST
 
 
-def test_the_losses_are_kept_of_any_number_of_metrics() -> None:
+def test_losses_take_precedence_among_many_metrics() -> None:
     many = {f"a_loss_{n:02}": 1.0 for n in range(MOST)} | {f"val_a_loss_{n:02}": 1.0 for n in range(MOST)}
     ends = [
         epoch(0, **many),

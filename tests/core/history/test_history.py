@@ -61,7 +61,7 @@ def test_the_newest_come_first_and_the_newest_of_a_run_counts(history: History) 
     assert history.newest(2**80) == history.newest(5)
 
 
-def test_it_outlives_the_node(tmp_path: Path) -> None:
+def test_the_history_outlives_the_node(tmp_path: Path) -> None:
     first = opened(tmp_path)
     first.put(entry(1))
     first.close()
@@ -137,7 +137,7 @@ def test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone(tmp_p
     history.close()
 
 
-def test_what_the_disk_refused_is_kept_once_there_is_room(tmp_path: Path) -> None:
+def test_failed_writes_are_repeated_once_there_is_room(tmp_path: Path) -> None:
     history = opened(tmp_path)
     for number in (1, 2, 3):
         refusing = tmp_path / entry(number).run
@@ -160,9 +160,7 @@ def test_what_the_disk_refused_is_kept_once_there_is_room(tmp_path: Path) -> Non
     again.close()
 
 
-def test_what_the_disk_refuses_for_a_while_is_there_once_it_answers_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fails_for_a_while_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_folder(tmp_path, entry(1))
 
     def refused(*arguments: object) -> Iterator[Path]:
@@ -184,7 +182,7 @@ def test_what_the_disk_refuses_for_a_while_is_there_once_it_answers_again(
         history.newest(5)
 
 
-def test_a_folder_that_is_no_folder_is_said_and_reading_refused(tmp_path: Path) -> None:
+def test_a_history_whose_folder_is_a_file_is_reported_and_not_read(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     history = opened(tmp_path / "runs")
     assert history.problem is not None
@@ -200,7 +198,9 @@ def test_a_folder_that_is_no_folder_is_said_and_reading_refused(tmp_path: Path) 
     ("count", "words"),
     [(1, "The list lacks one run"), (2, "The list lacks 2 runs"), (30, "The list lacks 30 runs")],
 )
-def test_how_many_runs_are_damaged_is_said_and_some_are_named(tmp_path: Path, count: int, words: str) -> None:
+def test_the_number_of_damaged_runs_is_reported_and_some_are_named(
+    tmp_path: Path, count: int, words: str
+) -> None:
     for number in range(count):
         keep_folder(tmp_path, entry(number))
         (tmp_path / entry(number).run / SUMMARY).write_bytes(b"{")
@@ -215,7 +215,7 @@ def test_how_many_runs_are_damaged_is_said_and_some_are_named(tmp_path: Path, co
     assert problem.fix.endswith(" ….") == (count > MOST_NAMED)
 
 
-def test_the_whole_id_of_a_run_finds_it_though_another_begins_so(history: History) -> None:
+def test_a_whole_id_finds_its_run_although_another_begins_with_it(history: History) -> None:
     longer = replace(entry(1), run=RunId(entry(1).run + "0"))
     for each in (entry(1), longer):
         history.put(each)
@@ -295,7 +295,7 @@ def test_a_run_under_way_is_not_deleted(tmp_path: Path, history: History) -> Non
     assert (tmp_path / entry(1).run / SUMMARY).is_file()
 
 
-def test_a_deletion_that_was_cut_off_is_brought_to_its_end(tmp_path: Path) -> None:
+def test_an_interrupted_deletion_is_completed(tmp_path: Path) -> None:
     first = opened(tmp_path)
     first.put(entry(1))
     first.close()

@@ -129,7 +129,7 @@ def test_the_loss_is_kept_in_a_few_points_for_the_list(kept: Kept) -> None:
     assert wire.from_json(old, RunEntry) == replace(entry, losses=())
 
 
-def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:
+def test_measurements_are_recorded_at_once(kept: Kept) -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     kept.add(ev.RunPlanned(plan=PLAN), ev.MemberMeasured(run=RUN, device=ANNA, expectation=expectation))
     (entry,) = kept.history.newest(5)
@@ -141,7 +141,7 @@ def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:
     assert kept.history.newest(5)[0].summary == summary
 
 
-def test_this_laptops_own_output_is_kept_by_its_trainer_alone(kept: Kept) -> None:
+def test_this_laptops_own_output_is_recorded_only_by_its_trainer(kept: Kept) -> None:
     kept.add(said("mine", device=ANNA, task="chief:0"))
     assert not (kept.folder / "logs" / "chief-0.log").exists()
 
@@ -154,7 +154,9 @@ def test_a_tasks_name_from_a_peer_never_becomes_a_path(kept: Kept, task: str) ->
     assert log.read_bytes() == b"hello\n"
 
 
-def test_a_full_disk_is_said_once_and_nothing_is_raised(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_once_and_nothing_is_raised(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -198,9 +200,7 @@ def test_the_files_that_a_run_begins_with_are_kept_beside_it(kept: Kept) -> None
     assert not kept.troubles
 
 
-def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoint(
-    kept: Kept, tmp_path: Path
-) -> None:
+def test_a_resumed_run_has_the_earlier_runs_numbers_up_to_its_checkpoint(kept: Kept, tmp_path: Path) -> None:
     before = tmp_path / "before"
     before.mkdir()
     told = [replace(step(number).progress, done=number + 1, epoch=number // 4) for number in range(12)]
@@ -219,7 +219,7 @@ def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoi
     assert [each.epoch for each in read.epochs[ANNA]] == [0]
 
 
-def test_a_run_that_goes_on_has_what_others_recorded_after_this_laptop_was_lost(
+def test_a_resumed_run_has_what_others_recorded_after_this_laptop_was_lost(
     kept: Kept, tmp_path: Path
 ) -> None:
     lost, other = tmp_path / "lost", tmp_path / "other"
@@ -237,7 +237,7 @@ def test_a_run_that_goes_on_has_what_others_recorded_after_this_laptop_was_lost(
     assert [each.step for each in read.steps[BEN]] == [0, 1, 2, 3, 4, 5, 6, 7, 8], "each once"
 
 
-def test_a_run_that_goes_on_has_who_left_and_came_after_this_laptop_was_lost(
+def test_a_resumed_run_has_departures_and_arrivals_after_this_laptop_was_lost(
     kept: Kept, tmp_path: Path
 ) -> None:
     """The other laptop's clock is an hour ahead. What both recorded is there once."""
@@ -271,7 +271,7 @@ def test_a_run_that_goes_on_has_who_left_and_came_after_this_laptop_was_lost(
     assert [(each.device, each.change) for each in found[4:]] == [(ANNA, "back"), (BEN, "joined")]
 
 
-def test_a_run_that_goes_on_has_the_load_after_this_laptop_was_lost(kept: Kept, tmp_path: Path) -> None:
+def test_a_resumed_run_has_the_load_after_this_laptop_was_lost(kept: Kept, tmp_path: Path) -> None:
     """The other laptop joined later, so its axis begins later. What both recorded is there once."""
     lost, other = tmp_path / "lost", tmp_path / "other"
     told = [replace(step(number), device=BEN) for number in range(12)]
@@ -302,7 +302,7 @@ def test_a_run_that_goes_on_has_the_load_after_this_laptop_was_lost(kept: Kept, 
     ]
 
 
-def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_path: Path) -> None:
+def test_parts_of_a_record_for_another_laptop_fit_into_a_message(tmp_path: Path) -> None:
     logs = {f"metric-{number}": 0.123456789 for number in range(10)}
     told = [
         replace(each, device=device, progress=replace(each.progress, logs=logs))
@@ -316,9 +316,7 @@ def test_however_much_was_recorded_a_message_can_carry_what_is_told_of_it(tmp_pa
     assert of_ben[0] == 0 and of_ben[-1] == 3999 and len(of_ben) == len(found) // 2
 
 
-def test_a_run_that_goes_on_automatically_has_the_marks_of_the_ones_before(
-    kept: Kept, tmp_path: Path
-) -> None:
+def test_a_run_resumed_automatically_has_the_marks_of_the_runs_before(kept: Kept, tmp_path: Path) -> None:
     before = tmp_path / "before"
     before.mkdir()
     changes: list[tuple[DeviceId, Change]] = [(ANNA, "joined"), (BEN, "joined"), (BEN, "left")]
@@ -366,7 +364,7 @@ def test_every_member_records_the_starters_times(kept: Kept) -> None:
     assert (kept.record.entry.started_s, kept.record.entry.duration_s) == (97.0, 12.5)
 
 
-def test_a_clock_that_is_out_of_the_world_is_not_believed(kept: Kept) -> None:
+def test_an_absurd_clock_is_ignored(kept: Kept) -> None:
     kept.add(ev.RunSummarised(run=RUN, summary=Summary(total_s=12.5, started_s=9e9)))
     assert kept.record.entry.started_s == 100.0
 
@@ -390,7 +388,7 @@ def test_a_name_given_during_the_run_outlasts_its_end(kept: Kept) -> None:
     assert (entry.name, entry.note) == ("Warm start", "with ben")
 
 
-def test_how_busy_the_laptops_were_is_kept_from_the_first_report_on(kept: Kept) -> None:
+def test_the_laptops_load_is_recorded_from_the_first_report_on(kept: Kept) -> None:
     clock = [160.0]
     kept.record._wall_clock = lambda: clock[0]
     reading = Reading(
@@ -420,7 +418,7 @@ def test_how_busy_the_laptops_were_is_kept_from_the_first_report_on(kept: Kept) 
     assert kinds == [ev.MemberProgressed, LaptopUsed, LaptopUsed]
 
 
-def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
+def test_arrivals_and_departures_are_recorded_with_their_time(kept: Kept) -> None:
     clock = [160.0]
     kept.record._wall_clock = lambda: clock[0]
     away = WaitsFor(device=BEN, cause="away", lasted_s=10.0)
@@ -442,7 +440,7 @@ def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
     )
 
 
-def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Kept) -> None:
+def test_a_resumed_runs_laptops_are_on_the_axis_of_the_whole_training(kept: Kept) -> None:
     """Its record begins with the earlier run's reports, by the chief's clock of that time."""
     clock = [5_000.0]
     kept.record._wall_clock = lambda: clock[0]

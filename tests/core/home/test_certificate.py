@@ -46,7 +46,7 @@ def test_one_key_always_gives_the_same_certificate_and_two_keys_different_ones()
     assert build(device_key(1)) != build(device_key(2))
 
 
-def test_a_right_certificate_is_taken() -> None:
+def test_a_valid_certificate_is_accepted() -> None:
     check_peer_certificate(device_certificate(1))
 
 
@@ -126,7 +126,7 @@ def test_a_keys_certificate_is_the_same_in_every_version() -> None:
         (device_certificate(1), 1970, "certificate-early", "clock says 1970-06-01"),
     ],
 )
-def test_a_certificate_whose_time_it_is_not_is_reported_with_its_date(
+def test_an_out_of_date_certificate_is_reported_with_its_date(
     der: bytes, year: int, code: str, words: str
 ) -> None:
     problem = out_of_date(der, "Ben's", datetime(year, 6, 1, tzinfo=UTC))
@@ -147,6 +147,6 @@ def test_our_own_certificates_are_never_out_of_date() -> None:
 
 
 @pytest.mark.parametrize("der", [odd_certificate(), misnamed_certificate(2), b"none"])
-def test_a_name_is_that_of_its_key_or_it_is_none(der: bytes) -> None:
+def test_a_certificate_is_named_by_its_key_or_refused(der: bytes) -> None:
     assert is_named_by_its_key(device_certificate(2))
     assert not is_named_by_its_key(der)

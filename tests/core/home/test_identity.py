@@ -43,7 +43,7 @@ def test_the_key_is_the_users_alone_whatever_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE(identity.key_path.parent.stat().st_mode) == 0o700
 
 
-def test_a_key_that_others_can_read_is_refused_with_the_mend(tmp_path: Path) -> None:
+def test_a_key_that_others_can_read_is_refused_with_the_fix(tmp_path: Path) -> None:
     identity = load_or_create(tmp_path)
     identity.key_path.chmod(0o644)
 
@@ -53,7 +53,7 @@ def test_a_key_that_others_can_read_is_refused_with_the_mend(tmp_path: Path) -> 
     assert f"chmod 600 '{identity.key_path}'" in error.fix
 
 
-def test_a_folder_that_others_can_enter_is_refused_with_the_mend(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_enter_is_refused_with_the_fix(tmp_path: Path) -> None:
     load_or_create(tmp_path / "identity")
     (tmp_path / "identity").chmod(0o755)
 
@@ -123,7 +123,7 @@ def test_a_lost_certificate_comes_back_with_the_same_fingerprint(tmp_path: Path)
     assert identity.cert_path.exists()
 
 
-def test_a_lost_key_is_never_replaced_by_itself(tmp_path: Path) -> None:
+def test_a_lost_key_is_never_replaced_automatically(tmp_path: Path) -> None:
     identity = load_or_create(tmp_path)
     identity.key_path.unlink()
 

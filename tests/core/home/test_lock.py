@@ -32,7 +32,7 @@ def test_a_released_home_can_be_taken_again(tmp_path: Path) -> None:
     HomeLock.acquire(tmp_path / "node.lock").release()
 
 
-def test_words_of_an_old_holder_do_not_hold(tmp_path: Path) -> None:
+def test_text_left_by_an_old_holder_does_not_lock(tmp_path: Path) -> None:
     (tmp_path / "node.lock").write_text("123456789012345678901234567890 not a process")
 
     lock = HomeLock.acquire(tmp_path / "node.lock")

@@ -21,7 +21,7 @@ def test_the_owners_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610])
-def test_any_right_of_others_is_too_much(tmp_path: Path, mode: int) -> None:
+def test_any_permission_for_others_is_refused(tmp_path: Path, mode: int) -> None:
     path = private(tmp_path / "a")
     path.chmod(mode)
     with pytest.raises(TandemError) as failure:
@@ -30,7 +30,7 @@ def test_any_right_of_others_is_too_much(tmp_path: Path, mode: int) -> None:
     assert f"{mode:04o}" in failure.value.what
 
 
-def test_a_missing_file_is_no_trouble_of_its_own(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_private(tmp_path / "a")
 
@@ -59,7 +59,7 @@ def test_a_file_of_somebody_else_is_refused_with_the_command(
     assert failure.value.code == "wrong-owner" and "sudo chown" in failure.value.fix
 
 
-def test_a_mode_is_mended_by_the_right_command(tmp_path: Path) -> None:
+def test_a_wrong_mode_is_reported_with_the_right_command(tmp_path: Path) -> None:
     path = private(tmp_path / "a")
     path.chmod(0o644)
     with pytest.raises(TandemError, match=r"chmod 600"):

@@ -10,7 +10,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import Settings
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_settings_survive_a_round_trip(tmp_path: Path) -> None:
     settings = Settings(name="Büro", port=30000, interfaces=("wlan0",), theme="dark")
 
     settings_file.write(tmp_path / "settings.json", settings)
@@ -45,7 +45,7 @@ def test_unknown_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     assert settings_file.read(tmp_path / "settings.json") == (Settings(name="a"), None)
 
 
-def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
+def test_a_failing_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TandemError) as failure:
         settings_file.write(tmp_path / "missing" / "settings.json", Settings())
 
@@ -71,7 +71,7 @@ def test_a_port_is_any_or_one_that_an_ordinary_program_may_have(port: int, fits:
             settings_file.check(Settings(port=port))
 
 
-def test_a_name_of_63_bytes_is_taken_and_a_longer_one_not() -> None:
+def test_a_name_of_63_bytes_is_accepted_and_a_longer_one_is_not() -> None:
     settings_file.check(Settings(name="ü" * 31 + "x"))
     with pytest.raises(TandemError):
         settings_file.check(Settings(name="ü" * 31 + "xx"))
@@ -86,7 +86,7 @@ def test_a_file_as_large_as_allowed_is_read(tmp_path: Path) -> None:
         assert problem is None or "too large" in problem.detail
 
 
-def test_where_a_broken_file_was_put_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_new_name_of_a_broken_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(b"{")
     _, problem = settings_file.read(path)

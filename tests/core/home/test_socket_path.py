@@ -30,13 +30,13 @@ def long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return home
 
 
-def test_it_lies_in_the_home_where_it_fits(short: Path, tmp_path: Path) -> None:
+def test_the_socket_is_in_the_home_where_its_path_fits(short: Path, tmp_path: Path) -> None:
     home = Home(short)
 
     assert choose(home, tmp_path) == home.socket == socket_path.find(home)
 
 
-def test_a_long_home_has_it_in_a_private_folder_elsewhere(long: Path, tmp_path: Path) -> None:
+def test_a_long_home_has_its_socket_in_a_private_folder_elsewhere(long: Path, tmp_path: Path) -> None:
     home = Home(long)
 
     path = choose(home, tmp_path)
@@ -56,7 +56,7 @@ def test_nothing_is_left_after_release(long: Path, tmp_path: Path) -> None:
     assert list(long.iterdir()) == []
 
 
-def test_what_a_crash_left_is_taken_away(long: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_crash_are_removed(long: Path, tmp_path: Path) -> None:
     home = Home(long)
     crashed = choose(home, tmp_path)
     crashed.write_bytes(b"")

@@ -70,13 +70,13 @@ def test_a_forgotten_device_is_revoked_until_it_is_paired_again() -> None:
     assert store.revoked == frozenset()
 
 
-def test_forgetting_takes_the_users_decisions_along() -> None:
+def test_forgetting_a_device_removes_the_users_decisions() -> None:
     store = set_policy(approve(STORE, ID, asks()), ID, "always")
     store = add(forget(store, ID), PEER)
     assert store.peer(ID) == PEER
 
 
-def test_a_nickname_goes_before_the_name_and_can_be_taken_away() -> None:
+def test_a_nickname_precedes_the_name_and_can_be_removed() -> None:
     store = rename(STORE, ID, "Anna")
     assert store.peers[0].name == "Anna"
     assert list(store.known_as("Anna")) == list(store.known_as("Anna's laptop")) == [ID]
@@ -97,7 +97,7 @@ def test_an_approved_project_runs_again_and_a_changed_one_asks() -> None:
     assert not may_run(set_policy(store, ID, "ask"), ID, asks())
 
 
-def test_what_was_allowed_with_some_arguments_asks_again_with_others() -> None:
+def test_a_script_allowed_with_some_arguments_asks_again_with_others() -> None:
     store = approve(STORE, ID, asks(PROJECT, "--epochs", "3"))
     assert may_run(store, ID, asks(PROJECT, "--epochs", "3"))
     for others in ((), ("--epochs", "4"), ("--epochs 3",), ("--epochs", "3", "")):
@@ -106,7 +106,7 @@ def test_what_was_allowed_with_some_arguments_asks_again_with_others() -> None:
     assert may_run(set_policy(store, ID, "always"), ID, asks(PROJECT, "anything"))
 
 
-def test_what_was_allowed_to_reach_more_covers_what_reaches_less_and_takes_its_place() -> None:
+def test_a_wider_permission_covers_and_replaces_a_narrower_one() -> None:
     sealed, downloads = (asks(strategy="own", network=network) for network in ("none", "downloads"))
     store = approve(STORE, ID, sealed)
     assert may_run(store, ID, sealed) and not may_run(store, ID, downloads)
@@ -115,7 +115,7 @@ def test_what_was_allowed_to_reach_more_covers_what_reaches_less_and_takes_its_p
     assert store.peers[0].approved == (downloads,)
 
 
-def test_always_is_for_the_walls_that_this_laptop_had() -> None:
+def test_always_is_limited_to_the_walls_that_this_laptop_had() -> None:
     store = set_policy(STORE, ID, "always", "default")
     assert may_run(store, ID, asks(walls="default"))
     for wider in (asks(walls="none"), asks(walls="default", folders=("/home/ben/Pictures",))):
@@ -123,7 +123,7 @@ def test_always_is_for_the_walls_that_this_laptop_had() -> None:
         assert may_run(approve(store, ID, wider), ID, wider), "it was asked about"
 
 
-def test_memory_has_its_bounds() -> None:
+def test_remembered_values_are_limited() -> None:
     store = STORE
     for number in range(MAX_APPROVED + 5):
         store = approve(store, ID, asks(ProjectId(f"{number:064x}")))
@@ -135,7 +135,7 @@ def test_memory_has_its_bounds() -> None:
     assert peer.addr_hints[0] == f"10.0.0.{MAX_ADDRESS_HINTS + 4}:27600"
 
 
-def test_a_known_hint_is_no_news() -> None:
+def test_a_known_address_changes_nothing() -> None:
     store = add_hint(STORE, ID, "10.0.0.1:27600")
     assert add_hint(store, ID, "10.0.0.1:27600") is store
 
@@ -199,7 +199,7 @@ def test_a_device_paired_again_keeps_what_its_user_decided() -> None:
     )
 
 
-def test_an_address_that_is_no_news_changes_nothing_and_an_older_one_comes_first() -> None:
+def test_the_latest_address_changes_nothing_and_an_older_one_moves_to_the_front() -> None:
     store = add_hint(add_hint(STORE, ID, "a:1"), ID, "b:2")
     peer = store.peer(ID)
     assert peer is not None and peer.addr_hints == ("b:2", "a:1")

@@ -168,7 +168,7 @@ def test_a_newer_tandems_store_is_neither_read_nor_touched(tmp_path: Path) -> No
     assert (tmp_path / FILE).read_bytes() == content
 
 
-def test_what_an_older_tandem_was_allowed_is_read_and_asked_about_again(tmp_path: Path) -> None:
+def test_permissions_of_an_older_tandem_are_read_and_asked_about_again(tmp_path: Path) -> None:
     content = json.loads(saved_bytes())
     arguments = hash_of(("--epochs", "3"))
     content["v"] = 1
@@ -189,7 +189,7 @@ def test_what_an_older_tandem_was_allowed_is_read_and_asked_about_again(tmp_path
     assert load(tmp_path, SELF) == (store, None)
 
 
-def test_invariant_a_store_that_others_can_write_is_refused_with_the_mend(tmp_path: Path) -> None:
+def test_invariant_a_store_that_others_can_write_is_refused_with_the_fix(tmp_path: Path) -> None:
     save(tmp_path, full_store())
     (tmp_path / FILE).chmod(0o666)
     with pytest.raises(TandemError) as failure:
@@ -282,7 +282,7 @@ async def test_a_forgotten_device_is_out_even_where_the_disk_refuses(tmp_path: P
     assert kept.on_disk().peers == (), "what could not be written is written with the next change"
 
 
-def test_a_certificate_that_ran_out_is_reported_when_it_is_read_and_nobody_is_forgotten(
+def test_an_expired_certificate_is_reported_when_it_is_read_and_no_device_is_forgotten(
     tmp_path: Path,
 ) -> None:
     store = full_store()

@@ -79,7 +79,7 @@ def test_a_flood_of_replaceable_reports_is_thinned_and_that_is_reported_once(
         (ms.ModulesAsked(question=1, modules=()), "questions"),
     ],
 )
-def test_nothing_else_is_left_out_but_a_flood_is_read_slowly(message: Message, kind: Kind) -> None:
+def test_other_messages_are_never_dropped_but_a_flood_is_read_slowly(message: Message, kind: Kind) -> None:
     budget = BUDGETS[kind]
     count = int(budget.burst) + 2_000
     taken, until_s, told = said([message] * count, Allowance())
@@ -88,13 +88,13 @@ def test_nothing_else_is_left_out_but_a_flood_is_read_slowly(message: Message, k
     assert told == [kind]
 
 
-def test_what_was_said_long_ago_is_forgiven() -> None:
+def test_messages_of_long_ago_no_longer_count() -> None:
     allowance = Allowance()
     said([READING] * 100, allowance)
     assert said([READING] * 50, allowance, 60.0)[0] == 50
 
 
-def test_who_exceeds_is_named_with_what_becomes_of_it() -> None:
+def test_an_excess_names_the_device_and_the_consequence() -> None:
     assert str(problems.excess("ben", "steps")).startswith(
         "ben sends more steps of a training than any normal"
     )

@@ -94,7 +94,7 @@ async def test_where_all_fail_the_most_telling_failure_is_raised(network: Networ
     assert failure.value.code == "wrong-certificate"
 
 
-async def test_that_nobody_listens_is_not_hidden_by_a_stranger_at_an_earlier_address(
+async def test_a_refused_connection_is_not_hidden_by_a_stranger_at_an_earlier_address(
     network: Network,
 ) -> None:
     stranger = Address("192.0.2.4")
@@ -105,14 +105,14 @@ async def test_that_nobody_listens_is_not_hidden_by_a_stranger_at_an_earlier_add
         assert failure.value.code == NOBODY_LISTENS
 
 
-async def test_no_address_says_so(network: Network) -> None:
+async def test_a_device_without_addresses_is_reported(network: Network) -> None:
     with pytest.raises(TandemError) as failure:
         await reach_soon([], network.connect)
     assert failure.value.code == "no-address"
     assert failure.value.fix
 
 
-async def test_giving_up_calls_every_attempt_off(network: Network) -> None:
+async def test_giving_up_cancels_every_attempt(network: Network) -> None:
     attempt = asyncio.ensure_future(_reach_mute(network))
     await asyncio.wait_for(network.mute.wait(), 60)
     attempt.cancel()
@@ -121,7 +121,7 @@ async def test_giving_up_calls_every_attempt_off(network: Network) -> None:
     assert network.called_off == network.tried
 
 
-async def test_giving_up_while_the_losers_are_called_off_closes_every_connection(network: Network) -> None:
+async def test_giving_up_while_the_losers_are_cancelled_closes_every_connection(network: Network) -> None:
     called_off, hang_up = asyncio.Event(), asyncio.Event()
 
     async def connect(address: Address) -> Streams:

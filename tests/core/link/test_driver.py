@@ -48,7 +48,7 @@ async def cut(node: LinkNode, other: LinkNode) -> None:
 
 
 @pytest.mark.parametrize("calls", ["one side", "both sides, often at once"])
-async def test_a_hundred_cuts_lose_no_message_and_double_none(node: MakeNode, calls: str) -> None:
+async def test_a_hundred_cuts_lose_and_repeat_no_message(node: MakeNode, calls: str) -> None:
     anna, bert = await node("anna", backoff=AT_ONCE), await node("bert", backoff=AT_ONCE)
     if calls == "one side":
         await linked(anna, bert)
@@ -80,7 +80,7 @@ async def test_a_hundred_cuts_lose_no_message_and_double_none(node: MakeNode, ca
     assert len(connections - {None}) > CUTS / 4
 
 
-async def test_who_is_missed_is_away_and_what_was_sent_meanwhile_arrives_when_it_is_back(
+async def test_a_silent_peer_is_away_and_messages_sent_meanwhile_arrive_when_it_is_back(
     node: MakeNode,
 ) -> None:
     clock = FakeClock()
@@ -123,7 +123,7 @@ async def test_a_laptop_that_itself_slept_does_not_blame_the_other(node: MakeNod
     assert not anna.diary.all(Down)
 
 
-async def test_a_link_that_is_left_says_all_that_waits_before_its_goodbye(node: MakeNode) -> None:
+async def test_leaving_a_link_sends_everything_queued_before_the_goodbye(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     await linked(anna, bert)
     goodbye = Problem(code="x", what="That was all.")
@@ -136,7 +136,7 @@ async def test_a_link_that_is_left_says_all_that_waits_before_its_goodbye(node: 
     assert [came.message for came in bert.diary.all(Came)] == sent
 
 
-async def test_too_much_that_waits_for_a_missing_laptop_ends_its_link(node: MakeNode) -> None:
+async def test_too_many_queued_bytes_for_an_absent_laptop_end_its_link(node: MakeNode) -> None:
     anna, bert = await node("anna", backoff=NEVER), await node("bert", backoff=NEVER)
     await linked(anna, bert)
     link_of(bert, anna).end(Problem(code="x", what="It crashed."))
@@ -166,7 +166,7 @@ async def test_a_peer_that_lives_but_confirms_nothing_loses_its_link(node: MakeN
         assert anna.diary.all(Down)[0].problem.code == "link-stalled"
 
 
-async def test_worn_keys_are_renewed_by_a_new_connection_and_nobody_hears_of_it(
+async def test_worn_keys_are_renewed_by_a_new_connection_without_a_report(
     node: MakeNode,
 ) -> None:
     clock, worn = FakeClock(), SessionLimits(silent_s=SILENT_S, worn_bytes=200_000)

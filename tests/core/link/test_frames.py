@@ -37,7 +37,7 @@ _messages: st.SearchStrategy[Message] = st.one_of(
 
 
 @given(messages=st.lists(_messages, max_size=6))
-async def test_messages_come_out_as_they_went_in(messages: list[Message]) -> None:
+async def test_messages_survive_a_round_trip(messages: list[Message]) -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(b"".join(encode(message) for message in messages))
     assert [decode(await read_body(reader)) for _ in messages] == messages
@@ -83,7 +83,7 @@ async def test_a_huge_frame_is_refused_by_its_length_before_its_body_comes(lengt
         "deep in an unknown field",
     ],
 )
-def test_what_is_no_message_is_named_so(body: bytes) -> None:
+def test_invalid_messages_are_refused(body: bytes) -> None:
     with pytest.raises(BadFrame) as failure:
         decode(body)
     assert failure.value.fix
@@ -104,7 +104,7 @@ async def test_reading_one_body_leaves_the_rest_and_judges_the_length_first() ->
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_none_ends_the_reading(number: float) -> None:
+def test_a_number_that_is_not_finite_ends_the_reading(number: float) -> None:
     """JSON would turn NaN into null, which no second process could read."""
     progress = Progress(at_s=1.0, epoch=0, epochs=1, step=0, batch=0, logs={"loss": number})
     event = MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress)

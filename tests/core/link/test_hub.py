@@ -163,7 +163,7 @@ async def test_another_protocol_is_named_on_both_sides_and_nothing_else_said(nod
     assert not bert.diary.all(Up)
 
 
-async def test_a_node_of_the_version_before_hears_that_it_is_older_and_is_not_listened_to(
+async def test_a_node_of_the_previous_version_is_told_that_it_is_older_and_ignored(
     node: MakeNode,
 ) -> None:
     anna, bert = await node("anna", backoff=Backoff(first_s=3600, most_s=3600)), await node("bert")
@@ -185,7 +185,7 @@ async def test_a_node_of_the_version_before_hears_that_it_is_older_and_is_not_li
     assert not anna.diary.all(Up)
 
 
-async def test_a_peer_whose_heart_stops_is_noticed_after_ten_seconds(node: MakeNode) -> None:
+async def test_a_silent_peer_is_noticed_after_ten_seconds(node: MakeNode) -> None:
     """Its connection stays open, but nothing arrives over it."""
     clock = FakeClock()
     anna, bert = await node("anna", clock=clock), await node("bert")
@@ -231,7 +231,7 @@ async def muted(anna: LinkNode, bert: LinkNode) -> AsyncIterator[MutePeer]:
         mute.close()
 
 
-async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node: MakeNode) -> None:
+async def test_a_peer_that_reads_nothing_loses_its_link_before_memory_grows(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     async with muted(anna, bert):
         sent, size = 0, len(encode(large()))
@@ -256,7 +256,7 @@ async def test_garbage_from_a_paired_device_ends_its_link_and_is_named(node: Mak
         assert (await anna.diary.wait(Down)).problem.code == "bad-frame"
 
 
-async def test_a_hello_without_a_session_is_turned_away_with_a_word(node: MakeNode) -> None:
+async def test_a_hello_without_a_session_is_turned_away_with_a_reason(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     anna.trust(bert, known=False)
     reader, writer = await bert.call(anna)

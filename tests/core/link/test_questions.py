@@ -14,7 +14,7 @@ def linked(device: DeviceId, message: Message) -> bool:
     return device == ANNA
 
 
-async def test_the_answer_comes_from_who_was_asked_and_is_about_what_was_asked() -> None:
+async def test_only_an_answer_from_the_asked_device_to_the_same_question_counts() -> None:
     questions = Questions(linked)
     asking = asyncio.create_task(questions.ask(ANNA, ASKED, 60.0))
     await asyncio.sleep(0)
@@ -27,7 +27,7 @@ async def test_the_answer_comes_from_who_was_asked_and_is_about_what_was_asked()
     assert not questions.on_message(ANNA, TOLD), "nobody waits for a second one"
 
 
-async def test_two_who_ask_the_same_hear_the_same() -> None:
+async def test_two_callers_with_the_same_question_get_the_same_answer() -> None:
     questions = Questions(linked)
     both = [asyncio.create_task(questions.ask(ANNA, ASKED, 60.0)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_two_who_ask_the_same_hear_the_same() -> None:
     assert await asyncio.gather(*both) == [TOLD, TOLD]
 
 
-async def test_who_asks_again_in_the_moment_of_the_answer_hears_the_next_one() -> None:
+async def test_asking_again_at_the_moment_of_the_answer_gets_the_next_one() -> None:
     questions = Questions(linked)
     first = asyncio.create_task(questions.ask(ANNA, ASKED, 60.0))
     await asyncio.sleep(0)
@@ -46,7 +46,7 @@ async def test_who_asks_again_in_the_moment_of_the_answer_hears_the_next_one() -
     assert await second == TOLD
 
 
-async def test_nobody_waits_for_who_is_not_there_goes_away_or_is_silent() -> None:
+async def test_nobody_waits_for_a_device_that_is_absent_goes_away_or_is_silent() -> None:
     questions = Questions(linked)
     assert await questions.ask(BEN, ASKED, 60.0) is None
     assert await questions.ask(ANNA, ASKED, 0.01) is None

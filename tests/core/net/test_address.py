@@ -57,7 +57,7 @@ def test_an_address_is_read(text: str, host: str, port: int) -> None:
         "a\0b",
     ],
 )
-def test_what_is_no_address_is_refused_with_the_reason(text: str) -> None:
+def test_an_invalid_address_is_refused_with_the_reason(text: str) -> None:
     with pytest.raises(TandemError) as failure:
         parse(text)
     assert failure.value.code == "bad-address"

@@ -110,7 +110,7 @@ async def test_a_port_that_may_not_be_used_is_not_replaced(machine: Machine) -> 
     assert machine.open == []
 
 
-async def test_who_has_the_port_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_holder_of_the_port_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclass
     class Place:
         port: int

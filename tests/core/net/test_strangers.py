@@ -52,7 +52,7 @@ def test_strangers_that_take_every_place_leave_those_of_known_addresses() -> Non
     assert strangers.admit("fe80::1%eth0") is None, "the same number in another network is another laptop"
 
 
-def test_whoever_comes_from_a_known_address_takes_no_strangers_place() -> None:
+def test_a_caller_from_a_known_address_takes_no_strangers_place() -> None:
     strangers = Strangers()
     strangers.keep_places({"10.0.0.200"})
     assert all(strangers.admit("10.0.0.200") for _ in range(PER_ADDRESS))

@@ -163,7 +163,7 @@ async def test_invariant_a_certificate_signed_by_a_pinned_device_is_refused(
         writer.transport.abort()
 
 
-async def test_invariant_what_openssl_lets_pass_is_still_compared_with_the_pins(
+async def test_invariant_a_certificate_that_openssl_accepts_is_still_compared_with_the_pins(
     device: Callable[[str], Identity],
 ) -> None:
     """Even if a context trusted too much (by a bug), the certificate itself must be pinned."""

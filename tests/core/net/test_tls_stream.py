@@ -37,7 +37,7 @@ def both_ends() -> Iterator[tuple[TlsStream, TlsStream]]:
         receiving.end()
 
 
-def test_a_deadline_prolongs_no_patience_and_no_patience_a_deadline() -> None:
+def test_neither_a_deadline_nor_a_limit_of_silence_prolongs_the_other() -> None:
     with both_ends() as (_, receiving):
         began_s = time.monotonic()
         for patience_s, deadline_s in ((0.01, LIMIT_S), (LIMIT_S, 0.01)):
@@ -48,7 +48,7 @@ def test_a_deadline_prolongs_no_patience_and_no_patience_a_deadline() -> None:
         assert time.monotonic() - began_s < LIMIT_S
 
 
-def test_what_the_network_does_not_take_at_once_goes_before_what_is_written_next() -> None:
+def test_bytes_not_sent_at_once_go_before_what_is_written_next() -> None:
     came = bytearray(MANY + 5)
     with both_ends() as (sending, receiving):
         sending.write_at_once(b"a" * MANY)

@@ -18,17 +18,17 @@ VECTOR = Transcript(
 )
 
 
-def test_the_commitment_is_the_vectors() -> None:
+def test_the_commitment_matches_the_test_vector() -> None:
     commit = commitment(VECTOR.fp_responder, VECTOR.fp_initiator, VECTOR.nonce_responder, M1)
     assert commit.hex() == "cfb3af8bddea4ab1767fc1ee1c6292db354b6e5c31ea92e8b3ed916538c47ce9"
 
 
-def test_the_code_is_the_vectors() -> None:
+def test_the_code_matches_the_test_vector() -> None:
     assert VECTOR.code == "408355"
     assert shown(VECTOR.code) == "408 355"
 
 
-def test_the_proof_is_the_vectors() -> None:
+def test_the_proof_matches_the_test_vector() -> None:
     assert VECTOR.proof.hex() == "7bbf4aa87d8ce1674778f40620c79c2de98a236b881ed66214887ed9d51540d8"
 
 

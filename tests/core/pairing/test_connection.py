@@ -16,7 +16,7 @@ def fed(data: bytes) -> asyncio.StreamReader:
     return reader
 
 
-async def test_frames_come_out_as_they_went_in() -> None:
+async def test_frames_survive_a_round_trip() -> None:
     reader = fed(framed(b"one") + framed(b"x" * MAX_FRAME_BYTES))
     assert await read_frame(reader) == b"one"
     assert await read_frame(reader) == b"x" * MAX_FRAME_BYTES

@@ -320,7 +320,7 @@ async def test_a_closed_port_is_named(anna: Device, bert: Device) -> None:
     assert problem.what == f"{address} can't be reached ({os.strerror(errno.ECONNREFUSED)})."
 
 
-async def test_a_host_that_is_no_name_is_named(anna: Device) -> None:
+async def test_an_invalid_host_is_reported(anna: Device) -> None:
     anna.pairing.start(Address("a" * 64 + ".local"), "bert")
     assert await anna.failure() == "unreachable"
 

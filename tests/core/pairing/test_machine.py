@@ -334,7 +334,9 @@ def test_a_wrong_certificate_in_the_answer_ends_the_pairing_with_its_reason(cert
         (b"n" * 32, "pairing-malformed"),
     ],
 )
-def test_what_comes_instead_of_the_answer_ends_the_pairing_with_its_reason(body: bytes, code: str) -> None:
+def test_another_message_instead_of_the_answer_ends_the_pairing_with_its_reason(
+    body: bytes, code: str
+) -> None:
     side = awaiting_m2()
     side.step(FrameCame(1, body))
     [failure] = side.failures
@@ -490,7 +492,7 @@ def test_a_third_device_cant_use_our_click_on_another() -> None:
     assert refuse.note == "busy"
 
 
-def test_who_yielded_does_not_wait_forever() -> None:
+def test_a_side_that_yielded_does_not_wait_forever() -> None:
     side = Side(HIGH, "10.0.0.2", nonces())
     side.step(side.started(Side(LOW, "10.0.0.1", nonces())))
     side.step(Dialled(1))

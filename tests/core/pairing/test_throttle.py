@@ -10,7 +10,7 @@ from core.pairing.throttle import (
 )
 
 
-def test_a_flood_is_counted_and_told_at_a_bounded_rate() -> None:
+def test_a_flood_is_counted_and_logged_at_a_bounded_rate() -> None:
     now_s, lines = [0.0], list[str]()
     refusals = Refusals(lambda: now_s[0], lines.append)
     for number in range(1000):

@@ -39,7 +39,7 @@ def steps(folder: Path) -> list[int]:
     return [found.head.moment.step for found in checkpoint_store.complete_by_size(folder)]
 
 
-def test_the_newest_that_an_audit_confirmed_stays_as_well(tmp_path: Path) -> None:
+def test_the_newest_audited_checkpoint_is_kept_too(tmp_path: Path) -> None:
     for step in (10, 20, 30, 40, 50):
         checkpoint_store.write(tmp_path, Moment(step=step), (3, 1), {"now.bin": [b"w"]}, {}, sure_step=25)
     assert steps(tmp_path) == [50, 40, 20]
@@ -93,14 +93,14 @@ HARMFUL = ["a pipe for a manifest", "a manifest without an end", "terabytes that
         ),
     ],
 )
-def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, how: str) -> None:
+def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path: Path, how: str) -> None:
     write(tmp_path, 10)
     spoil(write(tmp_path, 20), how)
     found = checkpoint_store.newest(tmp_path)
     assert found is not None and found.head.moment.step == 10
 
 
-def test_invariant_a_link_to_another_runs_checkpoint_is_none(tmp_path: Path) -> None:
+def test_invariant_a_link_to_another_runs_checkpoint_is_ignored(tmp_path: Path) -> None:
     there = write(tmp_path / "other", 20)
     own = write(tmp_path / "own", 10)
     (tmp_path / "own/00000009").symlink_to(there.folder)
@@ -109,7 +109,7 @@ def test_invariant_a_link_to_another_runs_checkpoint_is_none(tmp_path: Path) -> 
     assert checkpoint_store.find(tmp_path / "own", digest) is None
 
 
-def test_what_a_crash_left_half_written_is_none(tmp_path: Path) -> None:
+def test_a_half_written_checkpoint_is_ignored(tmp_path: Path) -> None:
     write(tmp_path, 10)
     half = tmp_path / ".0123abcd.part"
     half.mkdir()
@@ -118,7 +118,7 @@ def test_what_a_crash_left_half_written_is_none(tmp_path: Path) -> None:
     assert found is not None and found.head.moment.step == 10
 
 
-def test_a_disk_that_refuses_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failing_disk_leaves_existing_checkpoints(tmp_path: Path) -> None:
     write(tmp_path, 10)
 
     def broken() -> object:
@@ -130,7 +130,7 @@ def test_a_disk_that_refuses_leaves_what_was_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["00000001"]
 
 
-def test_what_did_not_change_is_not_written_again(tmp_path: Path) -> None:
+def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:
     first = checkpoint_store.write(tmp_path, Moment(step=1), (1,), {"fit-0.bin": [b"long ago"]}, {})
     known = {file.name: (Path(first.folder) / file.name, file) for file in first.head.files}
     for step in (2, 3, 4):
@@ -173,7 +173,7 @@ def test_a_good_manifest_is_read() -> None:
     assert checkpoint_store.read_head(head(GOOD)).files == (GOOD,)
 
 
-def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path) -> None:
+def test_the_oldest_runs_lose_their_checkpoints_when_all_take_too_much_space(tmp_path: Path) -> None:
     runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
     for run in runs:
         write(run / run_folder.CHECKPOINTS, 10, b"w" * 1_000_000)
@@ -196,7 +196,7 @@ def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path
 
 @pytest.mark.skipif(os.name == "nt", reason="no path is so long")
 @pytest.mark.parametrize("name", ["d", "d" * 40])
-def test_folders_nested_by_a_script_keep_no_room_from_being_made(tmp_path: Path, name: str) -> None:
+def test_deeply_nested_folders_of_a_script_do_not_prevent_making_room(tmp_path: Path, name: str) -> None:
     """Deeper than Python recurses, with paths longer than the system allows."""
     runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2)]
     for run in runs:
@@ -213,7 +213,7 @@ def test_folders_nested_by_a_script_keep_no_room_from_being_made(tmp_path: Path,
     assert [(run / run_folder.CHECKPOINTS).exists() for run in runs] == [False, True]
 
 
-def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
+def test_equal_checkpoints_of_members_have_equal_bytes(tmp_path: Path) -> None:
     """One wrote all of it now; the other already had a part of it."""
     ended = {"fit-0.json": [b"[]"], "fit-0.bin": [b""]}
     now = {"now.json": [b"{}"], "now.bin": [b"weights"]}
@@ -225,7 +225,7 @@ def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
     assert checkpoint_store.listing(one).digest == checkpoint_store.listing(other).digest
 
 
-def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
+def test_a_checkpoint_is_found_by_its_listing_and_adopted(tmp_path: Path) -> None:
     made = write(tmp_path / "one", 10)
     listing = checkpoint_store.listing(made)
     checkpoint_store.check_listing(listing)
@@ -248,7 +248,7 @@ def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
     assert checkpoint_store.find(tmp_path / "one", listing.digest) is None
 
 
-def test_a_run_that_goes_on_shares_its_first_checkpoints_room(tmp_path: Path) -> None:
+def test_a_resumed_run_shares_the_disk_space_of_its_first_checkpoint(tmp_path: Path) -> None:
     runs = [tmp_path / run / run_folder.CHECKPOINTS for run in ("1", "2")]
     checkpoint_store.adopt(write(runs[0], 10, bytes(100_000)), runs[1])
     checkpoint_store.trim(tmp_path, limit_bytes=150_000)
@@ -257,7 +257,7 @@ def test_a_run_that_goes_on_shares_its_first_checkpoints_room(tmp_path: Path) ->
     assert [checkpoint_store.newest(each) is not None for each in runs] == [False, True]
 
 
-def test_all_that_are_whole_at_a_glance_are_told_the_newest_first(tmp_path: Path) -> None:
+def test_checkpoints_complete_by_size_are_listed_newest_first(tmp_path: Path) -> None:
     for step in (10, 20):
         last = write(tmp_path, step)
     assert [each.head.moment.step for each in checkpoint_store.complete_by_size(tmp_path)] == [20, 10]
@@ -272,7 +272,7 @@ def test_all_that_are_whole_at_a_glance_are_told_the_newest_first(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["../manifest.json", "now.exe", "Now.bin", "a/now.bin"])
-def test_invariant_a_listing_names_only_what_a_checkpoint_has(tmp_path: Path, name: str) -> None:
+def test_invariant_a_listing_names_only_files_of_a_checkpoint(tmp_path: Path, name: str) -> None:
     listing = checkpoint_store.listing(write(tmp_path, 10))
     odd = replace(listing.files[1], path=name)
     with pytest.raises(TandemError):
@@ -281,7 +281,7 @@ def test_invariant_a_listing_names_only_what_a_checkpoint_has(tmp_path: Path, na
         checkpoint_store.check_listing(manifest_of("", listing.files[1:]))
 
 
-def test_where_the_disk_knows_no_links_bytes_are_copied(
+def test_bytes_are_copied_where_the_disk_has_no_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(source: Path, target: Path) -> None:
@@ -294,7 +294,7 @@ def test_where_the_disk_knows_no_links_bytes_are_copied(
     assert adopted is not None and adopted.head == made.head
 
 
-def test_only_a_run_that_goes_on_has_a_first_checkpoint(tmp_path: Path) -> None:
+def test_only_a_resumed_run_has_a_first_checkpoint(tmp_path: Path) -> None:
     alone = plan_of()
     assert checkpoint_store.resumed(tmp_path, alone) is None
     going_on = replace(
@@ -304,7 +304,7 @@ def test_only_a_run_that_goes_on_has_a_first_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [checkpoint_store.LIMIT_FILES, checkpoint_store.LIMIT_FILES + 1])
-def test_a_manifest_may_name_so_many_files_and_bytes_and_no_more(count: int) -> None:
+def test_a_manifest_is_limited_in_files_and_bytes(count: int) -> None:
     names = [KeptFile(name=f"n{number}.bin", size=0, sha256="0" * 64) for number in range(count)]
     size = checkpoint_store.LIMIT_BYTES + count - checkpoint_store.LIMIT_FILES
     large = KeptFile(name="now.bin", size=size, sha256="0" * 64)
@@ -316,7 +316,7 @@ def test_a_manifest_may_name_so_many_files_and_bytes_and_no_more(count: int) -> 
                 checkpoint_store.read_head(head(*files))
 
 
-def test_a_training_that_came_to_its_end_keeps_none(tmp_path: Path) -> None:
+def test_a_finished_training_keeps_no_checkpoints(tmp_path: Path) -> None:
     write(tmp_path / "here", 10)
     checkpoint_store.clear(tmp_path / "here")
     checkpoint_store.clear(tmp_path / "here")

@@ -36,7 +36,7 @@ def test_chunks_are_the_whole_file_each_with_its_hash(data: bytes) -> None:
     ],
     ids=["before", "inserted", "gone", "changed", "appended"],
 )
-def test_a_change_makes_new_no_more_than_the_chunks_around_it(changed: bytes) -> None:
+def test_a_change_affects_only_the_chunks_around_it(changed: bytes) -> None:
     found = reused(cut(changed), cut(DATA, len(changed)))
     assert len(changed) - sum(part.chunk.length for part in found) < 3 << 18
     for chunk, offset in found:
@@ -49,6 +49,6 @@ def test_a_large_file_has_longer_chunks_so_that_their_list_stays_short() -> None
 
 
 @pytest.mark.parametrize("size, data", [(5, b"\0\0\0\x04" + bytes(16)), (4, b"\0\0\0\x04" + bytes(15))])
-def test_a_list_that_is_no_list_of_that_file_is_refused(size: int, data: bytes) -> None:
+def test_a_chunk_list_that_does_not_fit_the_file_is_refused(size: int, data: bytes) -> None:
     with pytest.raises(ValueError):
         unpacked(data, size)

@@ -50,7 +50,7 @@ def test_a_copy_is_one_whatever_the_file_system_shares(tmp_path: Path, size: int
     assert content(source) == files
 
 
-def test_where_a_file_system_knows_no_links_a_file_is_copied(
+def test_a_file_is_copied_where_the_file_system_has_no_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object, **__: object) -> None:
@@ -72,7 +72,7 @@ def test_where_a_file_system_knows_no_links_a_file_is_copied(
         (errno.EACCES, "storage-failed"),
     ],
 )
-def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: str) -> None:
+def test_disk_errors_become_sentences(tmp_path: Path, number: int, code: str) -> None:
     with pytest.raises(TandemError) as caught, storing(tmp_path):
         raise OSError(number, "refused")
     assert caught.value.code == code
@@ -80,7 +80,7 @@ def test_the_disks_refusals_become_sentences(tmp_path: Path, number: int, code: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows may allow paths of any length")
-def test_a_path_that_is_too_long_is_refused_before_anything_comes(tmp_path: Path) -> None:
+def test_a_path_that_is_too_long_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     limit, home = os.pathconf(tmp_path, "PC_PATH_MAX"), tmp_path
     while len(str(home)) < limit - 600:
         home /= "h" * 100
@@ -105,7 +105,7 @@ def test_windows_refuses_a_long_path_as_one_that_cannot_be_found() -> None:
         assert is_too_long(refused, on_windows=True) and not is_too_long(refused, on_windows=False)
 
 
-def test_a_target_that_cannot_be_made_is_no_change_of_the_source(tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_made_is_not_reported_as_a_changed_source(tmp_path: Path) -> None:
     source = write(tmp_path / "source", dict(FILES)) / "train.py"
     file = next(each for each in MANIFEST.files if each.path == "train.py")
     for copy in (copy_file, lambda file, _, target: link_file(file, source, target)):
@@ -113,7 +113,7 @@ def test_a_target_that_cannot_be_made_is_no_change_of_the_source(tmp_path: Path)
             copy(file, partial(open_regular, source), tmp_path / "missing" / "train.py")
 
 
-def test_the_last_one_that_began_writes(tmp_path: Path) -> None:
+def test_only_the_newest_writer_writes(tmp_path: Path) -> None:
     first, elsewhere = WritingTurn(tmp_path), WritingTurn(tmp_path / "other")
     with first.writing():
         pass
@@ -125,7 +125,7 @@ def test_the_last_one_that_began_writes(tmp_path: Path) -> None:
             pass
 
 
-def test_the_next_one_begins_after_a_write_under_way(tmp_path: Path) -> None:
+def test_the_next_writer_waits_for_a_write_under_way(tmp_path: Path) -> None:
     first, began = WritingTurn(tmp_path), threading.Event()
 
     def begin() -> None:

@@ -61,7 +61,7 @@ def test_a_folder_with_too_many_files_is_refused_before_it_is_read(
 
 
 @pytest.mark.parametrize("fails", ["reading", "listing"])
-def test_what_cannot_be_read_for_a_moment_is_not_thrown_away(
+def test_data_that_is_temporarily_unreadable_is_kept(
     tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
@@ -102,7 +102,7 @@ def exchange(path: Path) -> None:
     ],
     ids=["changed", "gone", "more", "a link", "a linked folder"],
 )
-def test_what_was_altered_is_thrown_away(
+def test_altered_data_is_deleted(
     tmp_path: Path, store: ProjectStore, alter: Callable[[Path], object]
 ) -> None:
     local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
@@ -112,9 +112,7 @@ def test_what_was_altered_is_thrown_away(
     assert not store.has(digest)
 
 
-def test_a_folder_of_one_file_to_which_another_was_added_is_thrown_away(
-    tmp_path: Path, store: ProjectStore
-) -> None:
+def test_a_folder_of_one_file_is_deleted_if_another_was_added(tmp_path: Path, store: ProjectStore) -> None:
     local = kept(store, tmp_path, write(tmp_path / "photos", {"dog.jpg": "a dog"}))
     digest = ProjectId(local.data.listing.digest)
     assert store.find_data(local.data) is not None
@@ -124,7 +122,7 @@ def test_a_folder_of_one_file_to_which_another_was_added_is_thrown_away(
 
 
 @pytest.mark.parametrize("replaced_by", ["nothing", "a link", "a folder"])
-def test_one_file_that_is_no_longer_one_is_thrown_away(
+def test_a_single_file_is_deleted_once_it_is_no_longer_a_file(
     tmp_path: Path, store: ProjectStore, replaced_by: str
 ) -> None:
     source = write(tmp_path / "source", {"data.bin": "numbers"}) / "data.bin"
@@ -140,7 +138,7 @@ def test_one_file_that_is_no_longer_one_is_thrown_away(
     assert not store.has(digest)
 
 
-def test_one_file_is_read_once_and_leaves_what_is_known_of_its_folder(
+def test_one_file_is_read_once_and_the_hashes_of_its_folder_stay_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, hashes, reads = write(tmp_path / "photos", PHOTOS), tmp_path / "hashes", list[str]()
@@ -163,7 +161,7 @@ def test_one_file_is_read_once_and_leaves_what_is_known_of_its_folder(
     assert read_data("dog", folder / "dog.jpg", tmp_path, hashes) != first
 
 
-def test_whether_data_of_others_can_carry_code_is_seen_in_its_files(tmp_path: Path) -> None:
+def test_whether_data_of_others_may_carry_code_is_decided_by_its_files(tmp_path: Path) -> None:
     place = write(tmp_path / "photos", PHOTOS | {"labels.pkl": "a pickle"})
     local = read_data("photos", place, tmp_path)
     assert local.data.has_code
@@ -172,7 +170,7 @@ def test_whether_data_of_others_can_carry_code_is_seen_in_its_files(tmp_path: Pa
     assert again is not None and again.data.has_code
 
 
-def test_finding_data_again_tells_how_much_is_read(store: ProjectStore, tmp_path: Path) -> None:
+def test_finding_data_again_reports_progress(store: ProjectStore, tmp_path: Path) -> None:
     local = kept(store, tmp_path, write(tmp_path / "photos", PHOTOS))
     told: list[tuple[int, int]] = []
     meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
@@ -195,7 +193,7 @@ def test_what_cannot_travel_is_reported(tmp_path: Path, store: ProjectStore) -> 
     assert "and without 2 more" in told.what
 
 
-def test_names_that_are_one_on_some_systems_are_refused(tmp_path: Path) -> None:
+def test_names_that_collide_on_some_systems_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "photos", {"Dog.jpg": "a dog", "dog.JPG": "another"})
     with pytest.raises(TandemError) as refused:
         read_data("photos", folder, tmp_path)
@@ -213,9 +211,7 @@ def test_two_names_of_one_file_become_two_files(tmp_path: Path, store: ProjectSt
     assert [path.read_text() for path in there] == ["a dog"] * 2
 
 
-def test_a_file_of_another_size_is_not_read_to_learn_that_it_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_another_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = (
         write(tmp_path / name, {"mnist.npz": name}) / "mnist.npz" for name in ("here", "elsewhere")
     )
@@ -224,9 +220,7 @@ def test_a_file_of_another_size_is_not_read_to_learn_that_it_is_another(
     assert find_again(data, here) is None
 
 
-def test_what_this_user_may_not_look_at_is_not_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inaccessible_data_does_not_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = read_data("mnist.npz", write(tmp_path, {"mnist.npz": "1"}) / "mnist.npz", tmp_path).data
 
     def refuse(path: Path) -> bool:

@@ -83,7 +83,7 @@ def test_names_that_may_not_travel_are_reported_with_their_folders(tmp_path: Pat
     assert len(reasons) == 3
 
 
-def test_leave_out_prunes_folders_with_or_without_a_word(tmp_path: Path) -> None:
+def test_leave_out_prunes_folders_with_or_without_a_reason(tmp_path: Path) -> None:
     for name in ("quiet", "loud", "kept"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x").touch()
@@ -102,7 +102,7 @@ def test_an_endless_folder_is_refused(tmp_path: Path) -> None:
         list_files(tmp_path, most_entries=3)
 
 
-def test_a_missing_folder_is_said_plainly(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TandemError, match="cannot be read") as caught:
         list_files(tmp_path / "nowhere")
     assert caught.value.code == "folder-unreadable"
@@ -114,7 +114,7 @@ def test_a_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
     assert hash_file(tmp_path / "x") == (len(data), hashlib.sha256(data).hexdigest())
 
 
-def test_it_tells_now_and_then() -> None:
+def test_progress_is_reported_at_intervals() -> None:
     now_s, told = [0.0], list[tuple[int, int]]()
     meter = ReadMeter(lambda done, total: told.append((done, total)), clock=lambda: now_s[0], every_s=1.0)
     meter.expect(300)
@@ -123,7 +123,7 @@ def test_it_tells_now_and_then() -> None:
     assert told == [(150, 300), (250, 300)]
 
 
-def test_a_file_that_grows_meanwhile_is_never_more_than_everything() -> None:
+def test_progress_never_exceeds_the_total_when_a_file_grows() -> None:
     told: list[tuple[int, int]] = []
     meter = ReadMeter(lambda done, total: told.append((done, total)), every_s=0)
     meter.expect(10)

@@ -41,7 +41,7 @@ def read(folder: Path, monkeypatch: pytest.MonkeyPatch, cache: HashCache | None 
     return seen
 
 
-def test_what_did_not_change_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(folder, monkeypatch) == ["a.bin", "b.bin"]
     assert read(folder, monkeypatch) == []
     (folder / "data" / "b.bin").write_bytes(b"other")
@@ -66,16 +66,14 @@ def test_a_change_with_the_same_size_and_the_old_time_is_seen(
     assert read(folder, monkeypatch) == ["a.bin"]
 
 
-def test_a_file_that_was_written_just_now_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recently_written_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may change again within the same tick of the file system's clock."""
     folder = write(tmp_path / "project", {"a.bin": b"a"})
     for _ in range(2):
         assert read(folder, monkeypatch, cache_of(folder, module.SETTLED_NS)) == ["a.bin"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(
+def test_a_file_that_changes_while_it_is_read_is_not_cached(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = cache_of(folder)
@@ -91,7 +89,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
     assert cache._now == {}
 
 
-def test_a_link_is_refused_however_often_it_was_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_is_refused_even_if_it_was_cached_as_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read(folder, monkeypatch)
     (folder / "a.bin").unlink()
     (folder / "a.bin").symlink_to(folder / "data" / "b.bin")
@@ -100,7 +100,7 @@ def test_a_link_is_refused_however_often_it_was_a_file(folder: Path, monkeypatch
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\xc1", b"\x81\xa5a.bin\x01"])
-def test_a_damaged_record_costs_time_alone(
+def test_a_damaged_cache_only_costs_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch, damaged: bytes
 ) -> None:
     read(folder, monkeypatch)
@@ -126,8 +126,6 @@ def test_the_newest_folders_are_kept_and_nobody_else_reads_them(
         assert record.stat().st_mode & 0o77 == 0
 
 
-def test_a_place_that_cannot_be_written_costs_time_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_only_costs_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder.parent / "hashes").write_bytes(b"a file stands there")
     assert read(folder, monkeypatch) == read(folder, monkeypatch) == ["a.bin", "b.bin"]

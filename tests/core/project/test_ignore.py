@@ -33,7 +33,7 @@ def test_gitignore_counts_and_deeper_ones_win(tmp_path: Path) -> None:
     assert travelling(tmp_path) == {"train.py", "sub/keep.log", "sub/data/y.csv", "sub/.gitignore"}
 
 
-def test_tandemignore_has_the_last_word_both_ways(tmp_path: Path) -> None:
+def test_tandemignore_overrides_other_rules_in_both_directions(tmp_path: Path) -> None:
     grow(tmp_path, "train.py", "data/x.csv", "notes.txt", ".cache/model.bin", ".env", "venv/x.py")
     (tmp_path / ".gitignore").write_text("data/\n")
     assert travelling(tmp_path) == {"train.py", "notes.txt"}
@@ -64,7 +64,7 @@ def test_tandemignore_has_the_last_word_both_ways(tmp_path: Path) -> None:
         "id_ed25519",
     ],
 )
-def test_caches_environments_and_secrets_stay(tmp_path: Path, path: str) -> None:
+def test_caches_environments_and_secrets_are_not_sent(tmp_path: Path, path: str) -> None:
     grow(tmp_path, "train.py", "env/agent.py", path)
     assert travelling(tmp_path) == {"train.py", "env/agent.py"}
 
@@ -78,7 +78,7 @@ def test_rules_above_count_up_to_the_repository(tmp_path: Path) -> None:
     assert travelling(project) == {"train.py", "wild.tmp"}
 
 
-def test_a_folder_that_its_repository_ignores_travels_all_the_same(tmp_path: Path) -> None:
+def test_a_folder_that_its_repository_ignores_is_sent_nevertheless(tmp_path: Path) -> None:
     project = tmp_path / "scratch"
     grow(project, "train.py")
     (tmp_path / ".git").mkdir()
@@ -95,7 +95,7 @@ def test_no_rules_above_a_repository_of_its_own(tmp_path: Path) -> None:
     assert travelling(project) == {"train.py"}
 
 
-def test_lines_that_are_no_patterns_are_passed_over(tmp_path: Path) -> None:
+def test_invalid_lines_are_skipped(tmp_path: Path) -> None:
     grow(tmp_path, "train.py", "a.log")
     (tmp_path / ".gitignore").write_bytes(b"\xef\xbb\xbf*.log\n!\n[z-a]\n\\\n\xff\xfe\n")
     assert travelling(tmp_path) == {"train.py"}
@@ -131,7 +131,7 @@ def test_rules_behind_a_link_or_a_pipe_are_not_read(tmp_path: Path) -> None:
         "[a-c].py\n[!x].txt\n",
     ],
 )
-def test_rules_mean_what_git_takes_them_for(tmp_path: Path, rules: str) -> None:
+def test_rules_are_interpreted_as_by_git(tmp_path: Path, rules: str) -> None:
     git = shutil.which("git")
     if git is None:
         pytest.skip("git is not installed")

@@ -45,7 +45,7 @@ def test_the_first_time_there_is_nothing_to_compare_with(store: ProjectStore) ->
     assert found["new.csv"].text is None, "it did not come with the request"
 
 
-def test_what_changed_since_the_last_yes_is_said_and_shown(store: ProjectStore, tmp_path: Path) -> None:
+def test_changes_since_the_last_permission_are_shown(store: ProjectStore, tmp_path: Path) -> None:
     found = seen(store, NEW, (keep(store, OLD, tmp_path),))
     assert {path: file.change for path, file in found.items()} == {
         "train.py": "changed",
@@ -57,7 +57,7 @@ def test_what_changed_since_the_last_yes_is_said_and_shown(store: ProjectStore, 
     assert found["model.py"].diff == ""
 
 
-def test_the_latest_yes_that_is_still_here_is_compared_with(store: ProjectStore, tmp_path: Path) -> None:
+def test_the_latest_allowed_version_still_here_is_compared(store: ProjectStore, tmp_path: Path) -> None:
     older = keep(store, {**OLD, "train.py": b"epochs = 1\n"}, tmp_path)
     latest = keep(store, OLD, tmp_path)
     forgotten, another = ProjectId("e" * 64), keep(store, {"other.py": b"1"}, tmp_path, "other.py")
@@ -66,18 +66,14 @@ def test_the_latest_yes_that_is_still_here_is_compared_with(store: ProjectStore,
     assert "-epochs = 1\n" not in found["train.py"].diff
 
 
-def test_what_is_here_and_unchanged_need_not_come_again_to_be_shown(
-    store: ProjectStore, tmp_path: Path
-) -> None:
+def test_an_unchanged_file_is_shown_without_being_sent_again(store: ProjectStore, tmp_path: Path) -> None:
     before = keep(store, OLD, tmp_path)
     found = {file.path: file for file in look_at(manifest_for(OLD), {}, store, (before,))}
     assert found["train.py"].text == "import model\nepochs = 5\n"
     assert found["train.py"].change == "same"
 
 
-def test_what_was_tampered_with_here_is_not_shown_as_what_was_allowed(
-    store: ProjectStore, tmp_path: Path
-) -> None:
+def test_a_tampered_file_is_not_shown_as_the_allowed_version(store: ProjectStore, tmp_path: Path) -> None:
     before = keep(store, OLD, tmp_path)
     (tmp_path / "projects" / before / "train.py").write_bytes(b"import model\nepochs = 50\n")
     assert seen(store, NEW, (before,))["train.py"].diff == ""
@@ -96,11 +92,11 @@ def test_what_was_tampered_with_here_is_not_shown_as_what_was_allowed(
         ("\tGrüße 笔记本 🙂", "\tGrüße 笔记本 🙂"),
     ],
 )
-def test_invariant_no_character_hides_or_turns_what_runs(text: str, shown: str) -> None:
+def test_invariant_no_character_hides_or_reorders_the_shown_code(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-def test_a_script_whose_bytes_python_reads_otherwise_says_so(store: ProjectStore) -> None:
+def test_a_script_in_a_misleading_encoding_is_flagged(store: ProjectStore) -> None:
     """In UTF-7 a comment can contain a line of code."""
     source = b"# -*- coding: utf-7 -*-\n# +AAo-import os\n"
     assert "import os" in source.decode("utf-7").split("\n")[2]
@@ -156,7 +152,7 @@ def test_a_notebook_is_shown_as_the_code_that_runs(store: ProjectStore, tmp_path
     assert "-model.fit(x, y, epochs=5)\n+model.fit(x, y, epochs=50)" in found.diff
 
 
-def test_a_notebook_that_is_none_is_shown_as_it_is(store: ProjectStore) -> None:
+def test_an_invalid_notebook_is_shown_unchanged(store: ProjectStore) -> None:
     now = {"a.ipynb": b"{}"}
     (found,) = look_at(manifest_for(now, "a.ipynb"), now, store, ())
     assert found.text == "{}"

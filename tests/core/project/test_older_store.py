@@ -49,7 +49,7 @@ def test_a_kept_project_is_read_checked_out_and_not_sent_again(folder: Path, tmp
     assert content(work) == {"data.csv": b"1,2\n3,4\n", "train.py": b"print(1)\n"}
 
 
-def test_an_unfinished_transfer_goes_on_where_it_stood(folder: Path) -> None:
+def test_an_unfinished_transfer_continues_where_it_stopped(folder: Path) -> None:
     store = ProjectStore(folder)
     kept = store.manifest(KEPT)
     assert kept is not None
@@ -73,7 +73,7 @@ def test_an_unfinished_transfer_goes_on_where_it_stood(folder: Path) -> None:
     ],
     ids=["nothing", "no text", "another shape", "a later format", "another list"],
 )
-def test_a_list_that_cannot_be_read_is_as_if_it_were_not_there_and_goes_with_its_files(
+def test_an_unreadable_list_counts_as_missing_and_is_removed_with_its_files(
     folder: Path, tmp_path: Path, written: bytes
 ) -> None:
     (folder / f"{KEPT}.json").write_bytes(written)

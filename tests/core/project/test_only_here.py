@@ -26,7 +26,7 @@ def test_a_file_outside_the_project_is_named_with_its_line(tmp_path: Path) -> No
     assert mistake.problem.what.startswith("train.py, line 3: ")
 
 
-def test_what_lies_there_may_travel(tmp_path: Path) -> None:
+def test_data_outside_the_project_can_be_sent(tmp_path: Path) -> None:
     photos = tmp_path / "my photos"
     photos.mkdir()
     (mistake,) = found(tmp_path, f"images = {str(photos)!r}")
@@ -36,7 +36,7 @@ def test_what_lies_there_may_travel(tmp_path: Path) -> None:
     assert find_only_here(tmp_path / "project" / "train.py", manifest, [str(photos)]) == ()
 
 
-def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
+def test_a_file_to_be_written_outside_the_project_is_named(tmp_path: Path) -> None:
     (mistake,) = found(tmp_path, f"model.save(f'{tmp_path}/run-{{number}}.keras')")
     assert "run-" in mistake.what and str(tmp_path)[:30] in mistake.what
 
@@ -57,7 +57,7 @@ def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
         "open('notes.txt')",
     ],
 )
-def test_what_is_no_path_of_a_file_here_is_passed_over(tmp_path: Path, text: str) -> None:
+def test_texts_that_are_no_path_of_a_file_here_are_ignored(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text, notes_txt="it travels") == ()
 
 
@@ -70,13 +70,13 @@ model.fit(x, callbacks=[keras.callbacks.ModelCheckpoint(path)])
 """
 
 
-def test_a_file_that_rules_leave_behind_is_named_where_the_script_reads_it(tmp_path: Path) -> None:
+def test_an_ignored_file_is_named_at_the_line_that_reads_it(tmp_path: Path) -> None:
     (mistake,) = found(tmp_path, CHECKPOINT, best_keras="a model", _gitignore="*.keras\n")
     assert mistake.line == 3
     assert "best.keras" in mistake.what and "!best.keras" in mistake.fix
 
 
-def test_one_that_travels_is_not_and_neither_is_one_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_sent_or_does_not_exist_is_not_named(tmp_path: Path) -> None:
     assert found(tmp_path, CHECKPOINT, best_keras="a model") == ()
     (tmp_path / "later").mkdir()
     assert found(tmp_path / "later", CHECKPOINT, _gitignore="*.keras\n") == ()
@@ -87,7 +87,7 @@ def test_a_file_that_is_only_written_is_not_named(tmp_path: Path) -> None:
     assert found(tmp_path, text, best_keras="a model", _gitignore="*.keras\n") == ()
 
 
-def test_in_a_folder_that_nobody_sends_a_file_beside_the_script_stays_behind(tmp_path: Path) -> None:
+def test_in_a_broad_folder_a_file_beside_the_script_is_reported_as_not_sent(tmp_path: Path) -> None:
     downloads = tmp_path / "Downloads"
     downloads.mkdir()
     write(downloads, {"train.py": "open('data.csv')", "data.csv": "1"})

@@ -34,7 +34,7 @@ def test_new_and_changed_files_are_outputs_whatever_git_ignores(work: Path) -> N
     assert paths(work) == [".gitignore", "data/a.csv", "log.txt", "model.keras", "out/plot.png"]
 
 
-def test_links_pipes_and_odd_names_stay(work: Path, tmp_path: Path) -> None:
+def test_links_pipes_and_odd_names_stay_behind(work: Path, tmp_path: Path) -> None:
     write(tmp_path, {"secret.txt": b"secret"})
     (work / "latest").symlink_to(tmp_path / "secret.txt")
     (work / "home").symlink_to(tmp_path, target_is_directory=True)
@@ -58,7 +58,7 @@ def test_only_one_of_two_colliding_names_comes_back(work: Path) -> None:
     ]
 
 
-def test_what_does_not_fit_stays_and_the_small_ones_come(work: Path) -> None:
+def test_large_files_stay_behind_and_small_ones_are_sent(work: Path) -> None:
     write(work, {"huge.bin": b"x" * 100, "metrics.csv": b"x" * 10, "model.h5": b"x" * 50})
     found = find_outputs(work, MANIFEST, limit_bytes=70)
     assert [file.path for file in found.manifest.files] == ["metrics.csv", "model.h5"]
@@ -78,13 +78,13 @@ def test_a_model_comes_before_small_files(work: Path) -> None:
     assert [entry.path for entry in found.skipped] == ["a.csv"]
 
 
-def test_only_so_many_files_come(work: Path) -> None:
+def test_the_number_of_outputs_is_limited(work: Path) -> None:
     write(work, {f"out/{number}": b"x" for number in range(4)})
     found = find_outputs(work, MANIFEST, most_files=2)
     assert len(found.manifest.files) == len(found.skipped) == 2
 
 
-def test_a_list_of_files_stays_as_short_as_a_starter_takes_it(work: Path, tmp_path: Path) -> None:
+def test_the_list_of_outputs_stays_short_enough_for_the_starter(work: Path, tmp_path: Path) -> None:
     deep = "/".join("d" * 200 for _ in range(3))
     write(work, {f"{deep}/{number:04}": b"" for number in range(1400)})
     found = find_outputs(work, MANIFEST)
@@ -112,7 +112,7 @@ def test_the_starters_own_outputs_are_copied_and_nothing_is_overwritten(work: Pa
     assert content(tmp_path / "run" / "outputs") == {"model.keras": b"m"}
 
 
-def test_outputs_that_change_meanwhile_are_said_plainly(work: Path, tmp_path: Path) -> None:
+def test_outputs_that_change_meanwhile_are_reported(work: Path, tmp_path: Path) -> None:
     write(work, {"model.keras": b"m"})
     manifest = find_outputs(work, MANIFEST).manifest
     write(work, {"model.keras": b"n"})

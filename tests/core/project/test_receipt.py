@@ -48,7 +48,7 @@ def test_a_project_comes_whole(tmp_path: Path, receipt: Receipt) -> None:
     assert not (tmp_path / "parts").exists()
 
 
-def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> None:
+def test_a_receipt_continues_where_it_was_interrupted(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     sent = list(pieces(source, MANIFEST, receipt.wanted))
     for piece in sent[:2]:
@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
     assert content(again.finish()) == FILES
 
 
-def test_what_it_reads_of_what_came_before_is_reported(tmp_path: Path, receipt: Receipt) -> None:
+def test_reading_earlier_parts_reports_progress(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     first, second, third, *rest = pieces(source, MANIFEST, receipt.wanted)
     for piece in (first, second):
@@ -84,7 +84,7 @@ def test_what_it_reads_of_what_came_before_is_reported(tmp_path: Path, receipt: 
 def test_only_the_newer_of_two_receipts_on_one_folder_writes(
     tmp_path: Path, receipt: Receipt, at: int
 ) -> None:
-    """The fetch before was called off, and has not noticed yet."""
+    """The earlier fetch was cancelled, and has not noticed yet."""
     source = write(tmp_path / "source", dict(FILES))
     sent = list(pieces(source, MANIFEST, receipt.wanted))
     for piece in sent[:at]:
@@ -115,7 +115,7 @@ def test_a_part_that_another_program_made_longer_is_not_kept(tmp_path: Path, rec
     assert (receipt.wanted[0].file, receipt.wanted[0].offset) == (A_BIN, 0)
 
 
-def test_a_stop_ends_the_reading_of_what_came_before(tmp_path: Path, receipt: Receipt) -> None:
+def test_a_stop_interrupts_reading_of_earlier_parts(tmp_path: Path, receipt: Receipt) -> None:
     *most, last = pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, receipt.wanted[:1])
     for piece in most:
         receipt.take(piece)
@@ -135,7 +135,7 @@ def test_a_stop_ends_the_reading_of_what_came_before(tmp_path: Path, receipt: Re
     assert A_BIN not in [want.file for want in again.wanted]
 
 
-def test_what_has_come_is_counted_piece_by_piece(receipt: Receipt) -> None:
+def test_received_bytes_are_counted_piece_by_piece(receipt: Receipt) -> None:
     assert receipt.received_bytes == 0
     receipt.take(FilePiece(file=A_BIN, offset=0, data=FILES["data/a.bin"][:1000]))
     assert receipt.received_bytes == 1000
@@ -157,7 +157,7 @@ def test_a_damaged_part_is_not_taken_for_whole_after_a_restart(tmp_path: Path, r
     assert TRAIN in [want.file for want in again.wanted]
 
 
-def test_a_part_that_grew_too_long_begins_afresh(tmp_path: Path, receipt: Receipt) -> None:
+def test_a_part_that_grew_too_long_is_restarted(tmp_path: Path, receipt: Receipt) -> None:
     (tmp_path / "parts" / f"{TRAIN}.part").write_bytes(b"x" * 100)
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
     assert next(want.offset for want in again.wanted if want.file == TRAIN) == 0
@@ -174,7 +174,7 @@ def test_wrong_content_is_refused_and_can_be_sent_again(receipt: Receipt) -> Non
 def test_each_block_is_verified_before_anything_is_in_place(
     tmp_path: Path, receipt: Receipt, wrong: int
 ) -> None:
-    """One wrong byte, wherever it is, and the file is asked for again."""
+    """One wrong byte anywhere, and the file is requested again."""
     source = write(tmp_path / "source", dict(FILES))
     sent = list(pieces(source, MANIFEST, receipt.wanted))
     blocks = [piece for piece in sent if piece.file == A_BIN]
@@ -198,7 +198,7 @@ def test_each_block_is_verified_before_anything_is_in_place(
     assert content(receipt.finish()) == FILES
 
 
-def test_a_file_can_be_begun_afresh(receipt: Receipt) -> None:
+def test_a_file_can_be_restarted(receipt: Receipt) -> None:
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"what"))
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print"))
     receipt.take(FilePiece(file=TRAIN, offset=5, data=b"(1)"))
@@ -226,14 +226,14 @@ def test_pieces_that_do_not_fit_are_refused_and_nothing_is_written(
     assert content(tmp_path) == before
 
 
-def test_nothing_is_put_in_place_before_all_is_there(tmp_path: Path, receipt: Receipt) -> None:
+def test_nothing_is_put_in_place_before_everything_has_arrived(tmp_path: Path, receipt: Receipt) -> None:
     with pytest.raises(TandemError, match="3 of the project's 4 files"):
         receipt.finish()
     assert not (tmp_path / "place").exists()
 
 
 @pytest.mark.parametrize("by", ["the same receipt", "another receipt"])
-def test_what_came_survives_a_failure_while_it_is_put_in_place(
+def test_received_files_survive_a_failure_while_being_put_in_place(
     tmp_path: Path, receipt: Receipt, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     for piece in pieces(write(tmp_path / "source", dict(FILES)), MANIFEST, receipt.wanted):
@@ -255,7 +255,7 @@ def test_what_came_survives_a_failure_while_it_is_put_in_place(
     assert content(again.finish()) == FILES
 
 
-def test_invariant_through_a_link_left_beside_the_parts_nothing_is_taken_away(tmp_path: Path) -> None:
+def test_invariant_no_file_is_moved_through_a_link_left_beside_the_parts(tmp_path: Path) -> None:
     mine = write(tmp_path / "mine", {"a.bin": FILES["data/a.bin"], "train.py": b"print(1)"})
     tree = write(tmp_path / "parts" / "tree", {"z/y/x": b"z"})
     (tree / "data").symlink_to(mine)
@@ -315,7 +315,7 @@ def test_a_file_that_this_disk_did_not_have_is_wanted_from_its_first_byte(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_said_plainly(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipt, "_part_name", lambda number: "/dev/full")
     with pytest.raises(TandemError, match="is full") as caught:
         receipt.take(FilePiece(file=TRAIN, offset=0, data=b"print"))
@@ -337,7 +337,7 @@ def test_a_project_that_does_not_fit_is_refused_beforehand(
 @given(
     st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 9), st.binary(max_size=9)), max_size=12), st.data()
 )
-def test_whatever_comes_only_the_right_bytes_are_put_in_place(
+def test_only_the_right_bytes_are_ever_put_in_place(
     tmp_path_factory: pytest.TempPathFactory, noise: list[tuple[int, int, bytes]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("receipt")
@@ -381,7 +381,9 @@ def given_of(receipt: Receipt, number: int, offset: int, length: int) -> bytes |
         return None
 
 
-def test_what_came_is_given_on_at_once_and_after_it_is_in_place(tmp_path: Path, receipt: Receipt) -> None:
+def test_received_bytes_are_passed_on_at_once_and_after_they_are_in_place(
+    tmp_path: Path, receipt: Receipt
+) -> None:
     source = write(tmp_path / "source", dict(FILES))
     told = list[bool]()
     receipt.on_came = lambda: told.append(True)
@@ -402,7 +404,7 @@ def test_what_came_is_given_on_at_once_and_after_it_is_in_place(tmp_path: Path, 
     assert given_of(receipt, len(FILES), 0, 1) is None, "no such file"
 
 
-def test_invariant_what_lay_on_this_disk_before_is_given_to_nobody(tmp_path: Path, receipt: Receipt) -> None:
+def test_invariant_bytes_already_on_this_disk_are_given_to_nobody(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     assert receipt.adopt(TRAIN, source / "train.py")
     assert given_of(receipt, TRAIN, 0, 8) is None
@@ -419,10 +421,10 @@ def test_invariant_what_lay_on_this_disk_before_is_given_to_nobody(tmp_path: Pat
     assert given_of(again, last, 0, 1) == b"z", "it came over the network"
 
 
-def test_invariant_a_receipt_that_another_one_ended_gives_nothing_of_what_that_one_has(
+def test_invariant_a_superseded_receipt_gives_nothing_that_its_successor_has(
     tmp_path: Path, receipt: Receipt
 ) -> None:
-    """A peer that sent other bytes of that length would else get those that lie on this disk."""
+    """Otherwise a peer that sent other bytes of that length would get the bytes on this disk."""
     source = write(tmp_path / "source", dict(FILES))
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"wrong!!"))
     again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
@@ -434,7 +436,7 @@ def test_invariant_a_receipt_that_another_one_ended_gives_nothing_of_what_that_o
     assert given_of(receipt, TRAIN, 0, 7) is None
 
 
-def test_a_file_that_comes_anew_is_given_as_it_comes_anew(tmp_path: Path, receipt: Receipt) -> None:
+def test_a_file_received_again_is_passed_on_as_received_again(tmp_path: Path, receipt: Receipt) -> None:
     source = write(tmp_path / "source", dict(FILES))
     receipt.take(FilePiece(file=TRAIN, offset=0, data=b"prin"))
     assert "another content" in refusal(receipt, file=TRAIN, offset=4, data=b"no!!")

@@ -31,7 +31,7 @@ def test_a_folder_becomes_a_manifest(tmp_path: Path) -> None:
     check_project(project.manifest)
 
 
-def test_what_stays_behind_is_reported(tmp_path: Path) -> None:
+def test_files_that_are_not_sent_are_reported(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "x", "big/a.bin": "x", "old.log": "x", ".env": "KEY=1", "venv/b": "x"})
     write(tmp_path, {".gitignore": "*.log\nbig/\n", "__pycache__/x.pyc": "x"})
     (tmp_path / "data").symlink_to("/")
@@ -47,7 +47,7 @@ def test_the_script_travels_even_if_a_rule_leaves_it_out(tmp_path: Path) -> None
     assert "train.py" in paths(tmp_path / "train.py")
 
 
-def test_a_linked_script_is_taken_from_where_it_lies(tmp_path: Path) -> None:
+def test_a_linked_script_is_read_at_its_real_path(tmp_path: Path) -> None:
     write(tmp_path, {"real/train.py": "x", "real/data.csv": "1", "other/x.txt": "1"})
     (tmp_path / "other" / "run.py").symlink_to("../real/train.py")
     assert paths(tmp_path / "other" / "run.py") == ["data.csv", "train.py"]
@@ -61,7 +61,7 @@ def test_the_digest_follows_the_bytes(tmp_path: Path) -> None:
     assert scan_project(script).manifest.digest != before
 
 
-def test_over_the_limit_the_largest_are_named_with_the_mend(
+def test_over_the_limit_the_largest_folders_are_named_with_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -86,7 +86,7 @@ def test_over_the_limit_nobody_is_told_to_leave_the_script_out(tmp_path: Path) -
     assert "train.py" not in str(caught.value)
 
 
-def test_a_project_of_gigabytes_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_of_gigabytes_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "hash_file", lambda path, meter: (path.stat().st_size, "a" * 64))
     write(tmp_path, {"train.py": "x", "data.bin": ""})
     os.truncate(tmp_path / "data.bin", 20_000_000_000)
@@ -108,7 +108,7 @@ def test_names_that_collide_elsewhere_are_an_error_here(tmp_path: Path) -> None:
     assert caught.value.code == "project-names-collide"
 
 
-def test_a_script_whose_name_may_not_travel(tmp_path: Path) -> None:
+def test_a_script_whose_name_may_not_travel_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"my:train.py": "x"})
     with pytest.raises(TandemError, match="cannot be sent"):
         scan_project(tmp_path / "my:train.py")

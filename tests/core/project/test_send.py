@@ -40,7 +40,7 @@ def test_parts_of_several_files_come_as_one(source: ManifestReader) -> None:
 @pytest.mark.parametrize(
     "offset", [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, len(BIG) - 1, len(BIG)]
 )
-def test_sending_goes_on_from_any_offset(folder: Path, offset: int) -> None:
+def test_sending_continues_from_any_offset(folder: Path, offset: int) -> None:
     sent = list(pieces(folder, MANIFEST, [Wanted(file=A_BIN, offset=offset)]))
     assert b"".join(piece.data for piece in sent) == BIG[offset:]
 
@@ -60,7 +60,7 @@ def test_a_file_that_changed_is_named_and_never_sent_whole(folder: Path, other: 
     assert sum(len(piece.data) for piece in sent) < len(BIG)
 
 
-def test_a_file_that_is_exchanged_while_it_is_read_is_never_sent_whole(
+def test_a_file_that_is_replaced_while_it_is_read_is_never_sent_whole(
     folder: Path, source: ManifestReader
 ) -> None:
     assert source.read([Extent(A_BIN, 0, PIECE_BYTES)]) == BIG[:PIECE_BYTES]
@@ -110,7 +110,7 @@ def test_invariant_a_folder_that_became_a_link_since_it_was_offered_opens_nothin
     reader.close()
 
 
-def test_an_outline_is_of_the_file_that_is_read(tmp_path: Path) -> None:
+def test_an_outline_describes_the_file_that_is_read(tmp_path: Path) -> None:
     write(tmp_path / "kept/00000001", dict(FILES))
     reader = ManifestReader(tmp_path / "kept", MANIFEST, inside="00000001")
     with (tmp_path / "kept/00000001/a.bin").open("rb") as opened:
@@ -118,7 +118,7 @@ def test_an_outline_is_of_the_file_that_is_read(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_list_of_files_is_read_in_any_parts_and_nothing_past_it() -> None:
+def test_a_list_of_files_is_read_in_any_parts_but_not_beyond_its_end() -> None:
     data = MANIFEST.listing()
     reader = ListingReader(MANIFEST, Listing(digest=MANIFEST.digest, size=len(data)))
     assert reader.read([Extent(0, 0, 5), Extent(0, 5, len(data) - 5)]) == data

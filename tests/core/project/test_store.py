@@ -114,7 +114,7 @@ def disk_with(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
 
 
-def test_what_is_linked_to_another_version_needs_no_room(
+def test_files_linked_to_another_version_need_no_space(
     tmp_path: Path, store: ProjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, tmp_path, FILES)
@@ -142,7 +142,7 @@ def test_a_copy_where_no_link_can_be_made_does_not_fill_the_disk(
     assert not list((tmp_path / "home" / "projects" / "incoming").glob("*/0.part"))
 
 
-def test_damage_that_versions_share_is_found_and_mended(tmp_path: Path, store: ProjectStore) -> None:
+def test_damage_shared_by_versions_is_found_and_repaired(tmp_path: Path, store: ProjectStore) -> None:
     put(store, tmp_path, FILES)
     newer = {**FILES, "train.py": b"print(2)"}
     manifest = put(store, tmp_path, newer)
@@ -177,9 +177,7 @@ def test_a_link_put_into_the_store_is_not_followed(tmp_path: Path, store: Projec
         store.checkout(MANIFEST, tmp_path / "run")
 
 
-def test_invariant_a_project_is_no_data_and_is_not_removed_as_such(
-    tmp_path: Path, store: ProjectStore
-) -> None:
+def test_invariant_a_project_named_as_data_is_not_removed(tmp_path: Path, store: ProjectStore) -> None:
     put(store, tmp_path, FILES)
     listing = Listing(digest=MANIFEST.digest, size=len(MANIFEST.listing()))
     said = Data(name="photos", path="/photos", listing=listing, files=3, total_bytes=13)
@@ -193,7 +191,7 @@ def test_a_project_that_never_came_is_not_checked_out(tmp_path: Path, store: Pro
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"script":"train.py","files":[]}', b"\xff", None])
-def test_a_list_that_is_not_its_digests_is_not_believed(
+def test_a_manifest_with_another_digest_is_rejected(
     tmp_path: Path, store: ProjectStore, damage: bytes | None
 ) -> None:
     put(store, tmp_path, FILES)
@@ -239,18 +237,18 @@ def test_a_checkout_counts_as_use(tmp_path: Path, store: ProjectStore) -> None:
     assert store.used_s(old.digest) > store.used_s(new.digest) == 1000
 
 
-def test_forgetting_what_is_not_there_is_no_error(store: ProjectStore) -> None:
+def test_forgetting_a_missing_project_is_no_error(store: ProjectStore) -> None:
     store.forget(ProjectId("0" * 64))
 
 
-def test_a_home_where_nothing_can_be_written_is_said_plainly(tmp_path: Path) -> None:
+def test_an_unwritable_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where the folder should be")
     with pytest.raises(TandemError, match="cannot be written") as caught:
         ProjectStore(tmp_path / "home" / "projects").receive(MANIFEST)
     assert caught.value.code == "storage-failed"
 
 
-def test_the_longest_path_that_may_travel_is_kept_and_one_too_long_for_this_system_is_said(
+def test_the_longest_allowed_path_is_stored_and_one_too_long_for_this_system_is_reported(
     tmp_path: Path,
 ) -> None:
     longest = "/".join(["d" * 100] * 10) + "/" + "f" * 14
@@ -277,7 +275,7 @@ def test_the_longest_path_that_may_travel_is_kept_and_one_too_long_for_this_syst
 def test_a_run_that_writes_to_one_of_two_names_of_a_file_changes_that_one(
     tmp_path: Path, store: ProjectStore
 ) -> None:
-    """What is one file on the sender's disk travels as two."""
+    """One file on the sender's disk is sent as two."""
     files: dict[str, bytes] = {"train.py": b"1", "a.bin": b"same", "b.bin": b"same"}
     source = write(tmp_path / "source", dict(files))
     (source / "b.bin").unlink()

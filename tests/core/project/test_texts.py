@@ -16,20 +16,20 @@ from tests.core.project.making import manifest_for, write
 FILES = {"train.py": b"import model\n", "model.py": b"# layers\n", "notes.txt": "Grüße".encode()}
 
 
-def test_script_modules_and_texts_come_along_and_data_stays(tmp_path: Path) -> None:
+def test_script_modules_and_texts_are_sent_and_data_is_not(tmp_path: Path) -> None:
     files = {**FILES, "digits.npz": b"PK\x03\x04\x00\x01", "latin.txt": "Grüße".encode("latin-1")}
     write(tmp_path, dict(files))
     assert read_texts(tmp_path, manifest_for(files)) == FILES
 
 
-def test_where_there_is_no_room_for_all_the_script_goes_first(tmp_path: Path) -> None:
+def test_the_script_goes_first_if_not_all_texts_fit(tmp_path: Path) -> None:
     half = LIMIT_TEXTS_BYTES // 2
     files = {"train.py": b"#" * half, "a.py": b"#" * half, "b.py": b"# small", "z.txt": b"words"}
     write(tmp_path, dict(files))
     assert set(read_texts(tmp_path, manifest_for(files))) == {"train.py", "b.py", "z.txt"}
 
 
-def test_a_file_that_changed_since_stays(tmp_path: Path) -> None:
+def test_a_file_that_changed_since_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, dict(FILES))
     manifest = manifest_for(FILES)
     (tmp_path / "model.py").write_text("# other layers\n")
@@ -68,20 +68,20 @@ def test_the_longest_request_fits_into_a_frame(tmp_path: Path) -> None:
     ],
     ids=["other bytes", "another name", "swapped"],
 )
-def test_invariant_texts_that_are_not_the_manifests_are_known(texts: dict[str, bytes]) -> None:
+def test_invariant_texts_that_differ_from_the_manifest_are_detected(texts: dict[str, bytes]) -> None:
     manifest = manifest_for(FILES)
     assert match_manifest({}, manifest)
     assert match_manifest({"train.py": FILES["train.py"]}, manifest)
     assert not match_manifest({"train.py": FILES["train.py"], **texts}, manifest)
 
 
-def test_more_than_was_agreed_is_not_taken() -> None:
+def test_texts_beyond_the_limit_are_rejected() -> None:
     files = {"train.py": b"1", "long.py": b"#" * LIMIT_TEXTS_BYTES}
     assert hashlib.sha256(files["long.py"]).hexdigest() == manifest_for(files).files[0].sha256
     assert not match_manifest(files, manifest_for(files))
 
 
-def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Path) -> None:
+def test_the_sender_is_told_about_a_script_too_large_to_be_shown(tmp_path: Path) -> None:
     assert find_unseen(manifest_for(FILES)) == ()
     large = {"train.ipynb": b"{}" * LIMIT_TEXTS_BYTES}
     write(tmp_path, dict(large))

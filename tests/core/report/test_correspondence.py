@@ -85,7 +85,7 @@ def test_the_page_of_another_laptop_stays_in_its_frame() -> None:
     ],
     ids=["empty", "other", "cut", "longer", "no text", "bomb"],
 )
-async def test_what_is_no_report_is_not_kept(tmp_path: Path, page: bytes) -> None:
+async def test_an_invalid_report_is_not_kept(tmp_path: Path, page: bytes) -> None:
     with pytest.raises((zlib.error, ValueError)):
         unpacked(page)
     node = Node(tmp_path)
@@ -93,7 +93,7 @@ async def test_what_is_no_report_is_not_kept(tmp_path: Path, page: bytes) -> Non
     assert (node.kept, node.told) == ([], [])
 
 
-async def test_a_laptop_that_sends_many_fills_nothing(tmp_path: Path) -> None:
+async def test_a_laptop_that_sends_many_reports_does_not_fill_the_disk(tmp_path: Path) -> None:
     node = Node(tmp_path)
     for _ in range(MOST_KEPT + 3):
         await node.comes(PAGE)

@@ -47,7 +47,7 @@ def test_each_fit_goes_on_where_the_one_before_ended() -> None:
     assert [x for x, _ in found[0].curves[0].points] == [float(x) for x in range(1, 16)]
 
 
-def test_steps_are_drawn_by_what_they_were_since_the_report_before_and_measures_come_last() -> None:
+def test_steps_are_drawn_as_means_since_the_previous_report_and_measurements_come_last() -> None:
     running = Progress(
         at_s=0.0,
         epoch=0,
@@ -64,7 +64,7 @@ def test_steps_are_drawn_by_what_they_were_since_the_report_before_and_measures_
     assert [panel.curves[0].points for panel in found] == [[(1.0, y)] for y in (0.4, 2.0, 3.0, 500.0)]
 
 
-def test_what_is_no_number_is_no_point_and_a_learning_rate_no_curve() -> None:
+def test_values_that_are_not_finite_give_no_point_and_a_learning_rate_no_curve() -> None:
     logs = {"loss": math.nan, "mae": math.inf, "learning_rate": 0.1}
     step = Progress(at_s=0.0, epoch=0, epochs=1, step=0, batch=0, logs=logs)
     assert panels(run_told(steps={ANNA: (step,)}, epochs={})) == []
@@ -79,7 +79,7 @@ def test_a_script_with_very_many_metrics_gives_a_plot_of_bounded_size() -> None:
     assert all(len(panel.curves) <= MOST_CURVES for panel in found)
 
 
-def test_how_busy_the_cards_were_lies_under_the_metrics_at_the_same_steps() -> None:
+def test_the_use_of_graphics_cards_is_below_the_metrics_at_the_same_steps() -> None:
     uses: tuple[LaptopUsed, ...] = tuple(
         LaptopUsed(device=BEN, second=n, cpu_pct=20, gpu_pct=80 + n) for n in (0.0, 10.5, 99.0)
     )

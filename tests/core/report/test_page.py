@@ -82,7 +82,7 @@ SUMMARY = Summary(
 )
 
 
-def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
+def test_the_page_describes_the_run_and_its_result() -> None:
     steps = steps_of(40, samples_s=4321.0, step_s=0.01, wait_s=0.002)
     text = shown(run_told(summary=SUMMARY, steps={ANNA: steps, BEN: steps})).text
     for words in (
@@ -104,7 +104,7 @@ def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
 EXPECTED = Expectation(alone_s=(0.1, 0.3), step_s=0.08, wire_s=0.02, wire_bytes=1_200_000, shares=(48, 16))
 
 
-def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
+def test_the_page_compares_the_expected_and_the_measured_speed() -> None:
     settled = Settled(
         step_s=0.3, samples_s=213.0, wire_s=0.2, wire_bytes=9_000_000, shares={ANNA: 47, BEN: 17}
     )
@@ -160,7 +160,7 @@ def test_a_metric_of_any_name_is_data_on_the_page_and_nothing_else() -> None:
     assert "<script>alert" not in text
 
 
-def test_a_failed_run_says_why_and_how_to_mend_it_and_each_trainers_end() -> None:
+def test_a_failed_run_says_why_how_to_fix_it_and_how_each_trainer_ended() -> None:
     problem = Problem(code="lost", what="Ben's laptop went away.", fix="Plug it in.")
     exits = [
         (ANNA, "chief:0", FINISHED),
@@ -179,7 +179,7 @@ def test_a_run_that_reported_nothing_says_so() -> None:
     assert "The script reported no numbers." in found.text
 
 
-def test_a_run_began_when_its_id_says_so_on_every_laptop() -> None:
+def test_the_start_time_comes_from_the_runs_id_on_every_laptop() -> None:
     """As in the list of runs: the other laptop's record is a little later, and by another clock."""
     details = run_told()
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(1795288324))
@@ -249,7 +249,7 @@ MACHINE = Machine(
 )
 
 
-def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -> None:
+def test_the_page_shows_hardware_attendance_and_tf_config() -> None:
     details = run_told(
         plan=with_ports(plan_of(), {ANNA: {"chief:0": 20001}, BEN: {"worker:0": 20002}}),
         machines={ANNA: MACHINE},
@@ -297,7 +297,7 @@ def test_a_record_of_an_earlier_tandem_has_none_of_these_tables() -> None:
         assert title not in text
 
 
-def test_the_template_takes_nothing_for_safe() -> None:
+def test_the_template_escapes_everything() -> None:
     text = TEMPLATE.read_text(encoding="utf-8")
     assert not re.search(r"\|\s*safe\b|\bautoescape\b|\b(?:include|import|extends)\b", text)
     assert not re.search(r"<link|url\(|//", text)
@@ -306,13 +306,13 @@ def test_the_template_takes_nothing_for_safe() -> None:
     assert text.count("<script") == 2
 
 
-def test_outputs_that_lie_here_can_be_opened_and_others_are_named() -> None:
+def test_outputs_that_are_here_can_be_opened_and_others_are_named() -> None:
     found = shown(run_told(summary=SUMMARY), here={"logs/a b#1.txt"})
     assert [attributes["href"] for attributes in found.all("a")] == ["outputs/logs/a%20b%231.txt"]
     assert "digits.keras" in found.text
 
 
-def test_very_many_epochs_and_files_are_cut_with_a_word() -> None:
+def test_very_many_epochs_and_files_are_cut_and_the_page_says_so() -> None:
     outputs = tuple(f"file{number}" for number in range(MOST_FILES + 5))
     details = run_told(summary=Summary(outputs=outputs), epochs={ANNA: epochs_of(MOST_EPOCHS + 7)})
     text = shown(details).text
@@ -330,5 +330,5 @@ def test_very_many_epochs_and_files_are_cut_with_a_word() -> None:
         (Failed(problem=Problem(code="x", what="x")), "failed"),
     ],
 )
-def test_how_it_ended_stands_in_the_title(phase: Phase, words: str) -> None:
+def test_the_title_says_how_the_run_ended(phase: Phase, words: str) -> None:
     assert outcome(phase) == words

@@ -47,7 +47,7 @@ def test_a_curve_of_very_many_points_is_thinned() -> None:
     assert set(curve["y"]) == {0.333333}
 
 
-def test_what_runs_on_the_page_names_its_licence_and_cannot_end_its_tag() -> None:
+def test_the_script_on_the_page_names_its_licence_and_cannot_end_its_tag() -> None:
     text = script().text
     assert "The MIT License" in text and "Leon Sorokin" in text
     assert "</script" not in text.lower() and "<!--" not in text

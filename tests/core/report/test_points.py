@@ -56,7 +56,7 @@ def test_members_with_a_strategy_of_their_own_have_a_curve_each() -> None:
     assert {key.member for key in points.curves} == {A, B}
 
 
-def test_an_epochs_end_brings_validation_and_what_steps_did_not_tell() -> None:
+def test_an_epochs_end_adds_validation_and_metrics_that_steps_lack() -> None:
     points = RunPoints(plan())
     points.on_event(step(9, loss=2.0))
     points.on_event(epoch(9, loss=1.9, val_loss=2.5, learning_rate=0.1))
@@ -83,14 +83,14 @@ def test_steps_and_seconds_never_fall() -> None:
     assert list(curve.seconds) == [0, 0]
 
 
-def test_values_that_are_no_numbers_are_remembered() -> None:
+def test_values_that_are_not_finite_are_marked() -> None:
     points = RunPoints(plan())
     for number, value in enumerate([1.0, math.nan, math.inf]):
         points.on_event(step(number, loss=value))
     assert points.curves[CurveKey(DeviceId(""), "loss", False)].bad == [1, 2]
 
 
-def test_a_script_that_logs_endless_names_gets_some_of_them() -> None:
+def test_a_script_that_logs_endless_names_gets_a_limited_number_of_curves() -> None:
     points = RunPoints(plan())
     points.on_event(step(0, A, fit=0, **{f"metric{number}": 1.0 for number in range(MOST_CURVES + 9)}))
     assert len(points.curves) == MOST_CURVES
@@ -101,7 +101,7 @@ def test_other_events_bring_no_point() -> None:
     assert not RunPoints(plan()).on_event(MemberLogged(run=RUN, device=A, lines=lines))
 
 
-def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
+def test_a_past_run_has_the_same_curves_as_while_it_ran() -> None:
     events: list[MemberProgressed | MemberEndedEpoch] = [
         step(0, loss=3.0),
         step(9, loss=2.0),
@@ -147,7 +147,7 @@ def test_a_continued_run_whose_record_counts_all_steps_is_not_moved() -> None:
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30]
 
 
-def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric() -> None:
+def test_the_laptops_load_is_on_the_same_axis_and_is_no_metric() -> None:
     points = RunPoints(plan())
     points.add_use(B, GPU_USE, 3.0, 70.0)
     assert points.curves == {}, "nothing was reported yet: there is no axis"
@@ -160,7 +160,7 @@ def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric(
     assert by_use(key.metric for key in points.curves) == ["loss"]
 
 
-def test_an_epochs_points_know_which_epoch_it_was() -> None:
+def test_points_of_an_epoch_have_its_number() -> None:
     points = RunPoints(plan())
     points.on_event(epoch(9, loss=1.9, val_loss=2.5))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].epochs) == [0]
@@ -174,7 +174,7 @@ def test_an_epoch_that_was_broken_off_is_no_point_beside_whole_ones() -> None:
     assert list(points.curves[CurveKey(DeviceId(""), "accuracy", False)].values) == [0.5]
 
 
-def test_steps_that_count_the_whole_training_stand_where_they_say() -> None:
+def test_steps_counted_over_the_whole_training_are_placed_by_that_count() -> None:
     points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
     for number, done in ((0, 1), (29, 30), (30, 31)):
         told = step(number, loss=1.0)
@@ -182,7 +182,7 @@ def test_steps_that_count_the_whole_training_stand_where_they_say() -> None:
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 29, 30]
 
 
-def test_a_curve_has_what_a_stretch_was_like_where_its_trainer_tells_that() -> None:
+def test_a_curve_shows_means_since_the_previous_report_where_the_trainer_reports_them() -> None:
     """Keras' means over the epoch so far made each curve jump at the start of an epoch."""
     points = RunPoints(plan())
     told = step(3, loss=2.0, auc=0.5)
@@ -215,6 +215,6 @@ def test_epochs_count_on_over_fits_unless_they_do_so_themselves() -> None:
     assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].places) == [0.5, 2.0, 2.5, 3.25]
 
 
-def test_metrics_stand_in_the_order_in_which_people_look_at_them() -> None:
+def test_metrics_are_in_reading_order() -> None:
     names = ["layer10", SAMPLES_S, "layer2", GPU_USE, "mae", "accuracy", "loss", GRADIENT_NORM]
     assert by_use(names) == ["loss", "mae", "accuracy", "layer2", "layer10", GRADIENT_NORM, SAMPLES_S]

@@ -91,7 +91,7 @@ def test_a_script_that_fits_again_and_again_never_goes_back(tmp_path: Path) -> N
     assert [step for step, _ in scalars(files(logdir)[0])["steps/loss"]] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_member_that_was_heard_in_a_later_fit_alone_begins_at_its_first_step(tmp_path: Path) -> None:
+def test_a_member_that_reported_only_in_a_later_fit_begins_at_its_first_step(tmp_path: Path) -> None:
     logdir = write_event_files(run_told(), record(tmp_path / "run", *progressed(fit=1)))
     assert [step for step, _ in scalars(files(logdir)[0])["steps/loss"]] == [1, 2, 3]
 
@@ -104,7 +104,7 @@ def test_writing_again_replaces_what_was_there(tmp_path: Path) -> None:
     assert len(scalars(first[0])["steps/loss"]) == 5
 
 
-def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_values_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     file = tensorboard.EventFile(tmp_path / "member")
     (report,) = progressed(count=1)
     logs = {"loss": math.nan, "mae": 1.0}
@@ -138,7 +138,7 @@ def test_a_run_without_numbers_says_so(tmp_path: Path) -> None:
     assert caught.value.code == "nothing-to-show"
 
 
-def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     folder = record(tmp_path / "run", *progressed())
     (folder / run_folder.TENSORBOARD).write_text("in the way")
     with pytest.raises(TandemError) as caught:

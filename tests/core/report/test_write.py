@@ -84,7 +84,7 @@ def test_a_folder_that_is_gone_gets_no_report(tmp_path: Path) -> None:
     assert ended.troubles == []
 
 
-def test_a_full_disk_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -111,7 +111,7 @@ def test_only_outputs_inside_the_runs_own_folder_can_be_opened(tmp_path: Path) -
     assert 'href="outputs/model.keras"' in text
 
 
-def test_what_tandem_said_during_the_run_stands_in_its_report(tmp_path: Path) -> None:
+def test_tandems_messages_during_the_run_are_in_its_report(tmp_path: Path) -> None:
     lines = LogLines(task="chief:0", stream="tandem", text="wombat is not <exact> (train.py, line 12).")
     ended = Ended(tmp_path, *told(), ev.MemberLogged(run=RUN, device=ANNA, lines=lines))
     write_report(ended.record)

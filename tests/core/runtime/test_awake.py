@@ -24,7 +24,7 @@ async def test_the_desktop_holds_it_awake_until_it_is_let_go() -> None:
         assert not desktop.held
 
 
-def test_what_would_keep_it_is_tried_and_let_go() -> None:
+def test_the_method_of_keeping_awake_is_tried_and_released() -> None:
     with gnome.desktop() as desktop:
         assert awake.kept_by() == gnome.GNOME
         assert (desktop.asked, desktop.held) == (1, set())

@@ -40,7 +40,7 @@ async def test_at_the_end_all_are_cancelled_and_awaited() -> None:
     assert sorted(ended) == ["one", "two"]
 
 
-async def test_what_is_nearly_done_may_end_by_itself() -> None:
+async def test_a_task_that_is_nearly_done_may_finish() -> None:
     background = Background(lambda name, error: None)
     gate, done = asyncio.Event(), asyncio.Event()
 

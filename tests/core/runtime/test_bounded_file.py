@@ -17,7 +17,7 @@ def test_everything_is_kept_up_to_the_bound_and_the_part_before_beside_it(tmp_pa
     assert log.trouble() == ""
 
 
-def test_what_was_there_counts(tmp_path: Path) -> None:
+def test_existing_content_counts(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"12345678")
     log = BoundedFile(tmp_path / "log", most_bytes=10)
     log.write(b"abc")
@@ -26,7 +26,7 @@ def test_what_was_there_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_full_disk_is_said_once_and_never_raised() -> None:
+def test_a_full_disk_is_reported_once_and_never_raised() -> None:
     log = BoundedFile(Path("/dev/full"))
     log.write(b"one")
     log.write(b"two")
@@ -58,7 +58,7 @@ def test_a_closed_log_goes_on_where_it_was(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b"one two"
 
 
-def test_a_folder_that_cannot_be_made_is_said_and_never_raised(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_and_never_raised(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     log = BoundedFile(tmp_path / "file" / "log")
     log.write(b"one")

@@ -9,7 +9,7 @@ from core.runtime.lines import Lines
 
 
 @given(st.lists(st.binary(max_size=200)), st.integers(1, 50))
-def test_bytes_come_out_as_they_went_in_however_they_are_cut(pieces: list[bytes], most: int) -> None:
+def test_bytes_survive_a_round_trip_however_they_are_cut(pieces: list[bytes], most: int) -> None:
     lines = Lines(most_bytes=most)
     out = [line for piece in pieces for line in lines.feed(piece)] + lines.end()
     assert b"".join(out) == b"".join(pieces).replace(b"\n", b"")
@@ -35,7 +35,7 @@ def test_lines_are_the_same_however_the_bytes_arrive(pieces: list[bytes], size: 
     assert lines.end() == [b"rest"]
 
 
-def test_a_line_that_is_too_long_is_reported_once_and_the_next_one_is_heard() -> None:
+def test_a_line_that_is_too_long_is_returned_once_and_the_next_one_follows() -> None:
     lines = Lines(4, skip_rest=True)
 
     assert lines.feed(b"abcdefg") == [b"abcde"]

@@ -79,7 +79,7 @@ def test_a_long_log_is_cut_into_a_few_files(tmp_path: Path) -> None:
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
-def test_a_disk_that_takes_nothing_does_not_stop_the_speaker(tmp_path: Path) -> None:
+def test_an_unwritable_log_does_not_stop_the_caller(tmp_path: Path) -> None:
     log = Log(tmp_path / "missing")
     log.open()
     logger.warning("to nowhere")
@@ -88,7 +88,7 @@ def test_a_disk_that_takes_nothing_does_not_stop_the_speaker(tmp_path: Path) -> 
     assert not log.path.exists()
 
 
-def test_words_of_others_make_no_lines_of_their_own_and_steer_no_terminal(tmp_path: Path) -> None:
+def test_foreign_text_adds_no_lines_and_controls_no_terminal(tmp_path: Path) -> None:
     log = Log(folder(tmp_path))
     log.open()
     logger.warning("refused: %s", "x\n2026-11-21 INFO core.node.node: all is well\x1b[2J\x9b1A\u2028end")

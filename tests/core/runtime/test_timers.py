@@ -5,7 +5,7 @@ from core.vocabulary.limits import Wait
 from tests.core.run.lan import HandClock
 
 
-def test_waits_run_out_begin_anew_and_are_called_off() -> None:
+def test_timers_run_out_restart_and_are_cancelled() -> None:
     clock, fired = HandClock(), list[Wait]()
     timers = Timers(clock, fired.append)
     timers.set("consent", 10.0)

@@ -160,7 +160,7 @@ def test_a_strategy_or_a_fit_in_a_module_beside_the_script_is_found(tmp_path: Pa
         ("import keras\nprint(keras.__version__)", "calls no model's fit"),
     ],
 )
-def test_a_script_that_shares_nothing_is_told_so(tmp_path: Path, text: str, said: str) -> None:
+def test_a_script_that_shares_nothing_is_reported(tmp_path: Path, text: str, said: str) -> None:
     report = read(tmp_path, text)
     assert report.kind == "neither"
     assert report.problem is not None
@@ -176,7 +176,7 @@ def test_a_broken_module_is_a_mistake_and_the_script_is_still_read(tmp_path: Pat
     assert "helper.py has a syntax error in line 1" in report.mistakes[0].problem.what
 
 
-def test_a_report_travels(tmp_path: Path) -> None:
+def test_a_report_survives_a_round_trip(tmp_path: Path) -> None:
     report = read(tmp_path, OWN)
     assert wire.from_json(wire.to_json(report), ScriptReport) == report
 
@@ -192,13 +192,13 @@ def test_a_byte_order_mark_and_a_declared_encoding_are_read(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", '"""A docstring."""\n', "pass\n..."])
-def test_an_empty_script_is_said_to_be_empty(tmp_path: Path, text: str) -> None:
+def test_an_empty_script_is_reported(tmp_path: Path, text: str) -> None:
     with pytest.raises(TandemError, match=r"train\.py is empty") as caught:
         read(tmp_path, text)
     assert caught.value.code == "script-empty"
 
 
-def test_what_is_no_script_is_said_plainly(tmp_path: Path) -> None:
+def test_an_invalid_script_is_reported(tmp_path: Path) -> None:
     write(tmp_path, {"a.ipynb": "{}", "b.txt": "x", "c.py": "x = (", "d": "x"})
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "loop.py").symlink_to("loop.py")
@@ -255,7 +255,7 @@ for batch in data:
         (MANAGED, False),
     ],
 )  # fmt: skip
-def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
+def test_fit_in_the_scripts_own_strategy_is_distinguished_from_a_custom_loop(
     tmp_path: Path, text: str, fits: bool
 ) -> None:
     assert read(tmp_path, text).fits_in_own_strategy is fits
@@ -281,7 +281,7 @@ def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
         (MANAGED, False),
     ],
 )  # fmt: skip
-def test_a_loop_by_hand_in_mirrored_strategy_needs_no_cluster_of_tensorflows(
+def test_a_custom_loop_in_a_mirrored_strategy_needs_no_tensorflow_cluster(
     tmp_path: Path, text: str, loops: bool
 ) -> None:
     assert read(tmp_path, text).loops_in_mirrored_strategy is loops
@@ -297,7 +297,7 @@ saliency = tape.gradient(score, image)
 """
 
 
-def test_a_script_that_only_looks_at_a_trained_model_is_no_training_loop(tmp_path: Path) -> None:
+def test_a_script_that_only_inspects_a_trained_model_has_no_training_loop(tmp_path: Path) -> None:
     report = read(tmp_path, LOOKS)
     assert report.kind == "neither"
     assert [found.what for found in report.found] == []
@@ -307,7 +307,7 @@ def test_a_script_that_only_looks_at_a_trained_model_is_no_training_loop(tmp_pat
     assert [found.what for found in in_a_module.found] == ["GradientTape"]
 
 
-def test_a_loop_of_batches_is_shared_and_named_before_a_loss_costs_anything(tmp_path: Path) -> None:
+def test_a_loop_of_batches_is_shared_and_reported_in_advance(tmp_path: Path) -> None:
     report = read(
         tmp_path, "import keras, mine\nmine.go()", mine="def go(m, d):\n  for b in d: m.train_on_batch(b)"
     )

@@ -53,7 +53,7 @@ def options(text: str) -> tuple[Declared, ...]:
     return declared(SourceTree(Module(path="a.py", tree=ast.parse(text))))
 
 
-def test_what_is_declared_is_read_with_defaults_choices_and_help() -> None:
+def test_declared_options_are_read_with_defaults_choices_and_help() -> None:
     epochs, lr, optimizer, fast, layers, size, own, augment = options(SCRIPT)
     assert epochs == Declared(
         names=("--epochs", "-e"), takes=True, kind="int", default="5", help="How long to train"
@@ -97,7 +97,7 @@ def test_options_of_click_are_read() -> None:
         HEAD + "parser.add_argument(NAME, type=int)\nparser.add_argument('--x', **given)\n",
     ],
 )
-def test_what_is_not_certain_is_left_out(text: str) -> None:
+def test_uncertain_declarations_are_left_out(text: str) -> None:
     assert options(text) == ()
 
 
@@ -125,7 +125,7 @@ def test_exactly_what_argparse_refuses_is_reported(words: str, told: list[str]) 
         namespace["parser"].parse_args(words.split())
 
 
-def test_nothing_is_reported_of_what_is_not_declared_or_stands_behind_two_dashes() -> None:
+def test_undeclared_options_and_words_after_two_dashes_are_not_checked() -> None:
     assert refused(["--depth", "x", "--epo", "x", "--", "--epochs", "x"], options(SCRIPT)) == []
 
 

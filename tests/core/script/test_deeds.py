@@ -51,17 +51,17 @@ def test_each_deed_is_found_by_its_text(source: str, kind: str, what: str, marke
         "model.fit(x); model.compile('adam'); print('open')",
     ],
 )
-def test_what_computes_is_no_deed(source: str) -> None:
+def test_computing_is_no_deed(source: str) -> None:
     assert deeds("a.py", source) == ()
 
 
-def test_they_come_in_the_order_of_their_lines_and_not_without_end() -> None:
+def test_deeds_are_in_the_order_of_lines_and_limited() -> None:
     found = deeds("a.py", "def f():\n    open('b')\nopen('c')\n" + "open('d')\n" * MOST)
     assert found is not None and len(found) == MOST
     assert [deed.line for deed in found] == sorted(deed.line for deed in found)
 
 
 @pytest.mark.parametrize("source", ["def", "x" * (MOST_CHARACTERS + 1), "a" + ".b" * 40_000, "(" * 9_000])
-def test_what_cannot_be_looked_through_is_said(source: str) -> None:
+def test_a_script_that_cannot_be_analysed_has_no_deeds(source: str) -> None:
     assert deeds("a.py", source) in (None, ())
     assert deeds("a.py", "def") is None and deeds("a.py", " " * (MOST_CHARACTERS + 1)) is None

@@ -1,4 +1,4 @@
-"""Which of Keras' downloads a script's text gets."""
+"""The Keras downloads that a script's text requests."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_several_scripts_are_listed_to_choose_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [{"readme.md": "x"}, {"a.py": "x = 1", "b.py": "y = 2"}])
-def test_a_folder_without_a_script_is_said_to_have_none(tmp_path: Path, files: dict[str, str]) -> None:
+def test_a_folder_without_a_script_is_reported(tmp_path: Path, files: dict[str, str]) -> None:
     write(tmp_path, dict(files))
     assert refusal(tmp_path).code == "script-not-in-folder"
 

@@ -52,7 +52,7 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_module_that_python_cannot_read_is_told_apart(tmp_path: Path) -> None:
+def test_a_module_that_python_cannot_parse_is_listed_as_broken(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "import helper, binary", "helper.py": "x = (", "binary.py": b"\0"})
     read = read_sources(tmp_path / "train.py")
     assert [found.path for found in read.modules] == ["train.py"]
@@ -62,7 +62,7 @@ def test_a_module_that_python_cannot_read_is_told_apart(tmp_path: Path) -> None:
     }
 
 
-def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path) -> None:
+def test_the_number_of_modules_read_is_limited(tmp_path: Path) -> None:
     write(tmp_path, {f"m{n}.py": f"import m{n + 1}" for n in range(9)})
     assert modules(tmp_path, "m0.py", most=3) == ["m0.py", "m1.py", "m2.py"]
 
@@ -82,7 +82,9 @@ def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path) -> None:
     ],
     ids=["open", "python 2", "tabs", "binary", "encoding", "coding", "deep", "deeper", "huge"],
 )
-def test_what_is_no_python_is_said_with_its_line(tmp_path: Path, source: bytes, code: str, said: str) -> None:
+def test_invalid_python_is_reported_with_its_line(
+    tmp_path: Path, source: bytes, code: str, said: str
+) -> None:
     write(tmp_path, {"train.py": source})
     with pytest.raises(TandemError) as caught:
         read_source(tmp_path / "train.py")

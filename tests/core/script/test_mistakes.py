@@ -29,7 +29,7 @@ def codes(folder: Path, text: str) -> list[str]:
     return [mistake.code for mistake in mistakes(folder, text)]
 
 
-def test_a_sound_script_has_none(tmp_path: Path) -> None:
+def test_a_sound_script_has_no_mistakes(tmp_path: Path) -> None:
     assert mistakes(tmp_path, HEAD + SCOPE) == []
 
 
@@ -37,7 +37,7 @@ def test_a_sound_script_has_none(tmp_path: Path) -> None:
     "value",
     ["str(config)", "repr(config)", "f'{config}'", "{'cluster': {}}", "text"],
 )
-def test_tf_config_that_is_no_json(tmp_path: Path, value: str) -> None:
+def test_tf_config_that_is_not_json(tmp_path: Path, value: str) -> None:
     text = HEAD + f"text = str(config)\nos.environ['TF_CONFIG'] = {value}\n" + SCOPE
     found = mistakes(tmp_path, text)
     assert "tf-config-not-json" in [mistake.code for mistake in found]
@@ -216,7 +216,7 @@ train_model(strategy, None, num_epochs=2)
     assert "ip_address_machine_" in found[1].what
 
 
-def test_a_managed_script_is_not_scolded_for_its_tf_config(tmp_path: Path) -> None:
+def test_a_managed_script_gets_no_warning_about_its_tf_config(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": HEAD + "os.environ['TF_CONFIG'] = str({})\nmodel.fit(x)\n"})
     assert analyse(tmp_path / "train.py").mistakes == ()
 
@@ -249,7 +249,9 @@ def test_a_tpu_that_is_only_tried_is_fine(tmp_path: Path) -> None:
         ("model.input(3)", ""),
     ],
 )
-def test_what_no_script_should_do_is_reported_with_its_line(tmp_path: Path, line: str, code: str) -> None:
+def test_mistakes_possible_in_any_script_are_reported_with_their_line(
+    tmp_path: Path, line: str, code: str
+) -> None:
     write(tmp_path, {"train.py": f"import os\nimport keras\n{line}\nmodel = keras.Model()\nmodel.fit(x)\n"})
     found = analyse(tmp_path / "train.py").mistakes
     assert [(each.code, each.line) for each in found] == ([(code, 3)] if code else [])

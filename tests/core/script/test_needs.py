@@ -24,7 +24,7 @@ def maybe(found: Needs) -> list[str]:
     return [usage.what for usage in found.maybe]
 
 
-def test_what_is_neither_pythons_nor_tandems_nor_the_scripts_own_is_needed(tmp_path: Path) -> None:
+def test_modules_of_neither_python_tandem_nor_the_script_are_needed(tmp_path: Path) -> None:
     write(tmp_path, {"space/inner.py": "x = 1"})
     text = (
         "import os, json as j, numpy as np\nimport pandas as pd, sklearn.svm\nfrom PIL import Image\n"
@@ -82,7 +82,7 @@ def test_a_module_behind_a_guarded_import_is_not_needed(tmp_path: Path) -> None:
         "import os\nos.system('pip install wandb')\nimport wandb\n",
     ],
 )
-def test_an_import_that_may_not_happen_or_may_find_what_is_not_there_yet_is_unsure(
+def test_a_conditional_import_or_one_after_a_change_of_the_import_path_is_unsure(
     tmp_path: Path, text: str
 ) -> None:
     found = needs(tmp_path, text, mine="import wandb\n")
@@ -100,12 +100,12 @@ def test_an_import_that_may_not_happen_or_may_find_what_is_not_there_yet_is_unsu
         "def load():\n  import wandb\nimport wandb\n",
     ],
 )
-def test_an_import_that_happens_in_any_case_is_needed(tmp_path: Path, text: str) -> None:
+def test_an_unconditional_import_is_needed(tmp_path: Path, text: str) -> None:
     found = needs(tmp_path, text)
     assert (surely(found), maybe(found)) == (["wandb"], [])
 
 
-def test_a_notebooks_imports_are_named_by_cell_and_its_pip_arranges_nothing(tmp_path: Path) -> None:
+def test_a_notebooks_imports_are_named_by_cell_and_its_pip_changes_nothing(tmp_path: Path) -> None:
     write(tmp_path, {"train.ipynb": notebook("!pip install wandb", "x = 1\nimport wandb", MANAGED)})
     (usage,) = analyse(tmp_path / "train.ipynb").needs.surely
     assert (usage.path, usage.line, usage.what) == ("train.ipynb, cell 2", 2, "wandb")

@@ -69,7 +69,7 @@ def test_a_cell_whose_source_is_one_text_is_read(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_only_jupyter_can_do_is_left_out_and_lines_stay_where_they_are(
+def test_jupyter_commands_are_removed_without_moving_lines(
     tmp_path: Path, source: str, text: str, left_out: list[str]
 ) -> None:
     (cell,) = cells(tmp_path, source).cells
@@ -89,7 +89,7 @@ def test_a_notebook_with_fit_is_managed_and_lines_are_its_cells(tmp_path: Path) 
     assert mistake.fix == ""
 
 
-def test_what_may_be_missing_later_is_said_of_a_command_that_is_left_out(tmp_path: Path) -> None:
+def test_a_removed_command_that_may_matter_is_reported(tmp_path: Path) -> None:
     (mistake,) = read(tmp_path, "!pip install pandas", "%cd data", "import keras\nmodel.fit(x)").mistakes
     assert "!pip install pandas (cell 1), %cd data (cell 2)" in mistake.what
     assert "before the start" in mistake.fix
@@ -132,7 +132,7 @@ def test_a_syntax_error_is_named_with_cell_and_line(tmp_path: Path) -> None:
     ],
     ids=["nothing", "no-cells", "old", "R", "no-code", "magic-alone", "zero", "deep", "huge"],
 )
-def test_what_is_no_notebook_to_run_is_said_plainly(tmp_path: Path, text: str, code: str, words: str) -> None:
+def test_an_unusable_notebook_is_reported(tmp_path: Path, text: str, code: str, words: str) -> None:
     write(tmp_path, {"train.ipynb": text})
     with pytest.raises(TandemError) as caught:
         analyse(tmp_path / "train.ipynb")
@@ -146,7 +146,7 @@ def test_pictures_in_a_notebook_do_not_count_as_code(tmp_path: Path) -> None:
     assert analyse(tmp_path / "train.ipynb").kind == "managed"
 
 
-def test_a_folder_with_a_notebook_that_trains_has_its_script(tmp_path: Path) -> None:
+def test_a_notebook_that_trains_is_its_folders_script(tmp_path: Path) -> None:
     write(tmp_path, {"train.ipynb": notebook(MANAGED), "mine.py": "x = 1"})
     assert find_script(tmp_path) == tmp_path / "train.ipynb"
     write(tmp_path, {"mine.py": MANAGED})
@@ -155,7 +155,7 @@ def test_a_folder_with_a_notebook_that_trains_has_its_script(tmp_path: Path) -> 
     assert caught.value.scripts == ("mine.py", "train.ipynb")
 
 
-def test_the_notebook_itself_is_what_travels_and_what_is_allowed(tmp_path: Path) -> None:
+def test_the_notebook_itself_is_sent_and_allowed(tmp_path: Path) -> None:
     """The code that runs is in the bytes whose digest a peer's user allows."""
     write(tmp_path, {"train.ipynb": notebook(MANAGED), "data.csv": "1"})
     first = scan_project(tmp_path / "train.ipynb").manifest
@@ -174,7 +174,7 @@ def test_the_notebook_itself_is_what_travels_and_what_is_allowed(tmp_path: Path)
         ("get_ipython().system('pip install pandas')", "calls get_ipython()"),
     ],
 )
-def test_a_script_with_a_line_for_jupyter_gets_a_sentence(tmp_path: Path, line: str, words: str) -> None:
+def test_a_jupyter_command_in_a_script_is_explained(tmp_path: Path, line: str, words: str) -> None:
     write(tmp_path, {"train.py": "import keras\n" + line + "\n" + MANAGED})
     with pytest.raises(TandemError) as caught:
         analyse(tmp_path / "train.py")
@@ -183,7 +183,7 @@ def test_a_script_with_a_line_for_jupyter_gets_a_sentence(tmp_path: Path, line: 
     assert "notebook itself" in caught.value.fix
 
 
-def test_a_script_that_asks_whether_it_is_in_jupyter_is_none_of_these(tmp_path: Path) -> None:
+def test_a_script_that_checks_for_jupyter_is_accepted(tmp_path: Path) -> None:
     asks = "try:\n    get_ipython().run_line_magic('a', '')\nexcept NameError:\n    pass\n"
     write(tmp_path, {"train.py": asks + MANAGED})
     assert analyse(tmp_path / "train.py").kind == "managed"

@@ -10,7 +10,9 @@ from core.script import packages
 from tests.core.project.making import write
 
 
-def test_what_no_script_would_find_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_that_no_script_would_find_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     write(tmp_path, {"found_here.py": "raise RuntimeError('never imported')", "space_here/a.py": ""})
     names = ("msgspec", "found_here", "space_here", "surely_nowhere", "another_nowhere")
@@ -25,14 +27,14 @@ def test_tandems_own_packages_are_hidden_from_scripts(name: str) -> None:
     assert packages.missing((name,)) == (name,)
 
 
-def test_what_to_install_is_called_as_its_distribution_is() -> None:
+def test_a_requirement_has_the_name_of_its_distribution() -> None:
     assert packages.requirement("sklearn") == "scikit-learn" or "==" in packages.requirement("sklearn")
     assert packages.requirement("surely_nowhere") == "surely-nowhere"
     assert packages.requirement("msgspec").startswith("msgspec==")
     assert packages.requirement("yaml").lower().startswith("pyyaml==")
 
 
-def test_what_lies_in_a_folder_of_this_laptop_is_installed_by_no_name(
+def test_a_package_in_a_folder_of_this_laptop_has_no_requirement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -50,7 +52,7 @@ def test_what_lies_in_a_folder_of_this_laptop_is_installed_by_no_name(
     assert packages.requirement("mine") == ""
 
 
-def test_the_command_is_the_one_of_this_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_installer_is_that_of_this_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.executable in packages.installer() and "pip install" in packages.installer()
     monkeypatch.setattr(sys, "prefix", "/home/anna/.local/share/pipx/venvs/tandem-laptops")
     assert packages.installer() == "pipx inject tandem-laptops"

@@ -16,7 +16,7 @@ IMPORTS = (
 
 
 def told(text: str, *, unknown_is_here: bool = False) -> PathText | None:
-    """Of the last statement, an assignment or an expression."""
+    """The path of the last statement, an assignment or an expression."""
     source = SourceTree(Module(path="src/train.py", tree=ast.parse(IMPORTS + text)))
     (last,) = source.nodes[0].body[-1:]  # type: ignore[attr-defined]
     found = PathTexts(source, unknown_is_here=unknown_is_here).of(last.value)
@@ -108,7 +108,7 @@ def test_an_unknown_text_is_no_folder(text: str) -> None:
         "a = b\nb = a\na",
     ],
 )
-def test_one_that_begins_with_something_unknown_is_not(text: str) -> None:
+def test_a_path_with_an_unknown_beginning_is_unknown(text: str) -> None:
     assert told(text) is None
 
 
@@ -128,7 +128,7 @@ def test_a_name_that_may_have_another_value_is_unknown(text: str) -> None:
     assert told(text) is None
 
 
-def test_what_gave_a_path_is_reported() -> None:
+def test_the_nodes_of_a_path_are_reported() -> None:
     source = SourceTree(Module(path="train.py", tree=ast.parse("BASE = '/data'\nBASE + '/photos'")))
     node = source.nodes[0].body[1].value  # type: ignore[attr-defined]
     found = PathTexts(source).of(node)
@@ -142,7 +142,7 @@ def test_a_long_expression_is_given_up() -> None:
 
 @pytest.mark.timeout(60)
 def test_a_name_that_stands_for_thousands_of_others_takes_no_time() -> None:
-    """As the script of another laptop may have one."""
+    """Another laptop's script may contain such a name."""
     steps = [f"a{step} = os.path.join({', '.join([f'a{step - 1}'] * 50)})" for step in range(1, 10)]
     text = "\n".join(["a0 = '/data'", *steps])
     assert told(f"{text}\na4") == PathText("/data")

@@ -24,7 +24,7 @@ def test_a_name_is_followed_to_what_it_was_imported_as() -> None:
     assert meaning("f().y") == ""
 
 
-def test_names_that_go_in_circles_end() -> None:
+def test_circular_names_end() -> None:
     assert meaning("a = b.x\nb = a.y\na.z")
     found = source("a = b\nb = a\na.fit()")
     assert found.origins(found.calls[0].func) == {"a.fit", "b", "a"}
@@ -37,7 +37,7 @@ def test_origins_lead_back_to_what_made_a_value() -> None:
     assert "sklearn.svm.SVC" in found.origins(call.func)
 
 
-def test_what_a_script_imports() -> None:
+def test_the_imports_of_a_script_are_found() -> None:
     found = source("import a.b\nfrom c.d import e\nfrom .f import g\nfrom . import h")
     assert found.imports == {"a", "c"}
 
@@ -49,7 +49,7 @@ def values_of(text: str) -> list[str]:
     return [ast.unparse(value) for value in found.values(last)]
 
 
-def test_every_value_that_a_name_was_given_is_known() -> None:
+def test_every_value_assigned_to_a_name_is_found() -> None:
     assert values_of("x = 1\nx: int = 2\nif (x := 3): pass\nwith open() as x: pass\nx") == [
         "1",
         "2",
@@ -61,7 +61,7 @@ def test_every_value_that_a_name_was_given_is_known() -> None:
     assert values_of("1 + 1") == ["1 + 1"]
 
 
-def test_a_name_that_is_given_a_call_means_itself() -> None:
+def test_a_name_that_is_assigned_a_call_means_itself() -> None:
     assert meaning("import tensorflow as tf\nm = tf.keras.Model()\nm.fit") == "m.fit"
     assert meaning("import a\nx = a.b\nx = a.c\nx.d") == "a.b.d"
 
@@ -73,7 +73,7 @@ def test_the_parts_of_an_expression_are_those_of_its_names_too() -> None:
     assert constants == {1, 2}
 
 
-def test_what_lies_around_a_node_is_told_from_the_inside_out() -> None:
+def test_enclosing_nodes_come_innermost_first() -> None:
     found = source("if a:\n    f()\nelse:\n    g()")
     for name, branch in (("f", "body"), ("g", "orelse")):
         call = next(each for each in found.calls if called(each) == name)
@@ -83,7 +83,7 @@ def test_what_lies_around_a_node_is_told_from_the_inside_out() -> None:
         assert child in getattr(parent, branch)
 
 
-def test_the_last_part_of_what_is_called() -> None:
+def test_called_gives_the_last_part_of_a_name() -> None:
     found = source("self.model.fit()\nprint()\n(lambda: 0)()")
     assert sorted(map(called, found.calls)) == ["", "fit", "print"]
 

@@ -72,7 +72,7 @@ def written(folder: Path, text: str, *paths: str, **modules: str) -> set[str]:
         "gzip.open('digits.keras', 'wt')",
     ],
 )
-def test_what_a_script_only_writes(tmp_path: Path, use: str) -> None:
+def test_files_that_a_script_only_writes_are_found(tmp_path: Path, use: str) -> None:
     assert written(tmp_path, use) == {"digits.keras"}
 
 
@@ -147,7 +147,7 @@ def test_what_an_everyday_script_leaves(tmp_path: Path) -> None:
         "OUT = 'digits.keras'\n" + "model.save(OUT)\n" * 40,
     ],
 )
-def test_in_any_doubt_it_counts_as_read(tmp_path: Path, use: str) -> None:
+def test_a_doubtful_file_counts_as_read(tmp_path: Path, use: str) -> None:
     assert written(tmp_path, use) == set()
 
 
@@ -199,7 +199,7 @@ def test_a_file_of_the_same_name_elsewhere_is_another(tmp_path: Path, use: str) 
         ("photo.png", b"digits.keras", True),
     ],
 )
-def test_what_a_text_names_that_travels_counts_as_read(
+def test_a_file_named_in_a_text_that_is_sent_counts_as_read(
     tmp_path: Path, name: str, content: bytes, stays: bool
 ) -> None:
     write(tmp_path, {"train.py": SAVES, name: content})
@@ -210,7 +210,7 @@ def test_what_a_text_names_that_travels_counts_as_read(
     )
 
 
-def test_a_text_that_stays_names_nothing(tmp_path: Path) -> None:
+def test_a_text_that_is_not_sent_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": SAVES + "open('log.txt', 'w')\n", "log.txt": "saved digits.keras"})
     files = ("digits.keras", "log.txt")
     assert only_written(tmp_path / "train.py", files) == set(files)
@@ -218,14 +218,14 @@ def test_a_text_that_stays_names_nothing(tmp_path: Path) -> None:
     assert only_written(tmp_path / "train.py", (*files, "config.json")) == set()
 
 
-def test_letters_beyond_ascii_may_be_written_in_other_ways(tmp_path: Path) -> None:
+def test_non_ascii_letters_may_be_encoded_differently(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "model.save('modèle.keras')", "config.json": '["mod\\u00e8le.keras"]'})
     assert only_written(tmp_path / "train.py", ("modèle.keras", "config.json")) == set()
     write(tmp_path, {"config.json": '["base.keras"]'})
     assert only_written(tmp_path / "train.py", ("modèle.keras", "config.json")) == {"modèle.keras"}
 
 
-def test_more_text_than_can_be_looked_through_counts_as_doubt(tmp_path: Path) -> None:
+def test_files_count_as_read_if_there_is_too_much_text_to_search(tmp_path: Path) -> None:
     write(tmp_path, {"table.csv": "1,2\n" * 100})
     saved = {"digits.keras": "digits.keras"}
     assert named_in_texts(tmp_path, saved, ["table.csv"], most_compared=400) == set()
@@ -269,12 +269,12 @@ def test_plots_that_tandem_saved_are_none_of_the_scripts_own_files(tmp_path: Pat
         ("keras.callbacks.TensorBoard('logs')\nos.walk(folder)", False),
     ],
 )
-def test_what_tensorboard_shows_is_not_read_by_the_script(tmp_path: Path, use: str, stays: bool) -> None:
+def test_files_for_tensorboard_are_not_read_by_the_script(tmp_path: Path, use: str, stays: bool) -> None:
     events = "logs/fit/2026/train/events.out.tfevents.1795401195.anna.1.0.v2"
     assert written(tmp_path, use, events, "logs/notes.txt") == ({events} if stays else set())
 
 
-def test_code_and_what_the_arguments_name_travel(tmp_path: Path) -> None:
+def test_code_and_files_named_in_arguments_are_sent(tmp_path: Path) -> None:
     assert written(tmp_path, "Path('part.py').write_text('x = 1')", "part.py") == set()
     write(tmp_path, {"train.py": SAVES})
     files = ("digits.keras",)
@@ -286,7 +286,7 @@ def test_code_and_what_the_arguments_name_travel(tmp_path: Path) -> None:
     assert only_written(tmp_path / "train.py", events, ["--data", "logs"]) == set()
 
 
-def test_what_a_run_left_makes_no_other_project_of_the_next_one(tmp_path: Path) -> None:
+def test_outputs_of_a_run_do_not_change_the_next_runs_project(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": SAVES, "data.csv": "1"})
     before = scan_project(tmp_path / "train.py").manifest
     write(tmp_path, {"digits.keras": "a model", "train-plot-1.png": "a plot"})

@@ -182,7 +182,7 @@ def threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name.startswith("session-")]
 
 
-def test_what_is_sent_arrives_once_and_in_order_over_connections_that_break() -> None:
+def test_messages_arrive_once_and_in_order_over_connections_that_break() -> None:
     with joined() as (one, other):
         for turn in range(CUTS):
             pieces = one.pieces
@@ -201,7 +201,7 @@ def test_what_is_sent_arrives_once_and_in_order_over_connections_that_break() ->
     assert not threads()
 
 
-def test_a_goodbye_comes_after_all_that_was_sent_and_ends_both() -> None:
+def test_a_goodbye_arrives_after_everything_sent_and_ends_both_sides() -> None:
     with joined() as (one, other):
         for size in SIZES:
             one.put(size)
@@ -214,7 +214,7 @@ def test_a_goodbye_comes_after_all_that_was_sent_and_ends_both() -> None:
             assert machine.is_over
 
 
-def test_who_talks_nonsense_is_told_so_and_read_no_more() -> None:
+def test_a_peer_that_sends_garbage_is_told_so_and_ignored() -> None:
     with joined() as (one, other):
         one.put(1)
         other.wait(lambda: other.kept)
@@ -226,7 +226,7 @@ def test_who_talks_nonsense_is_told_so_and_read_no_more() -> None:
         assert (one.reasons, other.reasons) == ([NONSENSE], [NONSENSE])
 
 
-def test_a_defect_of_the_user_is_reported_and_ends_no_thread() -> None:
+def test_a_bug_of_the_user_is_reported_and_ends_no_thread() -> None:
     with joined() as (one, other):
         raised = [ValueError("a defect")]
 
@@ -244,8 +244,8 @@ def test_a_defect_of_the_user_is_reported_and_ends_no_thread() -> None:
 
 
 @pytest.mark.parametrize("takes", [True, False], ids=["takes and gives nothing", "can't be written to"])
-def test_a_connection_that_is_no_longer_of_use_is_replaced(takes: bool) -> None:
-    """Though both threads are busy with the first; though nothing ends the reading of the other."""
+def test_an_unusable_connection_is_replaced(takes: bool) -> None:
+    """Even if both threads are busy with the first one, or nothing ends reading from the other."""
     far: list[socket.socket] = []
     called = threading.Semaphore(0)
 

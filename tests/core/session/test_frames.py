@@ -43,7 +43,7 @@ _words: st.SearchStrategy[Word] = st.one_of(
 
 
 @given(_words)
-def test_words_come_out_as_they_went_in(word: Word) -> None:
+def test_words_survive_a_round_trip(word: Word) -> None:
     frame = encode(word)
     kind, length = read_header(frame[: HEADER.size])
     assert (kind, length) == (frames.WORD, len(frame) - HEADER.size)
@@ -67,7 +67,7 @@ def test_a_header_is_bounded_before_anything_of_its_body_is_read(header: bytes) 
 @pytest.mark.parametrize(
     ("kind", "length"), [(0, 1), (3, 1), (1, 0), (2, 0), (1, 8193), (2, PIECE_BYTES + 1)]
 )
-def test_a_header_of_another_kind_or_size_is_none(kind: int, length: int) -> None:
+def test_a_header_of_another_kind_or_size_is_refused(kind: int, length: int) -> None:
     with pytest.raises(MalformedFrame):
         read_header(HEADER.pack(kind, length))
 
@@ -91,7 +91,7 @@ def test_a_word_that_is_too_long_is_not_sent() -> None:
     [b"", b"\xc1", b"\x91" * 8000, msgspec.msgpack.encode(["Nobody"]), msgspec.msgpack.encode({"a": 1})],
     ids=["empty", "no MessagePack", "deep", "unknown", "a map"],
 )
-def test_what_is_no_word_is_named_so(body: bytes) -> None:
+def test_invalid_words_are_refused(body: bytes) -> None:
     with pytest.raises(MalformedFrame):
         decode(body, WORDS)
 
@@ -145,7 +145,7 @@ def test_fuzzed_frames_are_words_or_bad_frames_and_nothing_else() -> None:
     st.binary(min_size=1, max_size=50),
     st.lists(st.integers(1, 90), max_size=30),
 )
-def test_frames_are_taken_out_whole_however_the_bytes_are_cut(
+def test_frames_are_extracted_whole_however_the_bytes_are_cut(
     words: list[Word], piece: bytes, cuts: list[int]
 ) -> None:
     stream = b"".join(map(encode, words)) + piece_header(len(piece)) + piece

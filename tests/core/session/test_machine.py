@@ -163,7 +163,7 @@ def test_a_follower_takes_the_highest_number() -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_where_the_leader_has_told_the_number_before_both_take_the_highest_and_begin_at_once(
+def test_with_numbers_known_in_advance_both_sides_take_the_highest_and_begin_at_once(
     leads: bool,
 ) -> None:
     session = Session[Wire](leads=leads, can_call=False, limits=SessionLimits(), now_s=0.0)
@@ -320,7 +320,7 @@ def test_a_goodbye_waits_until_everything_is_confirmed() -> None:
     assert other.arrived == one.sent
 
 
-def test_a_goodbye_that_a_new_connection_overtook_is_said_again() -> None:
+def test_a_goodbye_that_a_new_connection_overtook_is_sent_again() -> None:
     world = met()
     one, other = world.sides
     one.session.leave(BYE, world.now_s)
@@ -348,7 +348,7 @@ def test_once_it_resumed_the_next_call_is_made_at_once_and_pauses_are_short_agai
     assert session.wait_s(0.0) == REDIAL_S[0]
 
 
-def test_a_peer_that_has_forgotten_everything_is_found() -> None:
+def test_a_peer_that_has_forgotten_everything_is_detected() -> None:
     world = met()
     world.sides[0].put(10)
     world.turn_until(lambda: not world.sides[0].session.unconfirmed)
@@ -373,7 +373,7 @@ HEAD = MessageHead(message=0, offset=0, size=PIECE_BYTES + 1, about=b"0")
     ],
     ids=["begins again", "confirms the unsent", "ahead", "within", "another size", "another message"],
 )
-def test_what_the_protocol_forbids_is_refused(words: list[Word]) -> None:
+def test_messages_that_the_protocol_forbids_are_refused(words: list[Word]) -> None:
     session = met().sides[0].session
     with pytest.raises((MalformedFrame, NotSent)):
         for word in words:
@@ -401,7 +401,7 @@ def test_a_follower_that_does_not_answer_the_beginning_is_refused(word: Word) ->
         session.receive(word)
 
 
-def test_nothing_is_taken_after_the_end() -> None:
+def test_nothing_is_accepted_after_the_end() -> None:
     session = met().sides[0].session
     session.end()
     session.put(Message(b""))
@@ -411,7 +411,7 @@ def test_nothing_is_taken_after_the_end() -> None:
     assert not session.offer(Wire(9, 1), 100.0, seen=9)
 
 
-def test_over_a_connection_that_cannot_be_written_to_only_what_comes_is_taken() -> None:
+def test_a_connection_that_cannot_be_written_to_is_only_read() -> None:
     world = met()
     one, other = world.sides
     assert one.session.live

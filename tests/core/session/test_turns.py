@@ -86,7 +86,7 @@ def test_after_a_pause_the_receiving_thread_reads_although_nobody_waits() -> Non
         assert of_one.readers == ["session-0-receiving"]
 
 
-def test_a_wait_in_vain_ends_soon_and_the_receiving_thread_reads_on() -> None:
+def test_a_wait_without_data_ends_soon_and_the_receiving_thread_reads_on() -> None:
     with joined() as (one, other):
         rounds(one, other, 5)
         began_s = time.monotonic()
@@ -133,7 +133,7 @@ def test_a_cut_while_another_thread_reads_loses_nothing() -> None:
 @pytest.mark.parametrize(
     ("end", "limit_s"), [("goodbye", None), ("nonsense", None), ("nonsense", 0.2), ("defect", None)]
 )
-def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str, limit_s: float | None) -> None:
+def test_an_error_while_another_thread_reads_is_handled_as_usual(end: str, limit_s: float | None) -> None:
     """It happens in the thread that waits, as nobody else reads then. The limit of its wait, which has passed
     when the receiving thread reads on, is not that thread's."""
     with joined(limits=LONG_RESTS) as (one, other):
@@ -181,7 +181,7 @@ def test_what_ends_the_reading_of_another_thread_is_handled_as_ever(end: str, li
             assert readers[0] == threading.current_thread().name
 
 
-def test_a_goodbye_that_has_come_is_read_although_sending_fails_first() -> None:
+def test_a_goodbye_that_has_arrived_is_read_although_sending_fails_first() -> None:
     """The peer has closed both connections after its goodbye, before anybody read it here."""
     with joined(limits=LONG_RESTS) as (one, other):
         rounds(one, other, 5)
@@ -203,7 +203,7 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_a_stop_while_another_thread_reads_loses_nothing_of_what_the_peer_said() -> None:
+def test_a_stop_while_another_thread_reads_loses_no_message() -> None:
     """Ctrl-C in the middle of a goodbye, which the peer says once."""
     with joined(limits=LONG_RESTS) as (one, other):
         rounds(one, other, 5)

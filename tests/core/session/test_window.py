@@ -34,7 +34,7 @@ def test_messages_go_in_pieces_with_one_head_each() -> None:
     ]
 
 
-def test_a_message_goes_on_where_the_peer_has_it() -> None:
+def test_a_message_continues_where_the_peer_needs_it() -> None:
     window = SendWindow()
     window.put(message(2 * PIECE_BYTES + 1))
     sent(window)
@@ -45,7 +45,7 @@ def test_a_message_goes_on_where_the_peer_has_it() -> None:
     assert len(window) == 0
 
 
-def test_only_what_was_not_begun_is_dropped() -> None:
+def test_only_messages_not_yet_begun_are_dropped() -> None:
     window = SendWindow()
     for number in range(3):
         window.put(message(1, number, 5))
@@ -61,7 +61,7 @@ def test_only_what_was_not_begun_is_dropped() -> None:
     [(0, 0), (3, 0), (1, 5), (1, 2 * PIECE_BYTES), (2, PIECE_BYTES)],
     ids=["confirmed long ago", "never sent", "within a piece", "past its end", "of nothing"],
 )
-def test_a_peer_that_asks_for_what_it_was_not_sent_is_found(number: int, offset: int) -> None:
+def test_a_peer_that_requests_what_it_was_not_sent_is_detected(number: int, offset: int) -> None:
     window = SendWindow()
     window.put(message(1))
     window.put(message(2 * PIECE_BYTES))
@@ -78,7 +78,7 @@ def test_nothing_unsent_can_be_confirmed() -> None:
         window.confirm(1)
 
 
-def test_what_unconfirmed_messages_take_is_counted_until_they_are_confirmed() -> None:
+def test_the_size_of_messages_is_counted_until_they_are_confirmed() -> None:
     window = SendWindow()
     for number in range(3):
         window.put(message(PIECE_BYTES, number))

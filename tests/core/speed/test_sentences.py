@@ -44,7 +44,7 @@ def said(expectation: Expectation, plan: Plan = PLAN) -> str:
     return expected(expectation, plan, NAMES).what
 
 
-def test_what_is_expected_is_one_sentence() -> None:
+def test_the_expectation_is_one_sentence() -> None:
     words = expected(measured(), PLAN, NAMES)
     assert words.what == (
         "Two laptops: about 1.7× as fast as anna alone; "
@@ -54,7 +54,7 @@ def test_what_is_expected_is_one_sentence() -> None:
     assert expected(measured(), PLAN).what.endswith("(1.2 MB each way)."), "the plan's own names do as well"
 
 
-def test_memory_that_audits_take_is_said_where_it_is_much() -> None:
+def test_memory_for_audits_is_mentioned_where_it_is_much() -> None:
     assert said(replace(measured(), audit_bytes=1_240_000_000)) == (
         f"{said(measured())} Comparing a step with one laptop's needs up to 1.2 GB more memory "
         "on one of them."
@@ -117,7 +117,7 @@ def test_each_card_of_a_laptop_is_a_member() -> None:
         (9.0, "90× slower than anna alone"),
     ],
 )
-def test_little_gain_and_losses_are_said_as_they_are(step_s: float, words: str) -> None:
+def test_little_gain_and_losses_are_stated_plainly(step_s: float, words: str) -> None:
     expectation = measured(step_s=step_s, wire_s=0.0)
     assert words in said(expectation)
     assert (advice(expectation, PLAN, NAMES) is not None) == (step_s > 0.1 / 1.1)
@@ -236,7 +236,7 @@ def test_fixed_shares_are_not_to_blame_between_nearly_equal_laptops_or_in_a_scri
     assert blamed(uneven) != "shares"
 
 
-def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
+def test_the_result_says_how_far_the_prediction_was_off() -> None:
     summary = Summary(
         expectation=measured(),
         settled=Settled(step_s=0.0637, samples_s=1004.7, wire_s=0.0153, wire_bytes=1_200_000),
@@ -270,14 +270,14 @@ def test_a_small_miss_is_as_expected_and_a_large_one_is_said_in_times(longer: fl
     assert f"({words})" in achieved(summary, PLAN, NAMES).what
 
 
-def test_what_was_not_measured_at_the_end_is_left_out() -> None:
+def test_values_not_measured_at_the_end_are_left_out() -> None:
     words = achieved(Summary(expectation=measured(), settled=Settled(step_s=0.06)), PLAN, NAMES).what
     assert words.endswith("A step took 60 ms.")
     assert not achieved(Summary(settled=Settled(step_s=0.06)), PLAN, NAMES)
     assert not achieved(Summary(expectation=measured()), PLAN, NAMES)
 
 
-def test_the_help_is_for_what_came_out_and_not_for_what_was_expected() -> None:
+def test_the_advice_follows_from_the_result_and_not_from_the_expectation() -> None:
     """The wire is blamed for its actual time; if unknown, for the measured one."""
     before = measured((0.1, 0.1), 0.2, 0.14)
     for settled, cause in (
@@ -307,7 +307,7 @@ def test_a_ratio_has_two_digits(ratio: float, words: str) -> None:
         (999_900_000, "1 GB"),
     ],
 )
-def test_what_is_sent_is_said_with_the_wires_part(sent: int, words: str) -> None:
+def test_the_bytes_sent_are_stated_with_the_wires_part(sent: int, words: str) -> None:
     assert wire_words(0.022, 0.1, sent) == f"22 % of each step is network transfer ({words} each way)"
 
 
@@ -318,7 +318,7 @@ def test_nothing_is_said_about_an_unknown_wire() -> None:
         assert wire_words(wire_s, step_s, 1) == ""
 
 
-def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
+def test_a_slower_result_is_followed_by_advice() -> None:
     slow = Settled(step_s=0.2, wire_s=0.15, wire_bytes=20_000_000)
     words = achieved(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
     assert "measured 0.5× the speed of anna alone (each step 3.3× as long as expected)" in words.what
@@ -326,7 +326,7 @@ def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).advice == words.advice
 
 
-def test_what_slows_a_run_is_reported_as_how_much_slower_not_as_no_speed_at_all() -> None:
+def test_a_slower_run_is_reported_by_how_much_slower_it_is() -> None:
     slow = Settled(step_s=2.1, wire_s=1.9, wire_bytes=20_000_000)
     words = achieved(Summary(expectation=measured(step_s=1.9), settled=slow), PLAN, NAMES).what
     assert words.startswith("Expected 19× slower, measured 21× slower than anna alone (each step 11 % longer")
@@ -431,7 +431,7 @@ def test_a_loss_is_never_called_a_gain(
         replace(measured(), shares=(1, 2, 3)),
     ],
 )
-def test_numbers_that_cannot_be_are_not_sound(odd: Expectation) -> None:
+def test_impossible_numbers_are_not_sound(odd: Expectation) -> None:
     assert sound(measured(), PLAN)
     assert not sound(odd, PLAN)
     assert not sound_summary(Summary(expectation=odd), PLAN)
@@ -449,7 +449,7 @@ def test_numbers_that_cannot_be_are_not_sound(odd: Expectation) -> None:
         Settled(step_s=1.0, shares={ANNA: -3}),
     ],
 )
-def test_a_summarys_own_numbers_are_looked_at_too(odd: Settled) -> None:
+def test_a_summarys_own_numbers_are_checked_too(odd: Settled) -> None:
     assert sound_summary(Summary(settled=Settled(step_s=1.0, shares={ANNA: 3})), PLAN)
     assert not sound_summary(Summary(settled=odd), PLAN)
 

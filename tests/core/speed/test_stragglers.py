@@ -20,7 +20,7 @@ def test_the_member_that_waits_least_is_the_one_that_the_others_wait_for() -> No
     assert round(found.part, 6) == 0.3
 
 
-def test_what_all_wait_alike_is_the_wire_and_nobodys_fault() -> None:
+def test_a_wait_that_all_share_is_the_wires_and_nobodys_fault() -> None:
     assert straggler({ANNA: told(0.030), BEN: told(0.029)}) is None
 
 
@@ -42,7 +42,7 @@ def test_the_longest_step_is_the_measure_of_a_wait() -> None:
     assert found is not None and found.step_s == 0.060 and found.part == 0.5
 
 
-def test_nothing_is_said_before_every_member_has_told_its_times() -> None:
+def test_nobody_is_named_before_every_member_has_reported_its_times() -> None:
     assert straggler({}) is None
     assert straggler({ANNA: told(0.0)}) is None
     assert straggler({ANNA: told(0.020), BEN: None}) is None

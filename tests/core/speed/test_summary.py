@@ -29,7 +29,7 @@ def tally(*events: tuple[ev.MirroredEvent, float]) -> Tally:
     return known
 
 
-def test_nothing_happened() -> None:
+def test_a_run_without_events_has_an_empty_summary() -> None:
     assert summary(tally(), 12.0).total_s == 2.0
     assert summary(tally(), 12.0).first_step_s is None
 
@@ -70,7 +70,7 @@ def test_the_end_of_an_epoch_is_part_of_the_training() -> None:
     assert summary(tally((step(0, 1.0), 20.0), (ended, 25.0)), 30.0).train_s == 5.0
 
 
-def test_when_a_member_left_is_kept_and_what_was_measured_with_it_is_not() -> None:
+def test_the_step_at_which_a_member_left_is_kept_and_measurements_with_it_are_not() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     left = ev.MemberLeft(run=RUN, device=BEN, problem=Problem(code="killed", what="It was killed."))
     done = summary(
@@ -91,7 +91,7 @@ def test_one_step_alone_has_no_rate_of_steps_but_one_of_rows() -> None:
     assert (done.steps, done.steps_s, done.samples_s, done.train_s) == (1, None, 64.0, 0.0)
 
 
-def test_the_rate_of_rows_is_the_mean_of_what_was_told() -> None:
+def test_the_rate_of_rows_is_the_mean_of_the_reports() -> None:
     silent = ev.MemberProgressed(
         run=RUN, device=ANNA, progress=Progress(at_s=2.0, epoch=0, epochs=1, step=1, batch=1)
     )
@@ -113,7 +113,7 @@ def test_only_the_chief_says_which_strategy_it_is() -> None:
     assert summary(tally((first, 11.0), (met, 12.0), (silent, 13.0)), 14.0).strategy == "Mirrored"
 
 
-def test_how_its_members_met_is_the_plans_and_nothing_for_one_alone() -> None:
+def test_the_exchange_is_the_plans_and_empty_for_a_single_process() -> None:
     for plan, met in (
         (plan_of(), "tls"),
         (plan_of(strategy="own"), "sealed"),
@@ -227,7 +227,7 @@ def test_the_newest_fit_counts_unless_what_was_measured_goes_on() -> None:
     assert after(*reversed(fits)).reports == fits[:3:-1], "what comes late of an earlier fit is left out"
 
 
-def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> None:
+def test_the_summary_has_the_expectation_and_the_result_of_that_fit() -> None:
     known = Tally(chief=ANNA, pressed_s=0.0)
 
     def hear(event: ev.MirroredEvent) -> None:
@@ -248,7 +248,7 @@ def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> No
     assert done is not None and (done.step_s, done.shares) == (0.03, {ANNA: 40, BEN: 24})
 
 
-def test_a_long_training_takes_no_more_room() -> None:
+def test_a_long_training_takes_no_more_memory() -> None:
     known = after(*(report(number, 0.01 + number * 1e-6) for number in range(20 * MOST)))
     assert MOST // 2 <= len(known.reports) <= MOST
     settled = known.settled()
@@ -280,7 +280,7 @@ def test_five_steady_reports_are_enough_and_four_are_not() -> None:
         assert settled is not None and settled.step_s == expected_s
 
 
-def test_what_nobody_reported_has_no_median() -> None:
+def test_unreported_values_have_no_median() -> None:
     settled = after(*(report(n, 0.02, samples_s=-1.0 if n == 6 else 5.0) for n in range(8))).settled()
     assert settled is not None
     assert (settled.samples_s, settled.wire_s, settled.wire_bytes) == (None, None, None)
@@ -291,7 +291,7 @@ def test_steps_of_other_members_are_no_measure_of_the_run() -> None:
     assert known.settled() is None and known.shares == ((BEN, 16),)
 
 
-def test_a_share_that_cannot_be_is_left_out_and_none_at_all_is_a_share() -> None:
+def test_an_impossible_share_is_left_out_and_zero_is_a_share() -> None:
     known = after(report(0, share=0)).after(BEN, report(1, share=-1), chief=False)
     assert known.shares == ((ANNA, 0),)
 
@@ -332,7 +332,7 @@ def test_the_logs_of_a_few_steps_do_not_replace_those_of_a_whole_epoch() -> None
     assert steps_words(done) == "10 steps in 1.1 epochs"
 
 
-def test_an_epoch_whose_end_was_never_told_ends_at_its_last_step() -> None:
+def test_an_epoch_whose_end_was_never_reported_ends_at_its_last_step() -> None:
     progress = replace(step(13, 2.0).progress, epoch=1, batch=3, steps_in_epoch=10)
     killed = ev.MemberProgressed(run=RUN, device=ANNA, progress=progress)
     done = summary(tally((step(9, 1.0), 20.0), (epoch_end(0, 10), 21.0), (killed, 22.0)), 30.0)
@@ -340,7 +340,7 @@ def test_an_epoch_whose_end_was_never_told_ends_at_its_last_step() -> None:
     assert summary(tally((step(9, 1.0), 20.0), (epoch_end(0, 10), 21.0)), 30.0).part is None
 
 
-def test_a_run_that_goes_on_counts_from_where_the_one_before_was() -> None:
+def test_a_resumed_run_counts_from_where_the_earlier_one_was() -> None:
     moment = Moment(step=35, epoch=3, batch=5, epochs=3)
     plan = replace(plan_of(), resume=Resumption(run=RUN, checkpoint=ProjectId("c"), moment=moment))
     first = replace(step(35, 1.0).progress, done=36)
@@ -360,7 +360,7 @@ def told(words: str, *, difference: bool = True, device: DeviceId = ANNA) -> ev.
     return ev.MemberLogged(run=RUN, device=device, lines=lines)
 
 
-def test_what_makes_a_result_differ_is_kept_once_and_the_rest_of_the_words_is_not() -> None:
+def test_each_reported_difference_is_kept_once_and_other_messages_are_not() -> None:
     said = told("The metric 'rmse' differs."), told("The metric 'rmse' differs.", device=BEN)
     heard = tally(*((event, 11.0) for event in (*said, told("jit_compile is left out.", difference=False))))
     out = summary(heard, 12.0)
@@ -368,13 +368,13 @@ def test_what_makes_a_result_differ_is_kept_once_and_the_rest_of_the_words_is_no
     assert out.differs and not Summary().differs
 
 
-def test_what_was_accepted_beforehand_is_reported_and_makes_no_difference() -> None:
+def test_differences_accepted_in_advance_are_reported_but_do_not_count() -> None:
     accepting = ev.RunPlanned(plan=replace(plan_of(), accept_differences=True))
     out = summary(tally((accepting, 11.0), (told("It differs."), 12.0)), 13.0)
     assert (out.told, out.accepted, out.differs) == (("It differs.",), True, False)
 
 
-def test_a_peer_that_tells_without_end_is_kept_short() -> None:
+def test_the_differences_that_a_peer_reports_are_limited() -> None:
     heard = tally(*((told(f"{number} " + "x" * 5000), 11.0) for number in range(99)))
     kept = summary(heard, 12.0).told
     assert len(kept) == MOST_TOLD and max(map(len, kept)) <= TOLD_LENGTH

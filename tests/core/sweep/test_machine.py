@@ -134,7 +134,7 @@ def test_a_trial_that_is_lost_again_and_again_fails() -> None:
     assert (table.trial(1).status, table.sweep.phase) == ("failed", "finished")
 
 
-def test_who_refuses_gets_no_more_and_without_anybody_the_sweep_ends() -> None:
+def test_a_laptop_that_refuses_gets_no_more_trials_and_without_laptops_the_sweep_ends() -> None:
     table = Table()
     table.free(ANNA, BEN)
     table.end(2, REFUSED)

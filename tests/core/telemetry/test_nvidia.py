@@ -29,7 +29,7 @@ def test_every_gpu_is_read() -> None:
     assert not nvml.open
 
 
-def test_what_is_missing_says_why_and_the_rest_is_there() -> None:
+def test_a_missing_reading_says_why_and_the_others_are_there() -> None:
     nvml = FakeNvml(
         missing={"power": FakeNvml.NVML_ERROR_NOT_SUPPORTED, "use": FakeNvml.NVML_ERROR_NO_PERMISSION}
     )

@@ -103,7 +103,9 @@ async def test_a_transfer_beside_a_training_rests_after_each_block(tmp_path: Pat
         assert time.monotonic() - since_s >= 5 * lane.RESTS * lane.LEAST_BLOCK_S
 
 
-async def test_what_is_asked_for_after_it_does_not_wait_for_its_rest(tmp_path: Path, source: Path) -> None:
+async def test_a_later_request_does_not_wait_for_the_pause_after_a_block(
+    tmp_path: Path, source: Path
+) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         first, second = receipt(tmp_path / "first"), receipt(tmp_path / "second")
         withdraw = ben.transfers.offer(
@@ -165,7 +167,7 @@ async def test_once_the_link_works_again_files_do_not_wait_for_a_call_that_began
         assert content(come.finish()) == FILES
 
 
-async def test_a_fetch_that_is_called_off_is_gone_on_with_later(tmp_path: Path, source: Path) -> None:
+async def test_a_cancelled_fetch_is_continued_later(tmp_path: Path, source: Path) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
         come, some = receipt(tmp_path), asyncio.Event()
@@ -185,9 +187,7 @@ async def test_a_fetch_that_is_called_off_is_gone_on_with_later(tmp_path: Path, 
         assert content(again.finish()) == FILES
 
 
-async def test_a_fetch_that_is_called_off_reads_no_more_of_what_came_before(
-    tmp_path: Path, source: Path
-) -> None:
+async def test_a_cancelled_fetch_stops_reading_earlier_parts(tmp_path: Path, source: Path) -> None:
     before = receipt(tmp_path)
     before.take(next(pieces(source, MANIFEST, before.wanted)))
     come, called_off = receipt(tmp_path), threading.Event()
@@ -284,7 +284,9 @@ async def test_without_a_link_nothing_is_fetched(tmp_path: Path) -> None:
             await fetch(ben, anna, receipt(tmp_path))
 
 
-async def test_who_is_not_paired_or_of_another_link_is_not_let_in(tmp_path: Path, source: Path) -> None:
+async def test_a_caller_that_is_not_paired_or_of_another_link_is_refused(
+    tmp_path: Path, source: Path
+) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         anna.knows(ben, key=b"another")
         anna.transfers.offer(ben.device, OfferedFiles(ManifestReader(source, MANIFEST)))
@@ -376,7 +378,7 @@ async def test_the_list_of_many_files_and_the_changed_ones_are_sent(
     assert 7 * size + listing.size < travelled < most * new.total_bytes
 
 
-def test_a_file_whose_copying_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_file_whose_copying_was_stopped_is_continued(tmp_path: Path) -> None:
     come = Changed.receipt(tmp_path)
     (number,) = come.uncompared
 
@@ -601,7 +603,7 @@ async def test_a_request_that_waits_is_refused_when_the_offer_ends(tmp_path: Pat
         assert refused.value.code == NOT_OFFERED.code
 
 
-async def test_who_sends_nothing_for_too_long_is_given_up(tmp_path: Path) -> None:
+async def test_a_sender_that_is_silent_for_too_long_is_given_up(tmp_path: Path) -> None:
     async with two_nodes(tmp_path) as (anna, ben):
         with pytest.raises(TandemError) as silent:
             await ben.transfers.fetch(anna.device, receipt(tmp_path), silent_s=0.1)

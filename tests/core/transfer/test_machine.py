@@ -50,7 +50,7 @@ def test_the_longest_question_fits_into_a_word() -> None:
 
 
 @pytest.mark.parametrize(("number", "size"), [(1, 10), (0, 9), (0, 11), (2, 10)])
-def test_what_was_not_asked_for_is_refused(number: int, size: int) -> None:
+def test_unrequested_blocks_are_refused(number: int, size: int) -> None:
     machine = FetchMachine([(0, 0, 10)])
     machine.ask(0)
     with pytest.raises(Unasked):

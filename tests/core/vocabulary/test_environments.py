@@ -1,4 +1,4 @@
-"""The tools for making a Tandem on another Python, and that the documented commands do it by hand."""
+"""The tools for a Tandem environment with another Python, and the documented commands that make one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_hand(words: str) -> str:
     return next(line for line in lines if line.startswith(words))
 
 
-def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_tools_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_maker(tmp_path).pythons == {} and not find_maker(tmp_path).uv
     for name in ("python3.12", "uv", "make"):
@@ -46,7 +46,7 @@ def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find_maker(tmp_path).checkout == "", "an installed Tandem has no Makefile"
 
 
-def test_pyenvs_interpreter_is_found_not_its_shim_that_may_refuse(
+def test_pyenvs_interpreter_is_found_instead_of_its_shim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("shims/python3.12", "versions/3.12.9/bin/python3.12", "versions/3.12.10/bin/python3.12"):
@@ -71,7 +71,7 @@ def test_pyenvs_interpreter_is_found_not_its_shim_that_may_refuse(
         ("{", ""),
     ],
 )
-def test_it_comes_from_where_this_one_came(
+def test_it_is_installed_from_the_same_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, source: str
 ) -> None:
     class Distribution:
@@ -141,7 +141,7 @@ def test_uv_fetches_the_python_for_it(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
 @pytest.mark.parametrize("uv", [True, False])
-def test_an_installed_one_is_installed_again(tmp_path: Path, uv: bool) -> None:
+def test_an_installed_tandem_is_installed_again(tmp_path: Path, uv: bool) -> None:
     laptop = Laptop(tmp_path)
     laptop.has("python3.12", PYTHON)
     laptop.has("uv", UV)

@@ -3,12 +3,12 @@
 from core.vocabulary.errors import Problem, TandemError
 
 
-def test_a_problem_is_said_with_its_mend_where_there_is_one() -> None:
+def test_a_problem_reads_as_its_sentence_and_its_fix_if_any() -> None:
     assert str(Problem(code="a", what="It broke.", fix="Mend it.")) == "It broke. Mend it."
     assert str(Problem(code="a", what="It broke.")) == "It broke."
 
 
-def test_an_error_is_its_problem() -> None:
+def test_an_error_has_the_texts_of_its_problem() -> None:
     problem = Problem(code="a", what="It broke.", fix="Mend it.", detail="line 3")
     error = TandemError.of(problem)
     assert error.problem == problem

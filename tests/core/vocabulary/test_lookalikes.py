@@ -12,7 +12,7 @@ CYRILLIC_A = "\u0430"
 @pytest.mark.parametrize(
     "name", [f"{CYRILLIC_A}nna", "ANNA", "\uff41nna", f"{CYRILLIC_A}nn{CYRILLIC_A}", "an\u200bna", " anna "]
 )
-def test_what_reads_like_a_name_has_its_skeleton(name: str) -> None:
+def test_names_that_look_the_same_have_one_skeleton(name: str) -> None:
     assert skeleton(name) == skeleton("anna")
 
 
@@ -43,11 +43,11 @@ def test_a_word_of_several_alphabets_is_reported() -> None:
         "\U0001f4bb anna",
     ],
 )
-def test_names_as_people_have_them_are_not_reported(name: str) -> None:
+def test_ordinary_names_are_not_reported(name: str) -> None:
     assert alphabets(name) == () and caution(name, ("ben",)) == ""
 
 
-def test_who_looks_like_another_laptop_is_reported_with_its_name() -> None:
+def test_a_lookalike_of_another_laptop_is_reported_with_its_name() -> None:
     name = f"{CYRILLIC_A}nna"
     assert "looks like the name of another laptop here, anna." in caution(name, ("ben", "anna"))
     assert "mixes letters of different alphabets: Cyrillic and Latin." in caution(name, ("ben",))

@@ -94,7 +94,7 @@ def test_two_names_for_one_file_are_refused(one: str, two: str) -> None:
     assert "the same name on some systems" in reason(a_project("train.py", one, two))
 
 
-def test_the_disk_alone_bounds_a_project_s_size() -> None:
+def test_only_the_disk_limits_a_projects_size() -> None:
     check_project(manifest_of("train.py", [a_file("train.py"), a_file("b", 5 * 10**12)]))
 
 
@@ -107,7 +107,7 @@ def test_more_files_than_a_project_may_have_are_refused() -> None:
 
 
 @pytest.mark.parametrize("count", [1_000, 5_000])
-def test_a_long_list_is_a_file_and_comes_back_as_it_was(count: int) -> None:
+def test_a_long_list_survives_a_round_trip_as_a_file(count: int) -> None:
     manifest = a_project("train.py", *(f"ä {number}" for number in range(count)))
     listing = listing_of(manifest)
     if count == 1_000:
@@ -133,7 +133,7 @@ def test_a_long_list_is_a_file_and_comes_back_as_it_was(count: int) -> None:
         b'["tandem-project-1","a",[["a","1",""]]]',
     ],
 )
-def test_what_is_no_list_in_its_one_form_is_refused(data: bytes) -> None:
+def test_a_list_not_in_canonical_form_is_refused(data: bytes) -> None:
     with pytest.raises(TandemError, match="list of its files cannot be read"):
         read_listing(data)
 
@@ -199,7 +199,7 @@ def test_garbage_is_a_decode_error_or_checked(data: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=12), st.integers(-5, 10**9), st.text(max_size=66)), max_size=6))
-def test_whatever_passes_is_safe(rows: list[tuple[str, int, str]]) -> None:
+def test_every_accepted_manifest_is_safe(rows: list[tuple[str, int, str]]) -> None:
     files = [ProjectFile(path=path, size=size, sha256=sha or SHA) for path, size, sha in rows]
     manifest = manifest_of(rows[0][0] if rows else "", files)
     try:
@@ -211,7 +211,7 @@ def test_whatever_passes_is_safe(rows: list[tuple[str, int, str]]) -> None:
     assert manifest.total_bytes >= 0
 
 
-def test_what_is_not_as_it_was_is_found_by_its_bytes() -> None:
+def test_differences_are_found_by_content() -> None:
     def of(**files: str) -> Manifest:
         return manifest_of(
             "a", [ProjectFile(path=path, size=1, sha256=digest * 64) for path, digest in files.items()]

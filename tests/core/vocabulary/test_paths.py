@@ -106,7 +106,7 @@ def test_shown_paths_cannot_move_the_cursor_and_fit_a_line() -> None:
     assert shown("\ud800") == "\\ud800"
 
 
-def test_folders_that_come_again_are_folded_once() -> None:
+def test_repeated_folders_are_folded_once() -> None:
     """A peer's list may have thousands of files, each below forty folders with costly names."""
     deep = "/".join(f"ᾀ{number}" for number in range(30))
     paths._folded_name.cache_clear()
@@ -118,7 +118,7 @@ def test_folders_that_come_again_are_folded_once() -> None:
     assert names.take(f"{deep.upper()}/other.py") == deep
 
 
-def test_what_is_just_within_the_limits_may_travel() -> None:
+def test_paths_just_within_the_limits_may_travel() -> None:
     assert why_unsafe("x" * NAME_BYTES) is None
     assert why_unsafe("/".join(["d"] * paths.DEPTH)) is None
     exact = "/".join(["d" * 204] * 5)

@@ -29,5 +29,5 @@ def test_a_message_names_its_run(message: ms.Message) -> None:
     assert run_of(message) == RUN
 
 
-def test_others_are_about_none() -> None:
+def test_other_messages_are_about_no_run() -> None:
     assert run_of(ms.BusyTold(busy=True)) is None

@@ -56,7 +56,7 @@ def test_covering_is_an_order(one: Permission, two: Permission, three: Permissio
 
 
 @given(requests, requests)
-def test_wider_in_any_part_is_not_covered(allowed: Permission, asked: Permission) -> None:
+def test_a_request_that_exceeds_any_part_is_not_covered(allowed: Permission, asked: Permission) -> None:
     same = all(
         getattr(allowed, part) == getattr(asked, part) for part in ("project", "arguments", "strategy")
     )
@@ -71,13 +71,13 @@ def test_wider_in_any_part_is_not_covered(allowed: Permission, asked: Permission
 
 
 @given(requests)
-def test_what_an_older_tandem_recorded_covers_nothing(asked: Permission) -> None:
+def test_a_permission_recorded_by_an_older_tandem_covers_nothing(asked: Permission) -> None:
     older = Permission(project=asked.project, arguments=asked.arguments)
     assert not covers(older, asked)
     assert beyond(older, asked) == ("older",)
 
 
-def test_a_yes_to_no_network_covers_neither_downloads_nor_a_script_that_is_not_sealed() -> None:
+def test_permission_without_network_covers_neither_downloads_nor_an_unsealed_script() -> None:
     sealed = planned(exchange="sealed", strategy="own", downloads=False)
     allowed = asked_by(sealed, "none")
     assert covers(allowed, asked_by(replace(sealed, exchange="sealed"), "none"))
@@ -91,7 +91,7 @@ def test_a_yes_to_no_network_covers_neither_downloads_nor_a_script_that_is_not_s
     assert "network" in beyond(allowed, asked_by(planned(strategy="own"), "none"))
 
 
-def test_a_yes_to_a_sweep_covers_exactly_the_arguments_that_were_listed() -> None:
+def test_permission_for_a_sweep_covers_exactly_the_listed_arguments() -> None:
     sets = (("--lr", "1"), ("--lr", "2"))
 
     def trial(arguments: tuple[str, ...], sets: tuple[tuple[str, ...], ...] = sets) -> Permission:
@@ -117,12 +117,12 @@ def test_a_yes_to_a_sweep_covers_exactly_the_arguments_that_were_listed() -> Non
 
 
 @pytest.mark.parametrize(("allowed", "asked"), list(product(("default", "none"), repeat=2)))
-def test_a_yes_inside_walls_is_none_without_them(allowed: Any, asked: Any) -> None:
+def test_permission_inside_walls_does_not_cover_running_without_them(allowed: Any, asked: Any) -> None:
     is_covered = covers(asked_by(planned(), allowed), asked_by(planned(), asked))
     assert is_covered is not ((allowed, asked) == ("default", "none"))
 
 
-def test_a_yes_to_a_folder_is_one_to_what_lies_in_it_and_reading_is_not_changing() -> None:
+def test_permission_for_a_folder_covers_its_contents_but_reading_does_not_cover_writing() -> None:
     def asks(*paths: str, write: bool = False) -> Permission:
         opened = tuple(Grant(asked=path, path=path, write=write) for path in paths)
         return asked_by(planned(), "default", (), opened)

@@ -86,7 +86,7 @@ def test_only_chief_and_workers_compute_rows() -> None:
     assert shares_by_rank(with_server) == (1, 1)
 
 
-def test_shares_stand_by_rank() -> None:
+def test_shares_are_in_rank_order() -> None:
     assert shares_by_rank(plan((BEN, Role.CHIEF, 0), (ANNA, Role.WORKER, 0), anna=16, ben=48)) == (48, 16)
 
 
@@ -108,7 +108,7 @@ def test_the_moment_with_more_steps_is_newer_then_the_later_fit_epoch_and_batch(
     assert sorted([*moments[2:], *moments[:2]], key=lambda moment: moment.order) == moments
 
 
-def test_what_a_plan_leaves_open_has_its_plainest_value() -> None:
+def test_fields_left_open_in_a_plan_have_plain_defaults() -> None:
     assert (TOGETHER.generation, TOGETHER.strategy, TOGETHER.wire) == (0, "managed", "f32")
     assert TOGETHER.exchange == "tensorflow", "what a Tandem does that knows of no other"
     assert not TOGETHER.balance and TOGETHER.seed == 0 and TOGETHER.resume is None
@@ -129,7 +129,7 @@ CHOSEN = RunOptions(wire="bf16", downloads=False, away_s=60.0, ask_after_s=0.0, 
 def test_options_in_records_and_messages_of_earlier_versions_are_read(
     kind: type[RunOptions], older: bytes
 ) -> None:
-    """Their form in histories, plans on links and JSON lines before they were one value; still valid."""
+    """Histories, plans on links and JSON lines had them in this form before they became one value."""
     read = wire.from_json(older, kind)
     assert read.options == CHOSEN and type(read.options) is RunOptions
     written = json.loads(wire.to_json(read))

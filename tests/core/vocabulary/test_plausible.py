@@ -46,7 +46,7 @@ def test_a_step_takes_a_time_between_the_limits_both_included() -> None:
         {"alone_s": (SHORTEST_S, LONGEST_S)},
     ],
 )
-def test_what_can_be_measured_is_sound(change: dict[str, Any]) -> None:
+def test_possible_measurements_are_sound(change: dict[str, Any]) -> None:
     assert sound(replace(EXPECTED, **change), TOGETHER)
 
 
@@ -70,7 +70,7 @@ def test_what_can_be_measured_is_sound(change: dict[str, Any]) -> None:
         {"shares": (65, -1)},
     ],
 )
-def test_what_cannot_have_been_measured_is_not(change: dict[str, Any]) -> None:
+def test_impossible_measurements_are_not_sound(change: dict[str, Any]) -> None:
     assert not sound(replace(EXPECTED, **change), TOGETHER)
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_have_been_measured_is_not(change: dict[str, Any]) -> None:
     "change",
     [{}, {"samples_s": None, "wire_s": None, "wire_bytes": None}, {"shares": {}}, {"shares": {BEN: 0}}],
 )
-def test_what_can_have_come_out_is_sound(change: dict[str, Any]) -> None:
+def test_possible_results_are_sound(change: dict[str, Any]) -> None:
     assert sound_summary(Summary(settled=replace(SETTLED, **change)), TOGETHER)
 
 
@@ -93,7 +93,7 @@ def test_what_can_have_come_out_is_sound(change: dict[str, Any]) -> None:
         {"shares": {"f" * 64: 1}},
     ],
 )
-def test_what_cannot_have_come_out_is_not(change: dict[str, Any]) -> None:
+def test_impossible_results_are_not_sound(change: dict[str, Any]) -> None:
     summary = Summary(settled=replace(SETTLED, **change))
     assert not sound_summary(summary, TOGETHER)
     assert not sound_summary(replace(summary, expectation=EXPECTED), TOGETHER)
@@ -124,7 +124,7 @@ PEER = PeerWait(rank=1, lasted_s=3.0, bytes_come=1, bytes_total=9, bytes_s=0.5, 
 STAND = TrainerStatus(activity="exchange", where="train.py, line 3", lasted_s=3.0, peers=(PEER,))
 
 
-def test_what_a_trainer_says_that_it_does_can_be() -> None:
+def test_a_possible_status_of_a_trainer_is_sound() -> None:
     assert sound_status(STAND, TOGETHER)
     assert sound_status(TrainerStatus(activity="script", stopped=True), TOGETHER)
 
@@ -150,7 +150,7 @@ def test_what_a_trainer_says_that_it_does_can_be() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_not_heard(status: TrainerStatus) -> None:
+def test_an_impossible_status_is_not_sound(status: TrainerStatus) -> None:
     assert not sound_status(status, TOGETHER)
 
 
@@ -180,7 +180,7 @@ def test_waits_for_members_of_the_run_are_sound() -> None:
         ),
     ],
 )
-def test_a_wait_that_cannot_be_is_not_shown(waits: tuple[WaitsFor, ...]) -> None:
+def test_an_impossible_wait_is_not_sound(waits: tuple[WaitsFor, ...]) -> None:
     assert not sound_waits(waits, TOGETHER)
     state = apply(State(), RunPlanned(plan=TOGETHER))
     with pytest.raises(IllegalTransition):

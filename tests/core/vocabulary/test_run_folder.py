@@ -11,7 +11,7 @@ def test_a_runs_id_is_letters_digits_and_dashes(run: str) -> None:
 
 
 @pytest.mark.parametrize("run", ["", ".", "..", "-a", "a/b", "a\\b", "a.b", "a\n", "ä", "Z" * 41])
-def test_what_could_lead_out_of_the_folder_is_no_runs_id(run: str) -> None:
+def test_an_id_that_could_lead_out_of_the_folder_is_refused(run: str) -> None:
     assert not is_run_id(run)
 
 

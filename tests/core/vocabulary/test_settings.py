@@ -5,7 +5,7 @@ from core.vocabulary.settings import DEFAULT_PORT, Settings, SettingsChange, cha
 CHOSEN = Settings(name="desk", port=27601, interfaces=("eth0",), theme="dark", warm_trainer=True)
 
 
-def test_a_change_of_nothing_changes_nothing() -> None:
+def test_an_empty_change_changes_nothing() -> None:
     assert changed(CHOSEN, SettingsChange()) == CHOSEN
 
 
@@ -19,7 +19,7 @@ def test_every_setting_can_be_changed() -> None:
     assert SettingsChange.__struct_fields__ == Settings.__struct_fields__
 
 
-def test_a_laptop_that_chose_nothing_is_found_and_shows_its_icon_but_starts_nothing_by_itself() -> None:
+def test_by_default_a_laptop_is_discoverable_and_shows_its_icon_but_starts_nothing_by_itself() -> None:
     assert Settings().port == DEFAULT_PORT
     assert Settings().discovery and Settings().tray
     assert not (Settings().start_at_login or Settings().warm_trainer or Settings().first_run_done)

@@ -76,7 +76,7 @@ def test_a_cleared_name_gives_way_to_the_systems_own(monkeypatch: pytest.MonkeyP
     assert me is not None and me.name == "laptop-7"
 
 
-def test_a_node_that_started_is_known_by_what_it_said() -> None:
+def test_a_started_node_has_the_facts_of_its_first_event() -> None:
     event = started()
     me = after().me
     assert me is not None and me.reading is None
@@ -84,7 +84,7 @@ def test_a_node_that_started_is_known_by_what_it_said() -> None:
         assert getattr(me, field) == getattr(event, field)
 
 
-def test_new_addresses_take_the_place_of_the_old_ones() -> None:
+def test_new_addresses_replace_the_old_ones() -> None:
     me = after(ev.AddressesChanged(addresses=("10.0.0.5:27600",))).me
     assert me is not None and me.addresses == ("10.0.0.5:27600",)
 
@@ -139,7 +139,7 @@ def test_a_network_record_cannot_rename_a_paired_device() -> None:
     assert after(found("before"), PAIRED).devices[OTHER].name == "other"
 
 
-def test_a_link_tells_name_versions_and_whether_the_device_is_busy() -> None:
+def test_a_link_reports_name_versions_and_whether_the_device_is_busy() -> None:
     device = after(PAIRED, LINKED).devices[OTHER]
 
     assert device.linked and device.busy
@@ -147,24 +147,24 @@ def test_a_link_tells_name_versions_and_whether_the_device_is_busy() -> None:
     assert device.addresses == ("192.168.1.9:27600", "192.168.1.3:27600")
 
 
-def test_the_address_of_a_link_stands_first_and_once() -> None:
+def test_a_links_address_comes_first_and_only_once() -> None:
     moved = replace(LINKED, address="192.168.1.3:27600")
     assert after(PAIRED, LINKED, moved).devices[OTHER].addresses == ("192.168.1.3:27600", "192.168.1.9:27600")
 
 
-def test_a_link_tells_why_no_run_is_possible_over_it() -> None:
+def test_a_link_reports_why_no_run_is_possible_over_it() -> None:
     assert after(PAIRED, replace(LINKED, problem=PROBLEM)).devices[OTHER].problem == PROBLEM
     assert after(PAIRED, replace(LINKED, problem=PROBLEM), LINKED).devices[OTHER].problem is None
 
 
-def test_a_pair_brings_its_nickname_and_policy_and_ends_an_old_problem() -> None:
+def test_pairing_sets_nickname_and_policy_and_clears_an_old_problem() -> None:
     lost = ev.LinkDown(device=OTHER, problem=PROBLEM)
     again = replace(PAIRED, nickname="desk", policy="always")
     device = after(PAIRED, LINKED, lost, again).devices[OTHER]
     assert (device.nickname, device.policy, device.problem) == ("desk", "always", None)
 
 
-def test_a_pair_without_addresses_keeps_those_that_were_found() -> None:
+def test_pairing_without_addresses_keeps_discovered_ones() -> None:
     assert after(found(), replace(PAIRED, addresses=())).devices[OTHER].addresses == found().addresses
     assert after(found(), PAIRED).devices[OTHER].addresses == PAIRED.addresses
 
@@ -184,7 +184,7 @@ def test_a_linked_device_that_is_seen_no_longer_stays() -> None:
     assert after(found(), LINKED, ev.DeviceGone(device=OTHER)).devices[OTHER].linked
 
 
-def test_policy_readings_and_busyness_are_those_that_came_last() -> None:
+def test_the_latest_policy_reading_and_busyness_count() -> None:
     device = after(
         PAIRED,
         LINKED,
@@ -196,7 +196,7 @@ def test_policy_readings_and_busyness_are_those_that_came_last() -> None:
     assert device.linked and device.paired
 
 
-def test_a_laptop_that_was_looked_at_again_is_sealed_as_was_found_then() -> None:
+def test_a_laptops_newly_found_seal_replaces_the_old_one() -> None:
     state = after(PAIRED, LINKED)
     assert state.me is not None and state.me.versions.seal == ""
     state = apply(state, ev.SealChanged(device=state.me.device, seal="namespace"))
@@ -212,7 +212,7 @@ def test_a_device_renamed_during_a_run_has_the_new_name() -> None:
     assert apply(renamed, ev.BusyChanged(device=OTHER, busy=False)).devices[OTHER].name == "Annas Büro"
 
 
-def test_the_notice_of_no_network_goes_when_there_is_one() -> None:
+def test_the_no_network_notice_ends_when_there_is_a_network() -> None:
     alone = ev.NoticeRaised(problem=Problem(code="no-network", what="This laptop is in no network."))
     other = ev.NoticeRaised(problem=PROBLEM)
     for addresses in ((), ("127.0.0.1:27600", "[::1]:27600")):
@@ -284,7 +284,7 @@ def test_a_pairing_goes_from_connecting_to_done() -> None:
     assert state.pairing is not None and state.pairing.code == "408355"
 
 
-def test_a_pairing_is_known_by_who_called_whom() -> None:
+def test_a_pairing_records_who_called() -> None:
     began = ev.PairingBegan(incoming=True, name="other", address="192.168.1.3:27600", device=OTHER)
     pairing = after(began).pairing
     assert pairing is not None
@@ -335,14 +335,14 @@ def test_a_question_stays_until_it_is_settled() -> None:
     assert after(asked, ev.ConsentSettled(run=asked.run, allowed=False)).consents == ()
 
 
-def test_a_question_says_all_that_its_user_has_to_know() -> None:
+def test_a_question_has_everything_that_its_user_needs_to_know() -> None:
     asked = replace(sample(ev.ConsentAsked), checkpoint_bytes=5)
     (consent,) = after(asked).consents
     for field in consent.__struct_fields__:
         assert getattr(consent, field) == getattr(asked, field)
 
 
-def test_questions_stand_in_the_order_in_which_they_came() -> None:
+def test_questions_are_in_order_of_arrival() -> None:
     asked = [replace(sample(ev.ConsentAsked), run=RunId(run)) for run in ("one", "two")]
     assert [consent.run for consent in after(*asked).consents] == ["one", "two"]
 
@@ -360,7 +360,7 @@ def test_a_run_goes_through_its_phases() -> None:
     assert not state.busy
 
 
-def test_a_run_that_is_over_keeps_its_members_busy_no_longer() -> None:
+def test_members_are_idle_once_a_run_is_over() -> None:
     third = DeviceId("e" * 64)
     away = ev.LinkUp(
         device=third, name="third", address="a:1", versions=VERSIONS, hardware=HARDWARE, busy=True
@@ -372,7 +372,7 @@ def test_a_run_that_is_over_keeps_its_members_busy_no_longer() -> None:
     assert state.devices[third].busy  # in its own run
 
 
-def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
+def test_a_repeated_plan_keeps_its_members_progress() -> None:
     moved = ev.MemberPhaseChanged(run=RUN, device=OTHER, phase="receiving", done=1, total=2)
     completed = ev.RunPlanned(plan=PLAN)
 
@@ -381,7 +381,7 @@ def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
     assert run is not None and run.members[OTHER].phase == "receiving"
 
 
-def test_a_member_says_what_it_does_in_words_and_numbers() -> None:
+def test_a_members_activity_is_shown_in_words_and_numbers() -> None:
     moved = ev.MemberPhaseChanged(run=RUN, device=OTHER, phase="receiving", words="3 files", done=1, total=2)
     run = after(ev.RunPlanned(plan=PLAN), moved).run
     assert run is not None
@@ -435,7 +435,7 @@ def test_a_member_shows_its_newest_step_epoch_and_end() -> None:
     assert run.members[ME].progress is None
 
 
-def test_the_reason_of_a_member_that_left_is_known_and_the_run_goes_on() -> None:
+def test_the_reason_why_a_member_left_is_kept_and_the_run_goes_on() -> None:
     why = Problem(code="killed", what="its trainer was killed.")
     progress = Progress(at_s=1.0, epoch=0, epochs=2, step=3, batch=3)
     run = after(
@@ -452,7 +452,7 @@ def test_the_reason_of_a_member_that_left_is_known_and_the_run_goes_on() -> None
     assert run.members[ME].left is None
 
 
-def test_what_was_measured_belongs_to_the_run_and_has_to_be_possible() -> None:
+def test_measurements_belong_to_the_run_and_must_be_possible() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     measured = ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
     planned = ev.RunPlanned(plan=PLAN)
@@ -492,7 +492,7 @@ def test_a_line_of_thousands_of_characters_is_not_kept_whole() -> None:
     assert [len(line) for line in state.run.members[ME].log["chief:0"]] == [LOG_LINE_LENGTH, 5]
 
 
-def test_long_lines_of_a_log_are_as_few_as_fit() -> None:
+def test_only_as_many_long_log_lines_are_kept_as_fit() -> None:
     state = after(ev.RunPlanned(plan=PLAN))
     lines = LogLines(task="chief:0", stream="stdout", text="\n".join(["x" * 5_000] * 3))
     for _ in range(20):
@@ -513,7 +513,7 @@ def test_a_made_up_task_is_not_the_devices() -> None:
 
 
 @given(st.lists(st.sampled_from(get_args(phases.Phase)), max_size=8))
-def test_no_order_of_phases_leaves_the_table(kinds: list[type[phases.Phase]]) -> None:
+def test_phases_never_leave_the_transition_table(kinds: list[type[phases.Phase]]) -> None:
     state = after(ev.RunPlanned(plan=PLAN))
     for kind in kinds:
         assert state.run is not None
@@ -532,7 +532,7 @@ def test_every_phase_that_is_not_an_outcome_leads_to_one() -> None:
         assert not following if kind in get_args(phases.Outcome) else phases.Failed in following
 
 
-def test_the_newest_word_on_a_runs_checkpoint_counts_until_its_laptop_is_gone() -> None:
+def test_the_newest_report_of_a_checkpoint_counts_until_its_laptop_is_gone() -> None:
     third = ev.CheckpointFound(run=RunId("another"), device=DeviceId("c" * 64), moment=Moment(step=1))
     older = ev.CheckpointFound(run=RUN, device=OTHER, moment=Moment(step=40))
     newer = replace(older, moment=Moment(step=60))
@@ -542,7 +542,7 @@ def test_the_newest_word_on_a_runs_checkpoint_counts_until_its_laptop_is_gone() 
     assert state.checkpoints == {third.run: third}
 
 
-def test_what_came_of_a_checkpoint_is_known_while_it_is_fetched() -> None:
+def test_progress_of_fetching_a_checkpoint_is_shown() -> None:
     came = ev.CheckpointCame(run=RUN, device=OTHER, done=1, total=2)
     state = after(came)
     assert state.fetch == came

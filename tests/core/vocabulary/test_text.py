@@ -21,7 +21,7 @@ from core.vocabulary.text import fit_name, listed, plain, plain_lines
         ("   ", ""),
     ],
 )
-def test_a_name_is_shown_without_what_a_terminal_would_obey(text: str, shown: str) -> None:
+def test_terminal_commands_are_removed_from_a_shown_name(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
@@ -67,7 +67,7 @@ def test_a_name_fits_on_anothers_screen(name: str, fitting: str) -> None:
     assert fit_name(name) == fitting
 
 
-def test_a_line_is_cut_where_it_is_too_long_and_only_there() -> None:
+def test_only_a_line_that_is_too_long_is_cut() -> None:
     assert plain("a" * 10, 10) == "a" * 10
     assert plain("a" * 8 + " bcd", 10) == "aaaaaaaa…"
     assert plain_lines("a" * 10, 10) == ["a" * 10]
@@ -75,7 +75,7 @@ def test_a_line_is_cut_where_it_is_too_long_and_only_there() -> None:
     assert plain_lines("a \n") == ["a"]
 
 
-def test_what_stands_before_a_return_alone_stays() -> None:
+def test_text_before_a_lone_carriage_return_stays() -> None:
     assert plain_lines("loading\r\n\r\n") == ["loading", ""]
     assert plain_lines("one\vtwo\x85three") == ["one two three"]
 

@@ -53,7 +53,7 @@ def test_a_moment_is_that_of_the_clock_on_the_wall() -> None:
     assert units.moment(1e300) == units.moment(float("nan")) == "unknown"
 
 
-def test_a_count_says_one_and_many() -> None:
+def test_a_count_uses_singular_and_plural() -> None:
     assert [units.number_of(count, "file") for count in (0, 1, 1234)] == ["0 files", "1 file", "1,234 files"]
 
 

@@ -57,7 +57,7 @@ def test_the_difference_is_said_with_both_versions(field: str, theirs: object, w
         ({"keras": "3.15.1"}, {"keras": "3.15.1rc"}, "Install the same Keras on both"),
     ],
 )
-def test_the_older_one_is_told_how_to_get_the_newer_one_and_the_other_that_it_is_so(
+def test_the_older_side_is_told_how_to_get_the_newer_version_and_the_other_that_it_has_it(
     mine: dict[str, str], theirs: dict[str, str], fix: str
 ) -> None:
     problem = difference(replace(VERSIONS, **mine), replace(VERSIONS, **theirs), "anna")
@@ -82,7 +82,7 @@ def test_a_frozen_program_has_the_other_laptop_change(monkeypatch: pytest.Monkey
     assert installed().frozen
 
 
-def test_what_is_missing_here_is_said_so() -> None:
+def test_a_package_missing_here_is_reported() -> None:
     problem = difference(replace(VERSIONS, keras=""), VERSIONS, "anna")
     assert problem is not None and problem.what == "Keras is missing here and 3.15.1 on anna."
 

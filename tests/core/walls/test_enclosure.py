@@ -87,14 +87,14 @@ def place() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_inside_nothing_of_the_laptop_is_to_be_had(place: Path, user: int | None) -> None:
+def test_inside_walls_every_attack_fails(place: Path, user: int | None) -> None:
     with laptop(place, user=user) as targets:
         walls = walls_at(place, targets["home"], user)
         said = walled(walls, Path(attacks.__file__).read_text(), json.dumps(targets), user=user)
     assert {name: got for name, got in json.loads(said).items() if got != attacks.NONE} == {}
 
 
-def test_outside_most_of_it_is(tmp_path: Path) -> None:
+def test_outside_walls_most_attacks_succeed(tmp_path: Path) -> None:
     """The same attacks without walls: only the walls refuse them."""
     with laptop(tmp_path) as targets:
         lost = (
@@ -120,7 +120,7 @@ def test_outside_most_of_it_is(tmp_path: Path) -> None:
     assert len([name for name, each in got.items() if each != attacks.NONE]) >= len(got) - 6, got
 
 
-def test_a_socket_of_tcp_stays_one() -> None:
+def test_a_tcp_socket_stays_one() -> None:
     """On kernels with SMC, a socket turned to it escapes Landlock's port rules."""
     code = """
 import errno, socket
@@ -137,7 +137,7 @@ socket.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def test_in_a_network_of_its_own_a_script_makes_the_kernel_look_for_no_other_protocol() -> None:
-    """It would load their modules, such as SCTP's."""
+    """The kernel would load the protocol's module, such as SCTP's."""
     code = """
 import errno, socket
 from core.walls import system_calls
@@ -155,7 +155,7 @@ for family in (socket.AF_INET, socket.AF_INET6):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_file_elsewhere_is_not_cut_where_landlock_does_not_see_it(tmp_path: Path) -> None:
+def test_a_file_elsewhere_is_not_truncated_where_landlock_does_not_see_it(tmp_path: Path) -> None:
     """Its levels before 3 do not know truncate(2)."""
     code = """
 import os, sys
@@ -173,7 +173,7 @@ except PermissionError: print("refused")
     assert theirs.read_text() == "whole"
 
 
-def test_what_a_script_needs_works_inside(tmp_path: Path) -> None:
+def test_everything_that_a_script_needs_works_inside_walls(tmp_path: Path) -> None:
     code = """
 import asyncio, multiprocessing, os, shutil, signal, socket, subprocess, sys, tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -220,7 +220,7 @@ except PermissionError: print("refused")
     assert said.split() == ["ran", "refused"] and stat.S_IMODE(theirs.stat().st_mode) == 0o600
 
 
-def test_a_link_in_the_place_of_what_is_read_opens_nothing(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_readable_path_opens_nothing(tmp_path: Path) -> None:
     """An earlier trainer of the run may have left it."""
     secret, link = tmp_path / "secret", tmp_path / "own/link"
     secret.mkdir()
@@ -234,7 +234,7 @@ except PermissionError: print("nothing")
     assert walled(replace(walls, reads=(str(link),)), code) == "nothing"
 
 
-def test_what_the_user_opened_is_found_below_home_and_changed_only_where_that_was_said(
+def test_opened_paths_are_found_below_home_and_writable_only_where_allowed(
     tmp_path: Path,
 ) -> None:
     """A link put on its way since then opens nothing."""

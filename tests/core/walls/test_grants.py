@@ -32,13 +32,13 @@ def find(home: Path, path: str, *, write: bool = False) -> Grant:
     return found
 
 
-def test_a_folder_of_the_user_or_another_disk_lies_where_its_links_lead(home: Path) -> None:
+def test_a_folder_of_the_user_or_another_disk_is_granted_at_its_real_path(home: Path) -> None:
     (home / "photos").symlink_to(home / "Pictures")
     assert find(home, "~/photos/2026") == Grant(asked="~/photos/2026", path=str(home / "Pictures/2026"))
     assert find(home, "/mnt/data", write=True) == Grant(asked="/mnt/data", path="/mnt/data", write=True)
 
 
-def test_what_is_not_there_is_answered_like_what_is(home: Path) -> None:
+def test_missing_paths_are_treated_like_existing_ones(home: Path) -> None:
     assert find(home, "~/Pictures/nothing").path == str(home / "Pictures/nothing")
 
 
@@ -70,7 +70,7 @@ def test_what_is_not_there_is_answered_like_what_is(home: Path) -> None:
         *("", "Pictures", "../x", "/mnt/x\0y"),
     ],
 )
-def test_invariant_keys_and_what_programs_keep_are_opened_to_nobody(home: Path, path: str) -> None:
+def test_invariant_keys_and_programs_data_are_opened_to_nobody(home: Path, path: str) -> None:
     (home / "link").symlink_to(home / ".ssh")
     with pytest.raises(TandemError) as refused:
         find(home, path)
@@ -78,18 +78,18 @@ def test_invariant_keys_and_what_programs_keep_are_opened_to_nobody(home: Path, 
 
 
 @pytest.mark.parametrize("path", ["/usr/share", "/etc", "~/bin", "/var", "/opt/x/lib"])
-def test_where_programs_lie_nothing_is_changed(home: Path, path: str) -> None:
+def test_folders_with_programs_are_never_writable(home: Path, path: str) -> None:
     with pytest.raises(TandemError, match="never change"):
         find(home, path, write=True)
 
 
-def test_a_home_that_is_hidden_itself_hides_nothing_in_it(
+def test_a_home_below_a_hidden_folder_is_not_hidden_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path.resolve() / ".users/ben"))
     assert find(tmp_path, "~/Pictures").path.endswith("/.users/ben/Pictures")
 
 
-def test_the_same_is_always_said_in_the_same_way() -> None:
+def test_equal_sets_of_folders_look_the_same() -> None:
     assert least(("/b", "/a/x", "/a", "/b")) == ("/a", "/b")
     assert least(("/a", "/b/x"), but=("/b",)) == ("/a",)

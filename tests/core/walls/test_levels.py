@@ -1,4 +1,4 @@
-"""What older kernels refuse, and that the question states the rest: Landlock is asked for no more."""
+"""What older kernels refuse, and that the question states the gaps. Landlock is limited to their level."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HERE = range(2, landlock.level() + 1)
 
 
 @pytest.mark.parametrize("level", HERE)
-def test_what_gets_through_is_what_the_question_says(tmp_path: Path, level: int) -> None:
+def test_exactly_the_gaps_stated_in_the_question_let_attacks_through(tmp_path: Path, level: int) -> None:
     assert Level(level, True).walls == "default"
     code = Path(attacks.__file__).read_text().replace("signal.SIGTERM", "signal.SIGWINCH")
     with laptop(tmp_path) as targets:
@@ -41,7 +41,7 @@ def test_what_gets_through_is_what_the_question_says(tmp_path: Path, level: int)
     assert through == set[str]().union(*(BY_GAP[gap] for gap in Level(level, True).gaps))
 
 
-def test_where_walls_would_keep_out_too_little_there_are_none(tmp_path: Path) -> None:
+def test_a_kernel_that_can_refuse_too_little_has_no_walls(tmp_path: Path) -> None:
     """The question then says that a script reads what its user can."""
     assert Level(1, True).walls == Level(7, False).walls == Level(0, True).walls == "none"
     (tmp_path / "theirs").write_text("read")
@@ -50,7 +50,7 @@ def test_where_walls_would_keep_out_too_little_there_are_none(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("level", HERE)
-def test_what_may_be_read_is_not_cut_on_any_level(tmp_path: Path, level: int) -> None:
+def test_readable_files_cannot_be_truncated_on_any_level(tmp_path: Path, level: int) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("whole")
     code = f"""

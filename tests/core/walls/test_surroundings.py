@@ -21,8 +21,8 @@ def walls_in(tmp_path: Path) -> Enclosure:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="only administrators make links there")
-def test_datasets_are_linked_and_what_an_earlier_script_left_is_gone(tmp_path: Path) -> None:
-    """Its links would have files of the next run written to their targets."""
+def test_datasets_are_linked_and_leftovers_of_an_earlier_script_are_gone(tmp_path: Path) -> None:
+    """Its links would redirect the next run's writes to their targets."""
     walls = walls_in(tmp_path)
     theirs, own = (tmp_path / name / ".keras" for name in ("user", "own"))
     for folder in (theirs / "datasets", own, tmp_path / "elsewhere"):
@@ -43,7 +43,7 @@ def test_datasets_are_linked_and_what_an_earlier_script_left_is_gone(tmp_path: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="only administrators make links there")
-def test_what_was_sent_precedes_the_users_own_of_that_name(tmp_path: Path) -> None:
+def test_a_sent_file_takes_precedence_over_the_users_own_of_that_name(tmp_path: Path) -> None:
     theirs, sent = tmp_path / "user/.keras/datasets", tmp_path / "sent"
     for folder, text in ((theirs, "user"), (sent, "sent")):
         (folder / "flowers_archive").mkdir(parents=True)
@@ -70,9 +70,7 @@ def test_keras_may_write_over_a_file_that_was_sent_but_is_not_the_genuine_one(tm
     assert sent.read_text() == "part"
 
 
-def test_datasets_that_the_user_cannot_read_keep_no_run_from_starting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_datasets_do_not_prevent_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -107,7 +105,7 @@ def test_libraries_of_the_users_are_read_but_no_folder_with_the_home_in_it(
 
 
 def test_invariant_a_home_among_the_systems_folders_stays_closed(tmp_path: Path) -> None:
-    """As that of a service in /opt."""
+    """Such as a service's home in /opt."""
     opt, state = tmp_path.resolve() / "opt", tmp_path.resolve() / "opt/tandem/state"
     for folder in (
         opt / "cuda",

@@ -41,7 +41,7 @@ def call_nobody(what: str, call: Coroutine[Any, Any, None]) -> SimpleNamespace:
     ("said", "port"),
     [(0, DEFAULT_PORT), (1, 1), (65_535, 65_535), (65_536, DEFAULT_PORT), (-1, DEFAULT_PORT)],
 )
-async def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_one(
+async def test_a_callers_address_is_its_host_with_the_port_that_it_announces_if_valid(
     tmp_path: Path, said: int, port: int
 ) -> None:
     ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
@@ -68,7 +68,7 @@ async def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_the
     ],
     ids=["where it answered", "an old address, which may be another machine's", "by its firewall"],
 )
-async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refuses_now(
+async def test_a_device_that_answered_during_its_last_link_and_refuses_now_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str, refuses: str, codes: list[str]
 ) -> None:
     async def connect(host: str, port: int, *_: object) -> tls.Streams:
@@ -112,7 +112,7 @@ async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refus
 
 
 @pytest.mark.parametrize("leads", [True, False])
-async def test_the_leaders_numbers_say_which_of_several_connections_is_the_link(
+async def test_the_leaders_numbers_decide_which_of_several_connections_is_the_link(
     tmp_path: Path, leads: bool
 ) -> None:
     two = sorted((load_or_create(tmp_path / each) for each in "ab"), key=lambda each: each.device_id)

@@ -59,7 +59,7 @@ def test_a_device_is_called_as_soon_as_it_is_known() -> None:
     assert after() == (Calling(Tries()), [TryAddresses()])
 
 
-def test_what_answers_is_greeted_and_may_become_the_link() -> None:
+def test_a_device_that_answers_is_greeted_and_may_become_the_link() -> None:
     state, effects = after(Reached(), CameUp(ours=True), now_s=7.0)
     assert state == Linked(since_s=7.0, failures=0, answered=True)
     assert effects == [TryAddresses(), Greet()]
@@ -72,7 +72,7 @@ def test_a_call_that_fails_is_made_again_after_a_growing_pause() -> None:
 
 
 @pytest.mark.parametrize("problem", [REFUSED, DIFFERS])
-def test_what_a_person_has_to_mend_is_told_the_second_time_and_once(problem: Problem) -> None:
+def test_failures_for_a_person_to_fix_are_reported_once_at_their_second_occurrence(problem: Problem) -> None:
     failed: tuple[Event, ...] = (CallFailed(problem), PauseOver())
     assert TellDown(problem) not in after(*failed)[1]
     assert after(*failed, *failed)[1].count(TellDown(problem)) == 1
@@ -88,25 +88,25 @@ def test_for_some_minutes_after_a_link_was_lost_pauses_stay_short() -> None:
     assert Pause(22) in after(*failed, state=state, now_s=STEADY_S + RECENT_S)[1]
 
 
-def test_a_device_that_is_not_there_is_nothing_to_tell() -> None:
+def test_an_absent_device_is_not_reported() -> None:
     effects = after(*[event for _ in range(5) for event in (CallFailed(AWAY), PauseOver())])[1]
     assert not [effect for effect in effects if isinstance(effect, TellDown)]
 
 
-def test_hope_ends_the_pause_and_makes_the_next_one_short() -> None:
+def test_a_network_change_ends_the_pause_and_makes_the_next_one_short() -> None:
     paused = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))[0]
     state, effects = after(NetworkChanged(), CallFailed(AWAY), state=paused)
     assert effects == [EndPause(), TryAddresses(), Pause(1)]
     assert state == Paused(Tries(failures=1, trouble=AWAY))
 
 
-def test_hope_while_a_call_is_under_way_begins_it_anew() -> None:
+def test_a_network_change_restarts_a_call_under_way() -> None:
     state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged())
     assert state == Calling(Tries(failures=0, trouble=AWAY, anew=1))
     assert effects == [TryAddresses(), Pause(1), TryAddresses(), StopDialling(), TryAddresses()]
 
 
-def test_invariant_however_often_a_stranger_announces_other_addresses_a_call_comes_to_its_end() -> None:
+def test_invariant_a_stranger_that_announces_addresses_again_and_again_keeps_no_call_from_ending() -> None:
     state, effects = after(*[NetworkChanged()] * 1000)
     assert effects.count(StopDialling()) == MOST_ANEW
     state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged(), state=state)
@@ -143,7 +143,7 @@ def test_a_call_that_crossed_the_devices_own_one_may_still_win_or_lose() -> None
 @pytest.mark.parametrize(
     ("call", "expected"), [("dialling", Calling), ("greeting", Greeting), ("none", Paused)]
 )
-def test_a_connection_that_is_lost_is_told_to_nobody_and_a_call_under_way_goes_on(
+def test_a_lost_connection_is_not_reported_and_a_call_under_way_goes_on(
     call: str, expected: type[State]
 ) -> None:
     linked = Linked(since_s=0.0, failures=2, call=call)  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def test_a_connection_that_is_lost_is_told_to_nobody_and_a_call_under_way_goes_o
     assert effects == ([Pause(3)] if call == "none" else [])
 
 
-def test_who_refuses_calls_after_this_laptop_slept_is_reported_as_gone() -> None:
+def test_a_device_that_refuses_calls_after_this_laptop_slept_is_reported_as_gone() -> None:
     slept = Problem(code="link-slept", what="This laptop slept.")
     effects = after(WentDown(slept), PauseOver(), CallFailed(GONE), state=ANSWERED)[1]
     assert effects.count(TellDown(GONE)) == 1
@@ -184,7 +184,7 @@ def test_a_call_that_reaches_nobody_in_between_does_not_hide_that_tandem_has_end
     assert again[1].count(TellDown(GONE)) == 1, "of the next link it is told anew"
 
 
-def test_a_link_that_stood_was_a_success() -> None:
+def test_a_stable_link_counts_as_a_success() -> None:
     linked = Linked(since_s=0.0, failures=5)
     assert after(WentDown(LOST), state=linked, now_s=STEADY_S)[1][0] == Pause(1)
     assert after(WentDown(LOST), state=linked, now_s=STEADY_S - 0.1)[1][0] == Pause(6)
@@ -198,7 +198,7 @@ def test_the_devices_calls_that_fail_count_but_begin_no_call() -> None:
     assert after(TheirsFailed(DIFFERS), state=linked) == (linked, [])
 
 
-def test_who_was_left_is_not_called() -> None:
+def test_a_dismissed_device_is_not_called() -> None:
     state, effects = after(
         Reached(),
         CameUp(ours=True),
