@@ -23,7 +23,7 @@ from core.vocabulary.versions import MADE_FOR, ROOT, Versions, is_frozen
 CONSTRAINTS = "constraints.txt"
 """In the environment's folder: the versions that Tandem is tested with, except for the wanted ones."""
 PACKAGES = "packages.txt"
-"""Beside it: Tandem's own requirements, with the hashes of their files."""
+"""In the same folder: Tandem's own requirements, with the hashes of their files."""
 CHECK_LIMIT_S = 20.0
 _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
 """Each extra, with a package that shows that it is installed."""

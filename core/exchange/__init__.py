@@ -26,7 +26,7 @@ so one open firewall is enough. The lower rank leads. ::
     TLS, MemberHello(run, rank, nonce, carries) -->        twice: carries from-caller, carries to-caller
                                           <----  MemberHello(the same nonce)
 
-**Patience.** A slow or silent peer never ends a wait. A broken connection is dialled anew, and the same step
+**Patience.** A slow or silent peer never ends a wait. A broken connection is redialled, and the same step
 goes on where it stopped. A wait ends without results only by ``close``, by a peer's goodbye,
 protocol error or restart, or by ``regroup``, which starts again without members that left; then it ends at
 once. Meanwhile ``waiting`` says which members are awaited, for how long, and how much has arrived.

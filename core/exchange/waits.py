@@ -21,7 +21,7 @@ Wait = tuple[Sequence[Key], float]
 def turns_of(
     keys: Sequence[Key], state: State, channels: Collection[Channel], *, is_only: bool
 ) -> ReadTurns | None:
-    """The turns of a wait that can read by itself: the only one (``is_only``), for few bytes from one member.
+    """The turns of a wait that can read itself: the only one (``is_only``), for few bytes from one member.
     None: the channels' threads read."""
     calls = [meeting.call for key in keys if (meeting := state.meetings.get(key))]
     sizes = [call.nbytes for call in calls if call is not None]

@@ -357,7 +357,7 @@ class Link:
         self._to_send.set()
 
     async def _arrived(self, body: bytes) -> None:
-        """Handle a whole message; returns once more may be read from the device."""
+        """Handle a whole message. Returns when further data may be read from the device."""
         if self.is_over:
             return
         message = frames.decode(body)

@@ -181,7 +181,7 @@ def list_files(
                 if reason is None and not is_folder:
                     files.append(FoundFile(path=path, size=entry.stat(follow_symlinks=False).st_size))
             except OSError:
-                reason = "it went away or cannot be looked at"
+                reason = "it has disappeared or cannot be examined"
             if reason:
                 skipped.append(Skipped(path=shown(path), why=reason))
             elif reason is None and is_folder:

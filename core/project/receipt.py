@@ -287,7 +287,7 @@ class Receipt:
                     data = opened.read(extent.length)
         except (OSError, NotRegular, TandemError) as error:
             raise TandemError.of(NOT_OFFERED) from error
-        if len(data) < extent.length:  # it is being received anew
+        if len(data) < extent.length:  # the file is being received again
             raise TandemError.of(NOT_OFFERED)
         return data
 

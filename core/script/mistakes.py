@@ -90,7 +90,7 @@ def _searches(sources: tuple[SourceTree, ...]) -> Iterator[Mistake]:
                     code=KERAS_TUNER,
                     path=source.path,
                     line=node.lineno,
-                    what="KerasTuner searches on each laptop by itself, so the laptops of one run may train "
+                    what="KerasTuner searches on each laptop separately, so the laptops of one run may train "
                     "different models.",
                     fix="Read the values from arguments and let Tandem try them, each on one laptop: tandem "
                     "sweep, or Try several values. As it is, train it on one laptop alone.",

@@ -10,7 +10,7 @@ A *session* outlives its connections. Messages are numbered, and kept until they
                                      <----  Ack(message), and Alive after a second without anything else
     Goodbye(reason)                  ---->
 
-A broken connection is dialled anew. ``Begin`` says how much has arrived, whole messages and whole pieces of
+A broken connection is redialled. ``Begin`` says how much has arrived, whole messages and whole pieces of
 the next one; the rest is sent again. After ten silent seconds, or when its keys are worn, a second connection
 is dialled beside the first. A session ends only with a goodbye, or when a peer breaks the protocol or has
 lost its state.

@@ -1,7 +1,7 @@
-"""Who reads a connection: its receiving thread, or a thread that waits for what arrives.
+"""Decides which thread reads a connection: its receiving thread, or one that waits for what arrives.
 
-Being woken by another thread takes longer than reading a small message. So after a short wait the receiving
-thread rests for a moment, and the next wait reads by itself, if it comes in time.
+Waking another thread takes longer than reading a small message. So after a short wait the receiving thread
+rests for a moment, and the next thread that waits reads itself, if it comes in time.
 """
 
 from __future__ import annotations

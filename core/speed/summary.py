@@ -137,9 +137,10 @@ def counted(tally: Tally, event: MirroredEvent, now_s: float) -> Tally:
             # With other members, or ports: earlier measurements belong to another run.
             exchange = "" if plan.solo else plan.exchange
             before = plan.resume.moment.epochs if plan.resume is not None else 0
-            anew = replace(tally, settling=Settling()).knowing(exchange=exchange, epochs=before)
-            anew = replace(anew, plan=plan, planned_s=now_s)
-            return anew.knowing(accepted=plan.accept_differences, expectation=None)
+            fresh = replace(tally, settling=Settling(), plan=plan, planned_s=now_s)
+            return fresh.knowing(
+                exchange=exchange, epochs=before, accepted=plan.accept_differences, expectation=None
+            )
         case ev.MemberMeasured():
             # Measurements from here on are compared with this expectation.
             measured = replace(tally, settling=Settling(measured=True))

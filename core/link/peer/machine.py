@@ -45,7 +45,7 @@ STEADY_S = 10.0
 RECENT_S, SOON = 600.0, 3
 """For ``RECENT_S`` after a stable link was lost, pauses stay as short as after ``SOON`` failures: the laptop
 may be in a run, and nothing here shows when a switch between the two works again."""
-MOST_ANEW = 3
+MOST_RESTARTS = 3
 """How often a network change may restart one call. Anybody can send mDNS, and must not keep a call from
 ending."""
 
@@ -72,9 +72,12 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return NotCalled(), (EndPause(), StopDialling())
         case Paused(tries), NetworkChanged():
             return Calling(replace(tries, failures=0)), (EndPause(), TryAddresses())
-        case Calling(tries), NetworkChanged() if tries.anew < MOST_ANEW:
+        case Calling(tries), NetworkChanged() if tries.restarts < MOST_RESTARTS:
             # The call's first packets may be lost, and TCP would resend them only seconds later.
-            return Calling(replace(tries, failures=0, anew=tries.anew + 1)), (StopDialling(), TryAddresses())
+            return Calling(replace(tries, failures=0, restarts=tries.restarts + 1)), (
+                StopDialling(),
+                TryAddresses(),
+            )
         case Calling(tries) | Greeting(tries), NetworkChanged():
             return replace(state, tries=replace(tries, failures=0)), ()
         case Paused(tries), PauseOver():
@@ -101,7 +104,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
 
 def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     again = tries.trouble is not None and tries.trouble.code == problem.code
-    after = replace(tries, failures=tries.failures + 1, trouble=problem, anew=0)
+    after = replace(tries, failures=tries.failures + 1, trouble=problem, restarts=0)
     if problem.code == NOBODY_LISTENS and tries.refusal_tells:
         return replace(after, refusal_tells=False), (TellDown(problem),)
     # One failure may be chance: right after pairing, this side may call before the other has stored the

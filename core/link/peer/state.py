@@ -18,7 +18,7 @@ class Tries:
     """Why the last call failed, or the last link ended."""
     linked_s: float = -math.inf
     """When the last stable link was lost."""
-    anew: int = 0
+    restarts: int = 0
     """How often the present call was restarted."""
     told: str = ""
     """The code of the last failure that was reported to the user."""

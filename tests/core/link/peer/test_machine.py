@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.peer.machine import MOST_ANEW, RECENT_S, SOON, STEADY_S, begun, step
+from core.link.peer.machine import MOST_RESTARTS, RECENT_S, SOON, STEADY_S, begun, step
 from core.link.peer.state import (
     CallFailed,
     Calling,
@@ -102,13 +102,13 @@ def test_a_network_change_ends_the_pause_and_makes_the_next_one_short() -> None:
 
 def test_a_network_change_restarts_a_call_under_way() -> None:
     state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged())
-    assert state == Calling(Tries(failures=0, trouble=AWAY, anew=1))
+    assert state == Calling(Tries(failures=0, trouble=AWAY, restarts=1))
     assert effects == [TryAddresses(), Pause(1), TryAddresses(), StopDialling(), TryAddresses()]
 
 
 def test_invariant_a_stranger_that_announces_addresses_again_and_again_keeps_no_call_from_ending() -> None:
     state, effects = after(*[NetworkChanged()] * 1000)
-    assert effects.count(StopDialling()) == MOST_ANEW
+    assert effects.count(StopDialling()) == MOST_RESTARTS
     state, effects = after(CallFailed(AWAY), PauseOver(), NetworkChanged(), state=state)
     assert effects.count(StopDialling()) == 1, "each call"
 
