@@ -79,17 +79,10 @@ def run_phase_words(run: Run) -> str:
 
 def outcome_words(phase: Phase, summary: Summary | None) -> str:
     """A run's outcome; for a finished one, also whether its loss is finite and its result one machine's."""
-    if isinstance(phase, phases.Finished) and summary is not None and summary.diverged is not None:
-        return f"finished, but the {_inside(summary.diverged.words)}"
-    if isinstance(phase, phases.Finished) and summary is not None and summary.differs:
-        return "finished, but not with the result of one machine"
+    if isinstance(phase, phases.Finished) and summary is not None and summary.flaw:
+        return f"finished, but {summary.flaw}"
     met = sentences.met_words(summary.met_every) if summary is not None else ""
     return ", ".join(filter(None, (phase_words(phase), met)))
-
-
-def _inside(words: str) -> str:
-    """A sentence, as part of another one."""
-    return words[:1].lower() + words[1:]
 
 
 def member_words(member: MemberState) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core.report.points import USES, Points, RunPoints, by_use
+from core.report.points import MOST_BAD, USES, Points, RunPoints, by_use
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 
@@ -21,12 +21,13 @@ Point = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A line of a plot. Points are (step, value), with values up to ``MOST``. ``faint``: the line of steps
-    behind a line of epochs."""
+    behind a line of epochs. ``bad``: the first points whose values are NaN or beyond."""
 
     name: str
     points: list[Point]
     faint: bool = False
     by_epoch: bool = False
+    bad: list[Point] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ def panels(details: RunDetails) -> list[Panel]:
         (turn.step + 1, f"{names.get(turn.device, short(turn.device))} {turn.change}")
         for turn in points.turns[:MOST_TURNS]
     ]
-    there = [title for title in found if any(curve.points for curve in found[title])]
+    there = [title for title in found if any(curve.points or curve.bad for curve in found[title])]
     ordered = [title for title in by_use(there) if title not in NOT_CURVES][:MOST_PANELS]
     uses = [title for title in USES if title in there][:1] if ordered else []
     return [Panel(title, found[title][:MOST_CURVES], turns) for title in (*ordered, *uses)]
@@ -64,15 +65,18 @@ def panels(details: RunDetails) -> list[Panel]:
 def _curves(name: str, line: Points, ends: Points) -> list[Curve]:
     """A line through the epochs' ends, if there are several, with the steps' line behind it."""
     if line.epochs:
-        return [Curve(name, _drawn(line), by_epoch=True)]
-    whole = [Curve(name, _drawn(ends), by_epoch=True)] if len(ends) > 1 else []
-    return [*whole, Curve(name, _drawn(line), faint=bool(whole))]
+        return [_curve(name, line, by_epoch=True)]
+    whole = [_curve(name, ends, by_epoch=True)] if len(ends) > 1 else []
+    return [*whole, _curve(name, line, faint=bool(whole))]
 
 
-def _drawn(line: Points) -> list[Point]:
-    """The points with steps counted from 1, as people do."""
-    pairs = zip(line.steps, line.values, strict=True)
-    return [(step + 1, value) for step, value in pairs if abs(value) <= MOST]
+def _curve(name: str, line: Points, *, faint: bool = False, by_epoch: bool = False) -> Curve:
+    """With steps counted from 1, as people do."""
+    curve = Curve(name, [], faint, by_epoch)
+    for step, value in zip(line.steps, line.values, strict=True):
+        (curve.points if abs(value) <= MOST else curve.bad).append((step + 1, value))
+    del curve.bad[MOST_BAD:]
+    return curve
 
 
 def shown_devices(details: RunDetails) -> list[DeviceId]:

@@ -95,7 +95,8 @@ def page(details: RunDetails, exits: Exits, here: Collection[str], said: Sequenc
     return _template().render(
         name=entry.name or entry.script,
         note=entry.note,
-        outcome=outcome(entry.phase, differs=entry.summary.differs),
+        outcome=outcome(entry.phase, entry.summary.flaw),
+        flawed=isinstance(entry.phase, phases.Finished) and bool(entry.summary.flaw),
         lead=_lead(entry),
         figures=_figures(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
@@ -137,12 +138,10 @@ def _template() -> Template:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
-def outcome(phase: phases.Phase, *, differs: bool = False) -> str:
+def outcome(phase: phases.Phase, flaw: str = "") -> str:
     match phase:
-        case phases.Finished() if differs:
-            return "finished, but not with the result of one machine"
         case phases.Finished():
-            return "finished"
+            return f"finished, but {flaw}" if flaw else "finished"
         case phases.Stopped(goes_on=True):
             return "continued in the next run"
         case phases.Stopped(by=by):
@@ -153,9 +152,10 @@ def outcome(phase: phases.Phase, *, differs: bool = False) -> str:
 
 
 def _lead(entry: RunEntry) -> list[str]:
-    count = len(entry.devices)
+    count, diverged = len(entry.devices), entry.summary.diverged
     return [
-        outcome(entry.phase, differs=entry.summary.differs),
+        outcome(entry.phase, entry.summary.flaw),
+        *([diverged.words] if diverged is not None and not isinstance(entry.phase, phases.Finished) else []),
         "one laptop" if count == 1 else f"{count} laptops",
         units.moment(started_s(entry.run, entry.started_s)),
         *([units.clock(entry.duration_s)] if entry.duration_s is not None else []),
@@ -171,6 +171,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         if not name.startswith("val_") and name not in NOT_CURVES
     ]
     over = ", last epoch" if summary.epochs else ""  # curves end with the mean of the newest steps
+    lost = summary.diverged
     gain, rate = speed_up(summary), summary.speed_samples_s
     speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
     small = summary.expectation is not None and too_small(summary.expectation)
@@ -179,6 +180,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
         speed = f"{times(1 / gain)}× slower" if slower else f"{times(gain)}×"
         note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"
     found = [
+        *([("loss", lost.value, f"since epoch {lost.epoch + 1:,}")] if lost is not None else []),
         *((f"{name}{over}", f"{logs[name]:.4g}", _validation(entry, name)) for name in metrics[:2]),
         ("time", _or_empty(units.clock, summary.total_s), steps_words(summary)),
         ("speed", speed, note),

@@ -73,4 +73,16 @@ def _curve(curve: Curve, colour: int) -> dict[str, object]:
         "byEpoch": curve.by_epoch,
         "x": [step for step, _ in points],
         "y": [float(f"{value:.6g}") for _, value in points],
+        "bad": [
+            (step, "NaN" if value != value else "up" if value > 0 else "down") for step, value in curve.bad
+        ],
+        "end": _end(curve),
     }
+
+
+def _end(curve: Curve) -> str:
+    """What the curve has become, if its last value is no finite number."""
+    if not curve.bad or (curve.points and curve.points[-1][0] >= curve.bad[-1][0]):
+        return ""
+    value = curve.bad[-1][1]
+    return "NaN" if value != value else "infinite"

@@ -271,6 +271,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.told) and not self.accepted
 
     @property
+    def flaw(self) -> str:
+        """Why a finished run is not simply finished; ``""``: it is."""
+        if self.diverged is not None:
+            return f"the {self.diverged.words[:1].lower()}{self.diverged.words[1:]}"
+        return "not with the result of one machine" if self.differs else ""
+
+    @property
     def speed_samples_s(self) -> float | None:
         """Rows per second, without the first seconds if known: the usual meaning of speed."""
         settled = self.settled.samples_s if self.settled is not None else None

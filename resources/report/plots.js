@@ -5,7 +5,8 @@
   const place = document.getElementById("plots");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const HEIGHT = 260, plots = [];
-  const ends = told.flatMap(panel => panel.curves.flatMap(({x}) => x.length ? [x[0], x[x.length - 1]] : []));
+  const reach = steps => steps.length ? [steps[0], steps[steps.length - 1]] : [];
+  const ends = told.flatMap(({curves}) => curves.flatMap(({x, bad}) => [...reach(x), ...reach(bad.map(each => each[0]))]));
   const whole = {min: Math.min(...ends), max: Math.max(...ends)};
   if (whole.max === whole.min) whole.max += 1;
   let weight = 0, seen = whole;
@@ -36,6 +37,36 @@
   function number(value) {
     return value == null ? "" : Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 || !value
       ? String(+value.toPrecision(5)) : value.toExponential(3);
+  }
+
+  // As in the window: a cross at the lower edge for a NaN, a triangle at an edge for an infinity.
+  function drawBad(plot, curves) {
+    const {left, top, width, height} = plot.bbox, pen = plot.ctx, ink = colours(), r = 4 * devicePixelRatio;
+    pen.save();
+    pen.lineWidth = 2 * devicePixelRatio;
+    curves.forEach((curve, at) => {
+      if (!plot.series[at + 1].show) return;
+      pen.strokeStyle = pen.fillStyle = ink.curves[curve.colour % ink.curves.length];
+      for (const [step, kind] of curve.bad) {
+        const x = plot.valToPos(step, "x", true);
+        if (!(x >= left && x <= left + width)) continue;
+        const y = kind === "up" ? top + r + 1 : top + height - r - 1, out = kind === "up" ? -r : r;
+        pen.beginPath();
+        if (kind === "NaN") {
+          pen.moveTo(x - r, y - r);
+          pen.lineTo(x + r, y + r);
+          pen.moveTo(x - r, y + r);
+          pen.lineTo(x + r, y - r);
+          pen.stroke();
+        } else {
+          pen.moveTo(x, y + out);
+          pen.lineTo(x - r, y - out / 2);
+          pen.lineTo(x + r, y - out / 2);
+          pen.fill();
+        }
+      }
+    });
+    pen.restore();
   }
 
   // Who came and went, over all curves.
@@ -84,11 +115,11 @@
           label: curve.name, stroke: ink.curves[curve.colour % ink.curves.length], alpha: curve.faint ? 0.35 : 1,
           width: 2, dash: curve.dashed ? [6, 4] : [], spanGaps: true, show: shown[at + 1] ?? true,
           // Without the pointer the legend has the last values.
-          value: (_, value, place, step) => number(step == null ? curve.y[curve.y.length - 1] : value),
+          value: (_, value, place, step) => step == null && curve.end || number(step == null ? curve.y[curve.y.length - 1] : value),
           points: {show: curve.x.length < 40, size: 5},
         })),
       ],
-      hooks: {draw: [plot => drawTurns(plot, panel.turns)], setScale: [(plot, key) => key === "x" && slot.plot === plot && zoom(plot.scales.x)]},
+      hooks: {draw: [plot => drawBad(plot, panel.curves), plot => drawTurns(plot, panel.turns)], setScale: [(plot, key) => key === "x" && slot.plot === plot && zoom(plot.scales.x)]},
     };
     slot.plot = null;
     if (before) before.destroy();

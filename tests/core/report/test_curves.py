@@ -64,10 +64,13 @@ def test_steps_are_drawn_as_means_since_the_previous_report_and_measurements_com
     assert [panel.curves[0].points for panel in found] == [[(1.0, y)] for y in (0.4, 2.0, 3.0, 500.0)]
 
 
-def test_values_that_are_not_finite_give_no_point_and_a_learning_rate_no_curve() -> None:
-    logs = {"loss": math.nan, "mae": math.inf, "learning_rate": 0.1}
-    step = Progress(at_s=0.0, epoch=0, epochs=1, step=0, batch=0, logs=logs)
-    assert panels(run_told(steps={ANNA: (step,)}, epochs={})) == []
+def test_values_that_are_not_finite_give_marks_but_no_point_and_a_learning_rate_no_curve() -> None:
+    logs = {"loss": math.nan, "mae": -math.inf, "acc": 1e305, "learning_rate": 0.1}
+    step = Progress(at_s=0.0, epoch=0, epochs=1, step=4, batch=4, logs=logs)
+    found = {panel.title: panel.curves[0] for panel in panels(run_told(steps={ANNA: (step,)}, epochs={}))}
+    assert [curve.points for curve in found.values()] == [[], [], []]
+    assert math.isnan(found["loss"].bad[0][1]) and found["loss"].bad[0][0] == 5
+    assert (found["mae"].bad, found["acc"].bad) == ([(5, -math.inf)], [(5, 1e305)])
     assert panels(run_told(plan=None, steps={}, epochs={})) == []
 
 

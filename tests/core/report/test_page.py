@@ -18,7 +18,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.phases import Exit, Failed, Finished, Phase, Stopped
 from core.vocabulary.plan import with_ports, without_ports
-from core.vocabulary.progress import Best, EpochEnd, Expectation, Progress, Settled, Summary
+from core.vocabulary.progress import Best, Diverged, EpochEnd, Expectation, Progress, Settled, Summary
 from core.vocabulary.readings import Hardware
 from core.vocabulary.versions import Versions
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
@@ -332,3 +332,18 @@ def test_very_many_epochs_and_files_are_cut_and_the_page_says_so() -> None:
 )
 def test_the_title_says_how_the_run_ended(phase: Phase, words: str) -> None:
     assert outcome(phase) == words
+
+
+def test_a_run_whose_loss_became_nan_is_not_simply_finished() -> None:
+    lost = Diverged(value="NaN", epoch=30, step=900)
+    summary = replace(SUMMARY, diverged=lost, last_logs={"accuracy": 0.1})
+    finished = "finished, but the loss became NaN in epoch 31"
+    found = shown(run_told(summary=summary))
+    assert f"train.py: {finished} train.py {finished} · 2 laptops" in found.text
+    assert "loss NaN since epoch 31 accuracy, last epoch 0.1" in found.text
+    assert found.all("b")[0] == {"class": "flaw"}, "amber, as in the window"
+    stopped = shown(run_told(summary=summary, phase=Stopped())).text
+    assert "stopped · Loss became NaN in epoch 31 · 2 laptops" in stopped
+    differs = replace(SUMMARY, told=("Dropout is drawn on each laptop.",))
+    assert "finished, but not with the result of one machine ·" in shown(run_told(summary=differs)).text
+    assert "flaw" not in [each.get("class") for each in shown(run_told(summary=SUMMARY)).all("b")]

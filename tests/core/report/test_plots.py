@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from core.report.curves import Curve, Panel
@@ -38,6 +39,16 @@ def test_values_far_apart_begin_on_a_logarithmic_scale_and_others_may_have_none(
     assert (narrow["positive"], narrow["log"]) == (True, False)
     assert (mixed["positive"], mixed["log"]) == (False, False)
     assert (empty["positive"], empty["log"]) == (False, False)
+
+
+def test_a_value_that_is_no_number_has_its_mark_and_its_word_where_it_is_the_last() -> None:
+    bad = [(3.0, math.nan), (4.0, math.inf), (5.0, -math.inf)]
+    (panel,) = told(Panel("loss", [Curve("loss", [(1.0, 0.5), (9.0, 0.4)], bad=bad)]))
+    (curve,) = panel["curves"]
+    assert curve["bad"] == [[3.0, "NaN"], [4.0, "up"], [5.0, "down"]] and curve["end"] == ""
+    for last, word in ((math.nan, "NaN"), (math.inf, "infinite")):
+        (panel,) = told(Panel("loss", [Curve("loss", [(1.0, 0.5)], bad=[(9.0, last)])]))
+        assert panel["curves"][0]["end"] == word and panel["curves"][0]["y"] == [0.5]
 
 
 def test_a_curve_of_very_many_points_is_thinned() -> None:
