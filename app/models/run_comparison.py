@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import NamedTuple
 
-from app.models.runs_model import called, gain_words, goes_on_from, started, state
+from app.models.runs_model import called, diverged_words, gain_words, goes_on_from, started, state
 from app.words.run_words import number
 from core.history.best import beats, better, deciding
 from core.speed.sentences import speed_up, steps_words
@@ -57,15 +57,20 @@ def compared(entries: Sequence[RunEntry]) -> Compared:
 
 
 def ranked(entries: Sequence[RunEntry]) -> list[int]:
-    """Their places, best first, by the deciding metric; unchanged order without one."""
+    """Their places, best first, by the deciding metric; unchanged order without one. Runs whose loss became
+    NaN come last."""
     metric = _deciding(entries)
-    places = range(len(entries))
-    return sorted(places, key=lambda place: _rank(metric, _values(entries[place])[metric]) if metric else 0.0)
+
+    def key(place: int) -> tuple[bool, float]:
+        value = _values(entries[place]).get(metric, nan) if metric else 0.0
+        return entries[place].summary.diverged is not None, _rank(metric, value)
+
+    return sorted(range(len(entries)), key=key)
 
 
 def _deciding(entries: Sequence[RunEntry]) -> str:
-    """The metric that all of them have."""
-    values = [set(_values(entry)) for entry in entries]
+    """The metric that all of them have; runs whose loss became NaN do not count."""
+    values = [set(_values(entry)) for entry in entries if entry.summary.diverged is None]
     return deciding(set.intersection(*values)) if values else ""
 
 
@@ -132,10 +137,19 @@ def _is_number(word: str) -> bool:
 
 
 def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, int | None]:
-    values, metric = [_values(entry) for entry in entries], _deciding(entries)
+    values, metric, order = [_values(entry) for entry in entries], _deciding(entries), ranked(entries)
+    lost = [place for place, entry in enumerate(entries) if entry.summary.diverged is not None]
+    if len(lost) == len(entries):
+        return "None was better: the loss of each became NaN or infinite.", None
+    if lost and len(lost) == len(entries) - 1:
+        return f"“{labels[order[0]]}” was better: {_lost(entries, labels, lost)}.", order[0]
+    if lost:
+        rest = [place for place in range(len(entries)) if place not in lost]
+        verdict, won = _verdict([entries[place] for place in rest], [labels[place] for place in rest])
+        told = _lost(entries, labels, lost)
+        return f"{verdict} {told[0].upper()}{told[1:]}.", None if won is None else rest[won]
     if not metric:
         return "They have no common metric that shows which was better.", None
-    order = ranked(entries)
     first, second = order[0], order[1]
     said = [_reached(entry, metric, values[place][metric]) for place, entry in enumerate(entries)]
     name = plain(metric, 40)
@@ -154,6 +168,16 @@ def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, i
         f"next is “{labels[second]}” with {said[second]}.",
         first,
     )
+
+
+def _lost(entries: Sequence[RunEntry], labels: Sequence[str], places: Sequence[int]) -> str:
+    """``the loss of “a” became NaN, and that of “b” infinite``"""
+    said = [
+        f"“{labels[place]}” became {found.value}"
+        for place in places
+        if (found := entries[place].summary.diverged) is not None
+    ]
+    return "the loss of " + ", and that of ".join(said)
 
 
 def _reached(entry: RunEntry, metric: str, value: float) -> str:
@@ -184,8 +208,9 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
     lines = []
     for metric in names[:MOST_METRICS]:
         have = {place: each[metric] for place, each in enumerate(values) if metric in each}
-        top = min(have.values(), key=lambda value: _rank(metric, value))
-        won = frozenset(place for place, value in have.items() if not beats(metric, top, value))
+        sound = {place: value for place, value in have.items() if entries[place].summary.diverged is None}
+        top = min(sound.values(), key=lambda value: _rank(metric, value), default=nan)
+        won = frozenset(place for place, value in sound.items() if not beats(metric, top, value))
         words = tuple(number(have[place]) if place in have else "" for place in range(len(entries)))
         lines.append(Line(f"Best {plain(metric, 40)}", words, won))
     rates = [entry.summary.speed_samples_s for entry in entries]
@@ -224,7 +249,10 @@ def _settings(entries: Sequence[RunEntry]) -> list[Line]:
         Line("Laptops", tuple(plain(", ".join(entry.devices), 80) for entry in entries)),
         Line(
             "State",
-            tuple(", ".join(filter(None, (state(entry.phase), goes_on_from(entry)))) for entry in entries),
+            tuple(
+                ", ".join(filter(None, (state(entry.phase), diverged_words(entry), goes_on_from(entry))))
+                for entry in entries
+            ),
         ),
         Line("Started", tuple(started(entry) for entry in entries)),
         Line("Note", tuple(plain(entry.note, 200) for entry in entries)),

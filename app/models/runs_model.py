@@ -226,9 +226,12 @@ def kind(entry: RunEntry) -> str:
 def _state_more(entry: RunEntry) -> str:
     by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
     differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
-    diverged = entry.summary.diverged.words if entry.summary.diverged is not None else ""
     met = met_words(entry.summary.met_every)
-    return ", ".join(filter(None, (by, diverged, differs, met, goes_on_from(entry))))
+    return ", ".join(filter(None, (by, diverged_words(entry), differs, met, goes_on_from(entry))))
+
+
+def diverged_words(entry: RunEntry) -> str:
+    return entry.summary.diverged.words if entry.summary.diverged is not None else ""
 
 
 def best(entry: RunEntry) -> tuple[str, str]:
@@ -295,7 +298,9 @@ def _tooltip(entry: RunEntry, column: Column) -> str:
 
 def _whole(entry: RunEntry, column: Column) -> str:
     if column == Column.LOSS and entry.losses:
-        return f"Loss from {number(entry.losses[0])} to {number(entry.losses[-1])}"
+        lost = entry.summary.diverged
+        last = number(entry.losses[-1]) if lost is None else lost.value
+        return f"Loss from {number(entry.losses[0])} to {last}"
     return ", ".join(filter(None, (words(entry, column), more(entry, column))))
 
 
@@ -309,7 +314,7 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
             rate = entry.summary.speed_samples_s
             return -1.0 if rate is None else float(rate)
         case Column.LOSS:
-            return entry.losses[-1] if entry.losses else float("inf")
+            return entry.losses[-1] if entry.losses and not diverged_words(entry) else float("inf")
         case Column.BEST:
             return _best_key(entry)
         case Column.RUN:
@@ -319,10 +324,10 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
 
 
 def _best_key(entry: RunEntry) -> float:
-    """Smaller is better."""
+    """Smaller is better; a run whose loss became NaN comes last."""
     logs = {name: one.value for name, one in entry.best.items()} or entry.summary.last_logs
     metric = deciding(logs)
     value = logs.get(metric, float("inf"))
-    if not isfinite(value):
+    if not isfinite(value) or diverged_words(entry):
         return float("inf")
     return -float(value) if better(metric) == "higher" else float(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -10,7 +12,7 @@ from app.models.run_comparison import POSITIONAL, Line, compared, flags, labels_
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
-from core.vocabulary.progress import Best, Summary
+from core.vocabulary.progress import Best, Diverged, Summary
 from tests.app import world
 
 
@@ -54,6 +56,32 @@ def test_runs_that_are_as_good_and_runs_without_a_common_metric_have_no_winner()
     assert found.better is None
     assert found.verdict == "They have no common metric that shows which was better."
     assert ranked([run(0), replace(run(1), summary=Summary())]) == [0, 1], "they stay as they come"
+
+
+def lost(entry: RunEntry, value: Literal["NaN", "infinite"] = "NaN") -> RunEntry:
+    return replace(entry, summary=replace(entry.summary, diverged=Diverged(value=value, epoch=30, step=9)))
+
+
+def test_a_run_whose_loss_became_nan_is_never_better() -> None:
+    best, good, worst = (run(0, name="a", loss=0.1), run(1, name="b", loss=0.2), run(2, name="c", loss=0.3))
+    found = compared([lost(best), good])
+    assert (found.verdict, found.better) == ("“b” was better: the loss of “a” became NaN.", 1)
+    assert line(found.lines, "Best loss").best == {1}
+    assert line(found.lines, "State").values == ("Finished, Loss became NaN in epoch 31", "Finished")
+    found = compared([worst, lost(best, "infinite"), good])
+    assert found.better == 2 and ranked([worst, lost(best), good]) == [2, 0, 1]
+    assert found.verdict == (
+        "“b” was better: loss 0.2000 in epoch 5, against 0.3000 in epoch 5. The loss of “a” became infinite."
+    )
+    found = compared([lost(best), good, lost(replace(worst, best={}), "infinite")])
+    assert found.better == 1
+    assert found.verdict == "“b” was better: the loss of “a” became NaN, and that of “c” became infinite."
+    found = compared([lost(best), lost(good)])
+    assert (found.verdict, found.better) == (
+        "None was better: the loss of each became NaN or infinite.",
+        None,
+    )
+    assert line(found.lines, "Best loss").best == set()
 
 
 def test_a_run_of_an_earlier_tandem_is_compared_by_its_last_values() -> None:

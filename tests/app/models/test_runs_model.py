@@ -23,6 +23,7 @@ from app.models.runs_model import (
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Training
+from core.vocabulary.progress import Best, Diverged
 from tests.app import world
 
 
@@ -95,6 +96,17 @@ def test_it_sorts_by_what_is_meant_not_by_the_words(qtbot: QtBot) -> None:
     model, _ = made(world.entry(0), world.entry(9))
     keys = [model.data(model.index(row, Column.DURATION), SORT_ROLE) for row in (0, 1)]
     assert keys == [31.0, 3631.0]
+
+
+def test_a_run_whose_loss_became_nan_is_behind_all_others(qtbot: QtBot) -> None:
+    entry = replace(world.entry(0), losses=(2.3, 0.1), best={"loss": Best(value=0.1, epoch=2)})
+    lost = replace(entry, summary=replace(entry.summary, diverged=Diverged(value="NaN", epoch=3, step=9)))
+    model, _ = made(replace(entry, run=world.entry(1).run), lost)
+    for column in (Column.LOSS, Column.BEST):
+        keys = [model.data(model.index(row, column), SORT_ROLE) for row in (0, 1)]
+        assert keys == [0.1, float("inf")], column
+    said = model.data(model.index(1, Column.LOSS), Qt.ItemDataRole.AccessibleTextRole)
+    assert said == "Loss from 2.3000 to NaN"
 
 
 def test_a_failure_tells_its_reason_in_a_plain_tooltip(qtbot: QtBot) -> None:
