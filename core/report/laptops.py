@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.cluster.tf_config import tf_config
@@ -11,6 +11,7 @@ from core.vocabulary import units
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.laptops import Change, Machine
+from core.vocabulary.plan import Plan, Task
 
 MOST_TURNS = 200
 _CHANGES: dict[Change, str] = {
@@ -66,16 +67,18 @@ def timeline(details: RunDetails) -> list[TimelineRow]:
 
 
 def tf_configs(details: RunDetails) -> list[tuple[str, str]]:
-    """The TF_CONFIG of each task, named with its laptop; none for a single process. A run that ended before
-    its laptops had chosen their ports has none either."""
+    """The TF_CONFIG of each task, named by its laptop, and by its role where the run names roles; none for a
+    single process. A run that ended before its laptops had chosen their ports has none either."""
     plan = details.plan
     if plan is None or plan.solo or not all(task.host and task.port for task in plan.tasks):
         return []
     names = member_names(details)
-    return [
-        (f"{task.name} on {names.get(task.device, short(task.device))}", tf_config(plan, task))
-        for task in plan.tasks
-    ]
+    return [(_task(plan, task, names), tf_config(plan, task)) for task in plan.tasks]
+
+
+def _task(plan: Plan, task: Task, names: Mapping[DeviceId, str]) -> str:
+    name = names.get(task.device, short(task.device))
+    return f"{task.name} on {name}" if plan.names_roles else name
 
 
 def _row(details: RunDetails, device: DeviceId, name: str, machine: Machine | None) -> Row:

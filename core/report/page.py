@@ -63,7 +63,8 @@ Exits = Sequence[tuple[DeviceId, str, Exit]]
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A member on the page. Speeds are in words, empty where nothing was measured."""
+    """A member on the page. ``tasks``: empty where laptops are told apart by name alone. Speeds are in words,
+    empty where nothing was measured."""
 
     name: str
     device: str
@@ -211,7 +212,7 @@ def _members(details: RunDetails, exits: Exits) -> list[_Row]:
             _Row(
                 name=member.name,
                 device=short(device),
-                tasks="alone" if plan.solo else " ".join(task.name for task in tasks),
+                tasks=" ".join(task.name for task in tasks) if plan.names_roles else "",
                 share=_share(details, member),
                 samples=samples,
                 step=step,

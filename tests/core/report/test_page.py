@@ -25,6 +25,7 @@ from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 
 FINISHED = Exit(reason="finished")
+PORTS = {ANNA: {"chief:0": 20001}, BEN: {"worker:0": 20002}}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\x1b[31m\u202e"
 
 
@@ -88,8 +89,9 @@ def test_the_page_describes_the_run_and_its_result() -> None:
     for words in (
         "train.py finished · 2 laptops",
         "1:15",
-        "Anna's aaaaaaaa chief:0 1 of 2 4,321 10.0 ms 2.0 ms abababababababab finished",
-        "Ben's bbbbbbbb worker:0",
+        "Laptops laptop share samples/s",
+        "Anna's aaaaaaaa 1 of 2 4,321 10.0 ms 2.0 ms abababababababab finished",
+        "Ben's bbbbbbbb 1 of 2",
         "loss 0.5 val_loss 0.55 accuracy 0.65",
         "first step after 7.2 s training 1:01 total 1:15",
         "steps/s 99.25",
@@ -191,8 +193,21 @@ def test_the_start_time_comes_from_the_runs_id_on_every_laptop() -> None:
 
 def test_one_laptop_alone_has_no_share() -> None:
     alone = shown(run_told(plan=plan_of((ANNA,))), exits=[])
-    assert " alone " in alone.text
+    assert "one laptop" in alone.text and "Laptops laptop share" in alone.text
     assert " of 1 " not in alone.text
+
+
+def test_roles_are_named_only_where_the_script_has_them() -> None:
+    managed = shown(run_told(plan=with_ports(plan_of(), PORTS)))
+    assert "chief:0" not in managed.text and "worker:0" not in managed.text
+    own = shown(run_told(plan=with_ports(plan_of(strategy="own"), PORTS)))
+    for words in (
+        "Laptops laptop tasks share",
+        "Anna's aaaaaaaa chief:0 1 of 2",
+        "Ben's bbbbbbbb worker:0 1 of 2",
+        'TF_CONFIG chief:0 on Anna\'s {"cluster"',
+    ):
+        assert words in own.text, (words, own.text)
 
 
 def test_nothing_foreign_becomes_markup() -> None:
@@ -251,7 +266,7 @@ MACHINE = Machine(
 
 def test_the_page_shows_hardware_attendance_and_tf_config() -> None:
     details = run_told(
-        plan=with_ports(plan_of(), {ANNA: {"chief:0": 20001}, BEN: {"worker:0": 20002}}),
+        plan=with_ports(plan_of(), PORTS),
         machines={ANNA: MACHINE},
         uses={
             device: tuple(
@@ -285,7 +300,7 @@ def test_the_page_shows_hardware_attendance_and_tf_config() -> None:
         "1:01:40 Ben's left: It was killed.",
         f"Messages from Tandem {said[0]}",
         "Best epochs val_loss 0.55 in epoch 3",
-        'TF_CONFIG chief:0 on Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',
+        'TF_CONFIG Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',
     ):
         assert words in found.text, (words, found.text)
     assert "TF_CONFIG" not in shown(run_told(plan=without_ports(plan_of()))).text, "no ports yet"
