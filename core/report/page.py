@@ -30,7 +30,6 @@ from core.speed.sentences import (
     speed_up,
     steps_words,
     times,
-    too_small,
 )
 from core.vocabulary import phases, units
 from core.vocabulary.answers import RunDetails, RunEntry
@@ -175,8 +174,7 @@ def _figures(entry: RunEntry) -> list[tuple[str, str, str]]:
     lost = summary.diverged
     gain, rate = speed_up(summary), summary.speed_samples_s
     speed, note = ("", "") if rate is None else (f"{rate:,.0f}", "samples/s")
-    small = summary.expectation is not None and too_small(summary.expectation)
-    if gain is not None and (gain > 1 or not small):
+    if gain is not None:
         slower = gain < 1
         speed = f"{times(1 / gain)}× slower" if slower else f"{times(gain)}×"
         note = f"{'than' if slower else 'as fast as'} the fastest laptop alone"

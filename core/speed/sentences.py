@@ -112,14 +112,17 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
 
 
 def achieved(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
-    """After a run: the expected and the measured speed, the difference, and the time of a step."""
+    """After a run: the expected and the measured speed, the difference, and the time of a step. Steps too
+    small to share are not compared."""
     before, after = summary.expectation, _outcome(summary, plan)
     if before is None or after is None or summary.settled is None:
         return SpeedWords()
     base = _baselines(before, plan)[0]
     name, alone_s = _member(base, plan, names), before.alone_s[base]
-    against = _both(alone_s / before.step_s, alone_s / after.step_s, name)
-    what = f"{against} ({_off(before.step_s, after.step_s)}). A step took {units.duration(after.step_s)}"
+    what = f"A step took {units.duration(after.step_s)}"
+    if _says_something(after):
+        against = _both(alone_s / before.step_s, alone_s / after.step_s, name)
+        what = f"{against} ({_off(before.step_s, after.step_s)}). {what}"
     rows = summary.settled.samples_s
     what += f", {units.samples(rows)}" if rows else ""
     wire = ""
@@ -131,25 +134,27 @@ def achieved(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedW
 def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> SpeedWords:
     """Before another run of the same script on the same laptops: how fast the last one was."""
     after = _outcome(summary, plan)
-    if after is not None:
-        return SpeedWords(
-            f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
-        )
+    helps = None if after is None else advice(after, plan, names)
+    if after is not None and _says_something(after):
+        return SpeedWords(f"Last time on these laptops: {_against(after, plan, names)}.", helps)
     rows = summary.speed_samples_s
     if rows is None or not isfinite(rows) or rows <= 0:
         return SpeedWords()
     where = (
         "these laptops" if len(plan.members) > 1 else f"{_name(plan.members[0].device, plan, names)} alone"
     )
-    return SpeedWords(f"Last time on {where}: {units.samples(rows)}.")
+    return SpeedWords(f"Last time on {where}: {units.samples(rows)}.", helps)
 
 
 def speed_up(summary: Summary) -> float | None:
-    """The measured speed relative to the fastest member alone; None where it is not known."""
+    """The measured speed relative to the fastest member alone; None where it is not known, or says nothing
+    because steps are too small to share."""
     if summary.expectation is None or summary.settled is None or len(summary.expectation.alone_s) < 2:
         return None
     alone_s, step_s = min(summary.expectation.alone_s), summary.settled.step_s
-    return alone_s / step_s if is_step_time(alone_s) and is_step_time(step_s) else None
+    if not (is_step_time(alone_s) and is_step_time(step_s)):
+        return None
+    return alone_s / step_s if _says_something(replace(summary.expectation, step_s=step_s)) else None
 
 
 def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> Advice | None:
@@ -213,6 +218,11 @@ def _rare_s(computing_s: float, wire_s: float) -> float:
 def too_small(expectation: Expectation) -> bool:
     """Whether steps are so short, and send so little, that a meeting's latency costs more than its bytes."""
     return min(expectation.alone_s) < TINY_S and expectation.wire_bytes < SMALL_BYTES
+
+
+def _says_something(measured: Expectation) -> bool:
+    """Whether its speed beside one laptop's holds for larger steps of the same model, too."""
+    return min(measured.alone_s) >= measured.step_s or not too_small(measured)
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:

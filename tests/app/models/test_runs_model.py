@@ -23,7 +23,7 @@ from app.models.runs_model import (
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Training
-from core.vocabulary.progress import Best, Diverged
+from core.vocabulary.progress import Best, Diverged, Expectation, Settled, Summary
 from tests.app import world
 
 
@@ -135,6 +135,15 @@ def test_a_run_without_a_validation_shows_its_loss() -> None:
 )
 def test_no_run_is_said_to_be_nought_times_as_fast(gain: float | None, said: str) -> None:
     assert gain_words(gain) == said
+
+
+def test_a_run_of_steps_too_small_to_share_is_not_said_to_be_slower(qtbot: QtBot) -> None:
+    tiny = Expectation(alone_s=(0.004, 0.006), step_s=0.03, wire_s=0.02, wire_bytes=150_000, shares=(1, 1))
+    summary = Summary(expectation=tiny, settled=Settled(step_s=0.02, samples_s=590.0))
+    large = replace(summary, expectation=replace(tiny, wire_bytes=9_000_000))
+    model, _ = made(*(replace(world.entry(at), summary=each) for at, each in enumerate((summary, large))))
+    assert [text(model, row, Column.SPEED) for row in (0, 1)] == ["590 samples/s"] * 2
+    assert [below(model, row, Column.SPEED) for row in (0, 1)] == ["", "5.0× slower"]
 
 
 @pytest.mark.parametrize(

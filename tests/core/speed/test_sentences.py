@@ -253,6 +253,25 @@ def test_the_result_says_how_far_the_prediction_was_off() -> None:
     )
 
 
+def test_steps_too_small_to_share_are_compared_with_nothing_unless_they_gain() -> None:
+    tiny = measured((0.004, 0.006), 0.03, 0.02, 150_000)
+    summary = Summary(expectation=tiny, settled=Settled(step_s=0.02, samples_s=590.0, wire_s=0.01))
+    words, before = achieved(summary, PLAN, NAMES), last_time(summary, PLAN, NAMES)
+    assert words.what == (
+        "A step took 20 ms, 590 samples/s; 50 % of each step was network transfer (150 kB each way)."
+    )
+    assert before.what == "Last time on these laptops: 590 samples/s."
+    for said in (words, before):
+        assert said.advice is not None and said.advice.cause == "steps", "the advice stays"
+    assert speed_up(summary) is None
+    gains = replace(summary, settled=Settled(step_s=0.002))
+    assert speed_up(gains) == pytest.approx(2.0)
+    assert "2.0× as fast as anna alone" in last_time(gains, PLAN, NAMES).what
+    large = replace(summary, expectation=replace(tiny, wire_bytes=9_000_000))
+    assert speed_up(large) == pytest.approx(0.2)
+    assert "5.0× slower" in last_time(large, PLAN, NAMES).what
+
+
 @pytest.mark.parametrize(
     ("longer", "words"),
     [
